@@ -9,6 +9,7 @@ mod accounts;
 mod ask;
 mod dispatcher;
 mod event;
+mod figures;
 mod flow_sweeper;
 mod flows;
 mod ledger;

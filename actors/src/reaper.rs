@@ -46,8 +46,8 @@ impl Reaper {
 fn pause_after(swept: Result<Swept, StoreError>) -> Duration {
     match swept {
         Ok(swept) => {
-            let Swept { transactions, idempotency, credentials, events, flows, sessions, refusals, nodes, consents } = swept;
-            let counts = [transactions, idempotency, credentials, events, flows, sessions, refusals, nodes, consents];
+            let Swept { transactions, idempotency, credentials, events, flows, sessions, refusals, nodes, consents, days, logs } = swept;
+            let counts = [transactions, idempotency, credentials, events, flows, sessions, refusals, nodes, consents, days, logs];
             metrics::counter!("sakshi_records_swept_total").increment(counts.iter().sum());
             if counts.iter().any(|count| usize::try_from(*count).unwrap_or(usize::MAX) >= LIMIT) { BUSY } else { IDLE }
         }

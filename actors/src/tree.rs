@@ -5,6 +5,7 @@
 //! ├─ credit-ledger            on the arbiter "effects"
 //! ├─ webhook-dispatcher       on the arbiter "dispatch"
 //! ├─ reaper                   removes expired records
+//! ├─ figures                  adds the figures of the day to the store
 //! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
 //! │  └─ event × live          live copy and end of one event
 //! ├─ transactions-N           one shard per HTTP worker, on that worker's arbiter
@@ -29,8 +30,9 @@ use sakshi_supervision::{Escalation, FairSlots, Gate, Heartbeats, NodeView, Root
 use tokio::sync::mpsc;
 
 use crate::accounts::Accounts;
-use crate::dispatcher::{DispatchBounds, InFlight, Pause, Queues, ReceiverView, WebhookDispatcher};
+use crate::dispatcher::{Attempter, DispatchBounds, InFlight, Pause, Queues, ReceiverView, WebhookDispatcher};
 use crate::event::{EventActor, EventContext, Events};
+use crate::figures::{FiguresWriter, Tally};
 use crate::flow_sweeper::FlowSweeper;
 use crate::flows::Flows;
 use crate::ledger::{CreditLedger, Ledger};
@@ -41,6 +43,9 @@ use crate::trusted_clock::TrustedClock;
 
 /// An arbiter that has been silent for this long counts as hung.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the end of the process waits for the figures of its last seconds.
+const FIGURES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the tree works with.
 #[derive(Clone, Debug)]
@@ -102,6 +107,8 @@ pub struct Tree {
     pub(crate) events: Arc<Shards<EventActor>>,
     event_context: Arc<EventContext>,
     flows: Flows,
+    tally: Arc<Tally>,
+    store: Store,
     bounds: TreeBounds,
     admission: Arc<Gate>,
     in_flight: InFlight,
@@ -125,6 +132,7 @@ impl Tree {
         let trusted_clock = Arc::new(TrustedClock::starting(Arc::clone(&clock), store.last_sweep().await?));
         let (root, escalations) = Root::new();
         let heartbeats = Heartbeats::new(HEARTBEAT_TIMEOUT);
+        let tally = Tally::new(Arc::clone(&clock));
         let [effects, sending] = [(); 2].map(|()| if on_one_arbiter { Arbiter::current() } else { Arbiter::new().handle() });
         for (arbiter, name) in [(&effects, "effects"), (&sending, "dispatch")] {
             if on_one_arbiter {
@@ -148,13 +156,19 @@ impl Tree {
             body_bytes: Arc::default(),
         };
         let dispatcher = {
-            let (store, vault, in_flight) = (store.clone(), Arc::clone(&vault), in_flight.clone());
-            let make = move || WebhookDispatcher::new(store, vault, client, in_flight, bounds.webhooks);
+            let (work, in_flight) =
+                (Attempter { store: store.clone(), vault: Arc::clone(&vault), client, tally: Arc::clone(&tally) }, in_flight.clone());
+            let make = move || WebhookDispatcher::new(work, in_flight, bounds.webhooks);
             root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
         };
         {
             let (store, clock) = (store.clone(), Arc::clone(&trusted_clock));
             root.start(&effects, "reaper", "reaper", move || Reaper::new(store, clock));
+        }
+
+        {
+            let (store, tally) = (store.clone(), Arc::clone(&tally));
+            root.start(&effects, "figures", "figures", move || FiguresWriter::new(store, tally));
         }
 
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
@@ -166,6 +180,7 @@ impl Tree {
             clock,
             dispatcher: dispatcher.clone(),
             events: Arc::clone(&events),
+            tally: Arc::clone(&tally),
             shared_store: store.is_shared(),
         });
         let transactions = Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
@@ -175,7 +190,7 @@ impl Tree {
         }
         let admission = Gate::new(bounds.in_flight);
         let flows = Flows {
-            store,
+            store: store.clone(),
             dispatcher: dispatcher.clone(),
             admission: Arc::clone(&admission),
             ask_timeout: bounds.ask_timeout,
@@ -196,6 +211,8 @@ impl Tree {
             events,
             event_context,
             flows,
+            tally,
+            store,
             bounds,
             admission,
             in_flight,
@@ -227,6 +244,7 @@ impl Tree {
                 ledger: self.ledger.clone(),
                 events: Arc::clone(&self.events),
                 vault: Arc::clone(&self.vault),
+                tally: Arc::clone(&self.tally),
             },
             events: Events { router: self.router(&self.events, local), context: Arc::clone(&self.event_context) },
             flows: self.flows.clone(),
@@ -315,7 +333,10 @@ impl Tree {
         let end = tokio::time::Instant::now() + time;
         // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
         let _ = self.dispatcher.send(Pause).timeout(time).await;
-        self.in_flight.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
+        let left = self.in_flight.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await;
+        // Beyond the time the figures of the last seconds are given up.
+        let _ = tokio::time::timeout(FIGURES_TIMEOUT, self.tally.flush(&self.store)).await;
+        left
     }
 
     /// Stops the arbiters of ledger and dispatcher; the shards end with their workers.

@@ -84,7 +84,7 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let browser = Browser::signed_in(&node, &backend).await;
-    let form = browser.get("/portal").await.text;
+    let form = browser.get("/portal/trial").await.text;
     let (token, once) = (hidden(&form, CSRF_FIELD), hidden(&form, "once"));
     let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token), ("once", &once)]].concat();
     let answers = join_all((0..10).map(|_| browser.post("/portal/trial", &fields))).await;
@@ -116,8 +116,8 @@ async fn a_trial_shows_the_claims_that_came_and_the_very_bytes_that_a_poll_is_an
     let trial = browser.trial().await;
     assert_eq!(shown(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
     node.identity_app().approve(&trial.opened, "asha").await;
-    let page = browser.get(&trial.path).await.text;
-    assert!(page.contains("<h1>Verified</h1>") && page.contains("<dd>Asha Rao</dd>"), "{page}");
+    let page = browser.send(&format!("{}/details", trial.path), &[]).await.text;
+    assert!(page.contains("<h1>Verified</h1>") && page.contains("<bdi>Asha Rao</bdi>"), "{page}");
     assert_eq!(shown(&page, "body"), backend.result(&trial.opened.txn).await.text);
 }
 

@@ -19,14 +19,14 @@ fn listed(page: &str) -> Vec<String> {
 #[tokio::test]
 async fn every_verification_of_the_app_and_none_of_another_is_on_one_page_of_the_list_the_newest_first() {
     let node = TestNode::start().await;
-    let backend = node.backend(60).await;
+    let backend = node.backend(140).await;
     let other_app = node.operator().create_app(&backend.client).await;
     let other = backend.with_credentials(&backend.key, &other_app);
     let browser = Browser::signed_in(&node, &backend).await;
     assert!(browser.get(LIST).await.text.contains("No verification yet"));
 
     let mut opened = Vec::new();
-    for number in 0..45 {
+    for number in 0..105 {
         opened.push(backend.open(&["name"]).await.txn);
         if number % 3 == 0 {
             other.open(&["name"]).await;
@@ -43,7 +43,7 @@ async fn every_verification_of_the_app_and_none_of_another_is_on_one_page_of_the
         path = format!("{LIST}?before={}", older.split('"').next().unwrap());
     }
     assert_eq!(seen, opened);
-    assert_eq!(sizes, [20, 20, 5]);
+    assert_eq!(sizes, [50, 50, 5]);
 }
 
 #[tokio::test]
@@ -73,6 +73,16 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         ("channel=web&find=order+7%268", vec![&waiting.txn]),
         ("channel=qr&find=order+7%268", vec![]),
         (&of_event, vec![&guest.txn]),
+        (&format!("event={}", event.id), vec![&guest.txn]),
+        (&format!("find={}", terms(5)["name"].as_str().unwrap().to_lowercase().split(' ').next().unwrap()), vec![&guest.txn]),
+        (&format!("find={}", &verified.txn[..12]), vec![&verified.txn]),
+        (&format!("find={}", &waiting.txn[28..]), vec![&waiting.txn]),
+        ("why=112", vec![&declined.txn]),
+        ("webhook=none&status=verified", vec![&verified.txn]),
+        ("webhook=lost", vec![]),
+        ("from=2020-01-01T00:00&status=expired", vec![&expired.txn]),
+        ("to=2020-01-01T00:00", vec![]),
+        ("from=2999-01-01T00:00", vec![]),
     ] {
         assert_eq!(listed(&browser.get(&format!("{LIST}?{query}")).await.text).iter().collect::<Vec<_>>(), expected, "{query}");
     }
@@ -94,17 +104,36 @@ async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let opened = backend.open_reported(&["name"], &format!("http://{free}/")).await;
     let page = format!("/portal/transactions/{}", opened.txn);
-    assert!(!browser.get(&page).await.text.contains("id=\"delivery\""), "nothing is sent before there is an outcome");
+    let before = browser.get(&page).await.text;
+    assert!(
+        !before.contains("id=\"delivery\"") && before.contains("Nobody has opened the page"),
+        "nothing is sent before there is an outcome"
+    );
+    assert_eq!(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).send().await.unwrap().status(), 200);
     identity_app.approve(&opened, "asha").await;
     let told = eventually("the end of the attempt", TIMEOUT, || async {
         let text = browser.get(&page).await.text;
-        text.contains(" ms").then_some(text)
+        text.contains("Webhook not delivered").then_some(text)
     })
     .await;
-    assert!(
-        told.contains("unreachable (refused: nothing listens at this port)") && told.contains("it is not sent again, poll for it"),
-        "{told}"
-    );
+    assert!(told.contains("unreachable (refused: nothing listens at this port)") && told.contains("id=\"lost\""), "{told}");
+    assert!(told.contains("id=\"page\"><b>Page opened</b> <time") && told.contains("Result not fetched"), "{told}");
+    assert_eq!(backend.result(&opened.txn).await.status, 200);
+    eventually("the first poll", TIMEOUT, || async {
+        browser.get(&page).await.text.contains("Result fetched by your server").then_some(())
+    })
+    .await;
+
+    let log = browser.get("/portal/deliveries?state=lost").await.text;
+    let row = format!("<a href=\"/portal/transactions/{}\">", opened.txn);
+    assert!(log.contains(&row) && log.contains("nothing listens at this port") && log.contains("1 of 1 shown"), "{log}");
+    let other = browser.get("/portal/deliveries?receiver=https%3A%2F%2Fother.example").await.text;
+    assert!(!other.contains(&row) && other.contains("Nothing found"), "{other}");
+    eventually("the figures of the day", TIMEOUT, || async {
+        let overview = browser.get("/portal").await.text;
+        (overview.contains("1 webhook was not delivered today.") && overview.contains("id=\"opened_today\">1<")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

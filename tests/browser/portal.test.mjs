@@ -22,6 +22,9 @@ async function signIn(more = {}) {
   await page.keyboard.press("Tab");
   await page.keyboard.type(service.headers["X-API-APP-ID"]);
   await page.keyboard.press("Enter");
+  await heading(page, "Overview");
+  await page.getByRole("link", { name: "Try a verification" }).first().focus();
+  await page.keyboard.press("Enter");
   await heading(page, "Try a verification");
   return page;
 }
@@ -48,6 +51,8 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
     assert.equal(await scan(page, "#page-code"), `${service.base}/v/${txn}`);
     await decide(page, /^Face matches|Approve/);
     await heading(page, "Verified");
+    assert.equal(await page.getByText("Asha Rao").count(), 0, "details are hidden until somebody asks");
+    await page.getByRole("button", { name: "Show the details" }).click();
     await page.getByText("Asha Rao", { exact: true }).waitFor(SOON);
     assert.ok(await page.getByAltText("The photo that was shared").evaluate((image) => image.naturalWidth > 0));
     const polled = await fetch(`${service.base}/api/v1/nationalid-ovse/result/${txn}`, { headers: service.headers });
@@ -130,6 +135,7 @@ test("by the keyboard alone, from the sign-in through the sandbox's app to the c
     await app.getByRole("heading", { name: "Your details were shared" }).waitFor(SOON);
     await app.close();
     await heading(page, "Verified");
+    await press(page, page.getByRole("button", { name: "Show the details" }));
     await page.getByText("Asha Rao", { exact: true }).waitFor(SOON);
     await arrived;
     const [{ method, url, body }, ...more] = got;
@@ -179,6 +185,7 @@ test("a form of another site does nothing, and neither does one without the sess
     await other.waitForLoadState();
     const told = await other.getByRole("heading", { level: 1 }).textContent();
     assert.ok(["This form was not accepted", "Sign in"].includes(told), told);
+    await page.goto(`${service.base}/portal/trial`);
     await page.locator("input[name=form_word]").evaluateAll((all) => all.forEach((input) => { input.value = "made up"; }));
     await page.getByRole("button", { name: "Start" }).click();
     await heading(page, "This form was not accepted");
@@ -213,7 +220,7 @@ test("a revoked key ends its sessions within a second, also on a page that is op
     await page.getByLabel("App id").fill(mortal.headers["X-API-APP-ID"]);
     await page.getByLabel("API key").fill(mortal.headers["X-API-KEY"]);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await heading(page, "Try a verification");
+    await heading(page, "Overview");
     await page.goto(`${mortal.base}/portal/events/${event.event_id}`);
     await heading(page, "Talks");
     await mortal.revokeKeys();

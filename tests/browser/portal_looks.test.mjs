@@ -22,7 +22,7 @@ const [waiting, verified, declined, app] = await Promise.all([
   service.open({ channel: "qr" }), service.open({ claims: ["name", "photo", "address"] }), service.open(), service.open({ channel: "app" }),
 ]);
 await Promise.all([service.answer(verified, "approve"), service.answer(declined, "decline")]);
-const paths = ["", "/verifications", "/verifications?status=waiting&find=none", "/refusals", "/refusals?find=none", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, `/events/${made.event_id}/guests`, "/webhooks", "/credits", "/status", "/checks", "/events/none",
+const paths = ["", "/trial", "/orders", "/deliveries", "/verifications", "/verifications?status=waiting&find=none", "/refusals", "/refusals?find=none", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, `/events/${made.event_id}/guests`, "/webhooks", "/credits", "/status", "/checks", "/events/none",
   ...[waiting, verified, declined, app].map((opened) => `/transactions/${opened.txnId}`)];
 
 const signedIn = (device, more) => within(service, device, more);
@@ -90,12 +90,13 @@ test("without JavaScript every page has its heading, its ways and no dead button
     await page.goto(`${service.base}/portal${path}`);
     await page.locator("h1").waitFor();
     assert.equal(await page.locator("button[type=button]:visible").count(), 0, `${path} has a button that only a script would hear`);
-    assert.ok(await page.locator("header nav a").count() === 7 || path === "/events/none", path);
+    assert.ok(await page.locator("header nav a").count() === 8 || path === "/events/none", path);
   }
 });
 
 test("the keyboard reaches what there is, in the order in which it stands, and one sees where one is", async () => {
   const page = await signedIn("desktop");
+  await page.goto(`${service.base}/portal/trial`);
   await page.keyboard.press("Tab");
   const skip = page.getByRole("link", { name: "Skip to the content" });
   assert.ok(await skip.evaluate((link) => link === document.activeElement));
@@ -124,6 +125,7 @@ test("the keyboard reaches what there is, in the order in which it stands, and o
 
 test("on a phone what a form is for is in view from the start, and never over what has the focus", async () => {
   const page = await signedIn("android");
+  await page.goto(`${service.base}/portal/trial`);
   await page.setViewportSize({ width: 360, height: 640 });
   const app = await open(browser, "android");
   const { intentJwt } = await service.open();
@@ -147,6 +149,7 @@ test("on a phone what a form is for is in view from the start, and never over wh
 
 test("what is touched is large enough, and what is shown for an own app is shown when it is chosen", async () => {
   const page = await signedIn("android");
+  await page.goto(`${service.base}/portal/trial`);
   for (const name of ["Start", "Sign out"]) {
     const box = await page.getByRole("button", { name }).boundingBox();
     assert.ok(box.height >= 40, `${name}: ${box.height}`);

@@ -97,7 +97,7 @@ test("a refused form has the focus on what is wrong, and its entries lead to the
 
 test("names in tables of the documents and the portal are whole on a phone, a tablet and a desktop", async () => {
   const page = await signedIn();
-  for (const path of ["/docs", "/docs/errors", "/docs/guides/event", "/docs/reference/events", "/portal/credits", "/portal/verifications"]) {
+  for (const path of ["/docs", "/docs/errors", "/docs/guides/event", "/docs/reference/events", "/portal/credits", "/portal/verifications", "/portal/deliveries"]) {
     await page.goto(`${service.base}${path}`);
     await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
     for (const width of [360, 800, 1_280]) {
@@ -154,6 +154,7 @@ for (const javaScriptEnabled of [true, false]) {
     const sent = await (await fetch(`${service.base}/api/v1/nationalid-ovse/result/${opened.txnId}`, { headers: service.headers })).text();
     const page = await signedIn({ javaScriptEnabled });
     await page.goto(`${service.base}/portal/transactions/${opened.txnId}`);
+    await page.getByRole("button", { name: "Show the details" }).click();
     const [pretty, raw] = [page.locator(".json .pretty"), page.locator(".json .raw")];
     assert.match(await pretty.textContent(), /\n {6}"residentName": "Asha Rao"/);
     assert.deepEqual([await pretty.isVisible(), await raw.isVisible()], [true, false]);

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer};
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use sakshi::cli::{Cli, run};
 use sakshi::node::Node;
 use sakshi::settings::{Sources, load};
@@ -19,8 +19,10 @@ use sakshi_store::ReportFlow;
 use sakshi_web::edge::edge;
 use sakshi_wire::reports::FlowReport;
 
+use crate::in_process::InProcessNode;
 use crate::store_fixture::{RESULT_TTL, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
+use sakshi_kit::operator::ADMIN_TOKEN;
 
 /// Exit code, output, complaints.
 pub(crate) async fn typed(words: &[&str]) -> (ExitCode, String, String) {
@@ -93,7 +95,33 @@ async fn an_operator_works_through_the_command_line() {
     let parsed: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(parsed["clients"][0]["name"], "Acme & Söhne");
     let (_, out, _) = admin(&url, &["tree"]).await;
-    assert_eq!(out, "root  running  live=1  restarts=0  mailbox=0\n");
+    assert_eq!(out, "ACTOR  STATE       LIVE  RESTARTS  MAILBOX  AGE\nroot   running        1         0        0  -\n");
+}
+
+#[actix_rt::test]
+async fn top_prints_one_picture_where_nobody_watches_a_terminal() {
+    let live = InProcessNode::start().await;
+    let url = format!("http://{}/", live.node.internal_addr);
+    let (code, out, err) = typed(&["top", "--url", &url, "--token", ADMIN_TOKEN]).await;
+    assert_eq!((code, err.as_str()), (ExitCode::SUCCESS, ""));
+    for told in ["1 node: 1 live", "everything runs", "inits", "├─ credit-ledger", "not needed (embedded store)", "no webhook waits"] {
+        assert!(out.contains(told), "{told} in {out}");
+    }
+    assert!(!out.contains('\u{1b}'), "no escape sequence in {out:?}");
+    live.stop().await;
+}
+
+#[test]
+fn every_argument_and_every_command_has_a_description() {
+    fn check(command: &clap::Command) {
+        let name = command.get_name();
+        assert!(command.get_about().is_some(), "{name} has no description");
+        for argument in command.get_arguments() {
+            assert!(argument.get_help().is_some(), "{argument} of {name} has no description");
+        }
+        command.get_subcommands().for_each(check);
+    }
+    check(&Cli::command());
 }
 
 #[actix_rt::test]

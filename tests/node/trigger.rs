@@ -155,7 +155,7 @@ async fn a_given_url_is_registered_for_the_run_alone_where_the_flow_takes_none()
     let live = InProcessNode::start().await;
     let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");
     let (done, out) = driven(&live, &["doclocker", "--app", &app]).await;
-    assert!(done.unwrap() && out.contains("wherever those of the app go") && out.contains("webhook   none"), "{out}");
+    assert!(done.unwrap() && out.contains("wherever those of the app go") && out.contains("webhook   none: no URL is registered"), "{out}");
     let registered = async || live.get("/api/v1/user/webhook").await.1["data"].clone();
     assert_eq!(registered().await, serde_json::json!([]));
     let (done, out) = driven(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;

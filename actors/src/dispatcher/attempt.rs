@@ -20,6 +20,7 @@ use tracing::Instrument as _;
 use tracing::field::display;
 
 use super::budget::{ENVELOPE_BYTES, Reservation};
+use crate::figures::Tally;
 use crate::reveal::{RevealError, reveal};
 
 /// First pause before an attempt's record is tried again; it doubles up to [`PAUSE_MAX`].
@@ -28,10 +29,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// What an attempt needs.
 #[derive(Debug)]
-pub(super) struct Attempter {
-    pub(super) store: Store,
-    pub(super) vault: Arc<Vault>,
-    pub(super) client: Arc<dyn SendWebhook>,
+pub(crate) struct Attempter {
+    pub(crate) store: Store,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) client: Arc<dyn SendWebhook>,
+    pub(crate) tally: Arc<Tally>,
 }
 
 /// Why a webhook could not be built.
@@ -106,6 +108,9 @@ impl Attempter {
         };
         drop(memory);
         log(&delivery, attempt);
+        if let Some(app) = &delivery.app {
+            self.tally.attempted(app, attempt.outcome == DeliveryOutcome::Delivered);
+        }
         self.settle(delivery.id, delivery.subject, attempt).await;
         false
     }

@@ -25,12 +25,11 @@ use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handle
 use futures_util::FutureExt as _;
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver};
 use sakshi_domain::ids::ClientId;
-use sakshi_outbound::client::SendWebhook;
-use sakshi_store::{CompletedRecord, Store, StoreError, Vault};
+use sakshi_store::{CompletedRecord, StoreError};
 use sakshi_supervision::{FairSlot, FairSlots, Gate, Permit};
 use tokio::time::Instant;
 
-use self::attempt::Attempter;
+pub(crate) use self::attempt::Attempter;
 pub use self::budget::ByteBounds;
 use self::budget::{BodyKind, Budget, BytesFreed, Exceeded, Reservation};
 pub(crate) use self::queues::Queues;
@@ -105,11 +104,11 @@ pub(crate) struct WebhookDispatcher {
 }
 
 impl WebhookDispatcher {
-    /// A dispatcher for the outbox of a store. The counts in `in_flight` go on across restarts.
+    /// A dispatcher for the outbox of the attempter's store. The counts in `in_flight` go on across restarts.
     #[must_use]
-    pub(crate) fn new(store: Store, vault: Arc<Vault>, client: Arc<dyn SendWebhook>, in_flight: InFlight, bounds: DispatchBounds) -> Self {
+    pub(crate) fn new(attempter: Attempter, in_flight: InFlight, bounds: DispatchBounds) -> Self {
         Self {
-            attempter: Rc::new(Attempter { store, vault, client }),
+            attempter: Rc::new(attempter),
             attempts: in_flight.attempts,
             slots: in_flight.slots,
             in_flight_per_origin: bounds.in_flight_per_origin,

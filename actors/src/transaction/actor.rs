@@ -11,6 +11,7 @@ use actix::{
     WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
+use sakshi_domain::day_figures::AnswerKind;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::{
@@ -23,6 +24,7 @@ use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransac
 use crate::ask::Inquiry;
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
+use crate::figures::Tally;
 
 /// Watchers that one transaction wakes; further ones ask again by themselves.
 const WATCHERS_MAX: usize = 64;
@@ -38,6 +40,7 @@ pub(crate) struct TransactionContext {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) events: Arc<Shards<EventActor>>,
+    pub(crate) tally: Arc<Tally>,
     /// Whether other nodes work on the same store.
     pub(crate) shared_store: bool,
 }
@@ -263,6 +266,8 @@ impl TransactionActor {
                     let passed = if record.passed { "true" } else { "false" };
                     metrics::counter!("sakshi_transactions_completed_total", "verification_passed" => passed).increment(1);
                     tracing::info!(txn.id = %self.id, verification.passed = record.passed, "transaction completed");
+                    let kind = AnswerKind::of(record.passed, complete.answer.outcome().code());
+                    self.context.tally.answered(&record.opened.app, kind, record.opened.opened_at, record.verified_at);
                 }
                 self.tell_event(&record.opened);
                 if let Some(delivery) = queued {

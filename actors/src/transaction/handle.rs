@@ -13,6 +13,7 @@ use super::actor::TransactionActor;
 use super::message::{Complete, CompleteReply, Expire, GetTransaction, Opened, Subscribe, View};
 use crate::accounts::Announcement;
 use crate::event::{EventActor, event_changed};
+use crate::figures::Tally;
 use crate::ledger::Ledger;
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
@@ -30,6 +31,7 @@ pub struct Transactions {
     pub(crate) ledger: Ledger,
     pub(crate) events: Arc<Shards<EventActor>>,
     pub(crate) vault: Arc<Vault>,
+    pub(crate) tally: Arc<Tally>,
 }
 
 impl Transactions {
@@ -59,6 +61,7 @@ impl Transactions {
         }
         let outcome = self.ledger.open(open).await?;
         if let OpenOutcome::Opened { .. } = outcome {
+            self.tally.opened(&pending.app, pending.opened_at);
             if let Some(event) = pending.event {
                 event_changed(&self.events, event, None);
             }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
-use futures_util::future::try_join_all;
 use sakshi_domain::delivery::{Attempt, DeliveryRecord};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::TransactionStatus;
 use sakshi_service::ServiceError;
-use sakshi_service::verifications::{Filter, LISTED, Listing, list_of_client};
+use sakshi_service::verifications::{Filter, LISTED, list_of_client, reference as own_reference};
+use sakshi_store::TransactionSummary;
 use sakshi_web::delivery::advice;
 use sakshi_web::field::Field;
 use sakshi_web::query::Query;
@@ -19,14 +19,12 @@ use url::form_urlencoded;
 
 use crate::error::ConsoleError;
 use crate::layout::Section;
-use crate::records::{AT_ONCE, client_of, lost};
+use crate::records::{client_of, lost};
 use crate::staff::Staff;
 use crate::view::{Cell, FormView, Part, Table, View};
 
 /// Verifications of a client that are looked at for lost webhooks.
-const LOOKED_AT: usize = 200;
-/// Verifications that one question reads.
-const STEP: usize = 50;
+const LOOKED_AT: usize = 1_000;
 
 /// A webhook that its receiver does not have, as far as is known.
 pub(crate) struct LostWebhook {
@@ -45,27 +43,14 @@ pub(crate) struct Lost {
 
 /// Looks at the webhooks of a client's newest verifications.
 pub(crate) async fn lost_of(staff: &Staff, client: &ClientId, most: usize) -> Result<Lost, ConsoleError> {
-    let mut found = Lost { lost: Vec::new(), delivered: 0, waiting: 0, looked_at: 0 };
-    let mut before = None;
-    while found.looked_at < most {
-        let step = STEP.min(most - found.looked_at);
-        let Listing { verifications, older, .. } =
-            list_of_client(&staff.api.store, client, kept_since(staff), &Filter::default(), before, step).await?;
-        found.looked_at += verifications.len();
-        for some in verifications.chunks(AT_ONCE) {
-            let deliveries = try_join_all(some.iter().map(|one| staff.api.store.load_delivery(one.txn.into()))).await?;
-            for (verification, delivery) in some.iter().zip(deliveries) {
-                let Some(delivery) = delivery else { continue };
-                match (lost(&delivery), delivery.attempt) {
-                    (Some(attempt), _) => found.lost.push(LostWebhook { txn: verification.txn, delivery, attempt }),
-                    (None, Some(_)) => found.delivered += 1,
-                    (None, None) => found.waiting += 1,
-                }
-            }
-        }
-        before = older;
-        if before.is_none() || verifications.is_empty() {
-            break;
+    let listing = list_of_client(&staff.api.store, client, kept_since(staff), &Filter::default(), None, most).await?;
+    let mut found = Lost { lost: Vec::new(), delivered: 0, waiting: 0, looked_at: listing.verifications.len() };
+    for TransactionSummary { opened, delivery, .. } in listing.verifications {
+        let Some(delivery) = delivery else { continue };
+        match (lost(&delivery), delivery.attempt) {
+            (Some(attempt), _) => found.lost.push(LostWebhook { txn: opened.id, delivery, attempt }),
+            (None, Some(_)) => found.delivered += 1,
+            (None, None) => found.waiting += 1,
         }
     }
     Ok(found)
@@ -141,10 +126,10 @@ pub(crate) async fn verifications(staff: Staff, path: Path<String>, request: Htt
     let (reference, before) = (query.text("reference"), query.number(&["before"], 0..=u64::MAX, 0));
     query.finish()?;
     let client = client_of(&staff, &id).await?;
-    let filter = Filter { reference: reference.clone(), ..Filter::default() };
+    let filter = Filter { text: reference.clone(), ..Filter::default() };
     let before = (before > 0).then_some(before);
     let listing = list_of_client(&staff.api.store, &id, kept_since(&staff), &filter, before, LISTED).await?;
-    let row = |found: sakshi_service::verifications::Verification| {
+    let row = |found: TransactionSummary| {
         let (class, label) = match found.status {
             TransactionStatus::Pending => ("pending", "waiting"),
             TransactionStatus::Passed => ("good", "verified"),
@@ -152,20 +137,21 @@ pub(crate) async fn verifications(staff: Staff, path: Path<String>, request: Htt
             TransactionStatus::Expired => ("", "expired"),
         };
         vec![
-            Cell::link("transactions", found.txn),
-            Cell::at(found.opened_at),
+            Cell::link("transactions", found.opened.id),
+            Cell::at(found.opened.opened_at),
             Cell::tag(class, label),
-            Cell::text(found.channel),
-            Cell::or_none(found.reference, Cell::Text),
-            Cell::or_none(found.event, |event| Cell::link("events", event)),
+            Cell::text(found.code.as_deref().unwrap_or_default()),
+            Cell::text(found.opened.terms.channel.name()),
+            Cell::or_none(own_reference(&found.opened).map(str::to_owned), Cell::Text),
+            Cell::or_none(found.opened.event, |event| Cell::link("events", event)),
         ]
     };
-    let columns = &["Transaction", "Opened", "State", "Channel", "Client’s reference", "Event"];
+    let columns = &["Transaction", "Opened", "State", "Code", "Channel", "Client’s reference", "Event"];
     let table = Table { caption: "Verifications, the newest first", columns, rows: listing.verifications.into_iter().map(row).collect() };
     let folder = format!("/console/clients/{id}/verifications");
     let search = FormView::query(folder.clone(), "Search").field(Field::new(
         "reference",
-        "The client’s own reference, or a part of it",
+        "The client’s own reference or an id, or a part of it",
         "search",
         reference.clone().unwrap_or_default(),
         None,

@@ -100,7 +100,7 @@ pub struct QueuedDelivery {
     pub subject: Subject,
     /// The receiver.
     pub receiver: Receiver,
-    /// The app of its transaction.
+    /// The app of its transaction or flow.
     pub app: Option<AppId>,
     /// Bytes of the stored, encrypted outcome or report from which its body is made.
     pub stored_bytes: usize,
@@ -286,6 +286,33 @@ pub struct FlowDelivery {
     pub tells: String,
     /// The delivery.
     pub delivery: DeliveryRecord,
+}
+
+string_enum!(
+    /// The state of a transaction's webhook.
+    WebhookState {
+        /// It has none.
+        None = "none",
+        /// It is queued or under way.
+        Waiting = "waiting",
+        /// Its receiver has it.
+        Delivered = "delivered",
+        /// Its receiver does not have it, or may not.
+        Lost = "lost",
+    }
+);
+
+impl WebhookState {
+    /// The state of this delivery.
+    #[must_use]
+    pub fn of(delivery: Option<&DeliveryRecord>) -> Self {
+        match delivery.map(|delivery| delivery.attempt.map(|attempt| attempt.outcome)) {
+            None => Self::None,
+            Some(None) => Self::Waiting,
+            Some(Some(DeliveryOutcome::Delivered)) => Self::Delivered,
+            Some(Some(_)) => Self::Lost,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -290,6 +290,11 @@ text_id!(
     "op_"
 );
 text_id!(
+    /// Identifies a person of a client.
+    UserId,
+    "usr_"
+);
+text_id!(
     /// Identifies a grant of credits that waits for a second person.
     GrantId,
     "gr_"

@@ -84,6 +84,8 @@ pub const REFUSAL_FIELDS_MAX: usize = 20;
 pub const REFUSAL_FIELD_CHARS_MAX: usize = 100;
 /// Refused requests of an app that one node keeps in a second; further ones are not kept.
 pub const REFUSALS_KEPT_PER_SECOND: u32 = 10;
+/// Months of 30 days for which the log of a client is kept after the month of an entry.
+pub const CLIENT_LOG_MONTHS: i64 = 24;
 /// Bytes that are read of a webhook receiver's answer before the connection is closed.
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
 /// How long a webhook waits while this installation's resolver gives no answer for the receiver's name.

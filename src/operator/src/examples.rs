@@ -199,7 +199,8 @@ fn audit_log() -> Value {
 }
 
 fn transaction() -> Value {
-    json!({ "txn_id": TXN, "status": "completed", "client_id": CLIENT, "app_id": APP, "event_id": null, "channel": "web",
+    json!({ "txn_id": TXN, "status": "completed", "client_id": CLIENT, "app_id": APP, "event_id": null, "client_name": "Example Bank",
+        "app_name": "Kiosk", "event_name": null, "claims": ["name", "dob"], "webhook_origin": "https://client.example", "channel": "web",
         "request_id": "order-42-try-1", "trace_id": null, "opened_at": CREATED, "expires_at": LATER, "verified_at": CREATED,
         "verification_passed": true, "refused": null, "delivery": delivery() })
 }

@@ -37,8 +37,19 @@ pub(super) async fn transaction(Operator(deps): Operator, Id(txn_id): Id<TxnId>)
         TransactionRecord::Expired(opened) => ("expired", opened, None),
         TransactionRecord::Completed(record) => ("completed", record.opened, Some((record.verified_at, record.passed, record.refused))),
     };
+    let client_name = deps.store.load_client(opened.client.clone()).await?.map(|client| client.name);
+    let app_name = deps.store.load_app(opened.app.clone()).await?.map(|app| app.name);
+    let event_name = match opened.event {
+        Some(event) => deps.store.load_event(event).await?.map(|event| event.terms.name.as_str().to_owned()),
+        None => None,
+    };
     Ok(Json(TransactionResponse {
         txn_id,
+        client_name,
+        app_name,
+        event_name,
+        claims: opened.terms.claims.iter().map(|claim| claim.name().into()).collect(),
+        webhook_origin: opened.terms.webhook_url.as_ref().map(|url| url.origin()),
         status: status.into(),
         channel: opened.terms.channel.name().into(),
         trace_id: opened.terms.trace().and_then(|trace| Some(trace.split('-').nth(1)?.to_owned())),

@@ -12,7 +12,7 @@ use sakshi_actors::View;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::PAGE_SIGNATURE_COST;
 use sakshi_domain::transaction::Pending;
-use sakshi_service::transactions::kept_intent;
+use sakshi_service::transactions::{kept_intent, note_page};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
@@ -41,6 +41,7 @@ pub(crate) async fn verify(
     let id = path.parse().ok();
     let mut known =
         id.and_then(|id| PageIntents::of(&request).current(id, service.clock.now())).map_or(IntentSource::Nothing, IntentSource::Shown);
+    let is_shown = matches!(known, IntentSource::Shown(_));
     let state = match rates.pages.take(&rates.client_address(&request)) {
         Ok(()) => {
             let (state, kept) = join(PageState::of(&service, id), known.or_kept(&service, id)).await;
@@ -49,6 +50,9 @@ pub(crate) async fn verify(
         }
         Err(refusal) => Err(refusal),
     };
+    if let (Ok(PageState::Waiting(pending)), false) = (&state, is_shown) {
+        note_page(&service, pending.id);
+    }
     let intents = Intents { service: &service, known, request: &request, rates: &rates };
     if wants_intent(&request) {
         return intent(&state?, intents).await;

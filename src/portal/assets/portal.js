@@ -4,8 +4,8 @@
   "use strict";
   const main = document.querySelector("main");
   const element = (id) => document.getElementById(id);
-  const { transaction, remaining, event } = main.dataset;
-  const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, AGAIN_MS = 2000, RENEW_MS = 3000, MINUTE_MS = 60000;
+  const { event } = main.dataset;
+  const PATIENCE_MS = 6000, AGAIN_MS = 2000, RENEW_MS = 3000, MINUTE_MS = 60000;
   const STYLES = { minute: { dateStyle: "medium", timeStyle: "short" }, second: { dateStyle: "medium", timeStyle: "medium" }, time: { timeStyle: "short" } };
 
   for (const button of document.querySelectorAll("button.copy")) {
@@ -18,12 +18,16 @@
   for (const form of document.querySelectorAll("form[data-once]")) {
     form.addEventListener("submit", () => setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; })));
   }
+  // A filter applies when it is changed; the button is for those without a script.
+  for (const form of document.querySelectorAll("form[data-auto]")) {
+    form.addEventListener("change", ({ target }) => target.type !== "datetime-local" && form.requestSubmit());
+    form.addEventListener("formdata", ({ formData }) => [...formData].forEach(([name, value]) => value || formData.delete(name)));
+  }
   addEventListener("pageshow", (shown) => shown.persisted && location.reload());
   document.querySelector(".chart[data-used]")?.addEventListener("pointermove", ({ offsetX, currentTarget: { clientWidth, dataset } }) => {
     const used = dataset.used.trim().split(" "), day = Math.min(used.length - 1, Math.max(0, Math.floor(offsetX / clientWidth * used.length)));
     element("reading").textContent = `${new Date(Date.parse(dataset.from) + day * 864e5).toISOString().slice(0, 10)}: ${used[day]}`;
   });
-  if (transaction) followTransaction();
   if (event) followCounts();
 
   // The reader's own time replaces UTC, which stays as the title. Beside a time by the clock of an event it is the title.
@@ -59,53 +63,6 @@
     }
     element("copied").textContent = button.textContent;
     setTimeout(() => { button.textContent = words; element("copied").textContent = ""; }, AGAIN_MS);
-  }
-
-  function followTransaction() {
-    const trouble = element("trouble");
-    let deadline = Date.now() + Number(remaining) * 1000;
-    let polling = 0, timer = 0, over = false;
-
-    function show(status) {
-      trouble.textContent = "";
-      if (status.state === "waiting") deadline = Date.now() + status.remaining_s * 1000;
-      else if (!over) { over = true; location.reload(); }
-    }
-
-    async function ask() {
-      try {
-        const answer = await fetch(`${transaction}/status`, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
-        if (!answer.ok) throw new Error(answer.status);
-        show(await answer.json());
-      } catch {
-        showTrouble();
-      }
-    }
-
-    function showTrouble() {
-      trouble.textContent = trouble.dataset.words;
-    }
-
-    function poll() {
-      polling ||= setInterval(ask, POLL_MS);
-      ask();
-    }
-
-    const stream = new EventSource(`${transaction}/events`);
-    // The state comes every ten seconds; longer silence is a lost network.
-    const within = (millis) => { clearTimeout(timer); timer = setTimeout(() => { stream.close(); poll(); }, millis); };
-    within(PATIENCE_MS);
-    stream.addEventListener("state", ({ data }) => { within(SILENCE_MS); show(JSON.parse(data)); });
-    stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && poll());
-    setInterval(() => {
-      const seconds = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
-      element("left").textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-      main.classList.toggle("ending", seconds <= 60);
-      if (seconds === 0) ask();
-    }, 1000);
-    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && ask());
-    addEventListener("offline", showTrouble);
-    addEventListener("online", ask);
   }
 
   function followCounts() {

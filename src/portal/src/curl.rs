@@ -5,6 +5,7 @@ use std::time::Duration;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::checks::Check;
 use sakshi_domain::event::EventTerms;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Terms;
@@ -93,6 +94,16 @@ impl Curl<'_> {
 
     pub(super) fn events(self) -> Command {
         self.command("List events", "GET", &format!("{OVSE}/events?page=1&page_size=20"), None)
+    }
+
+    /// Fetches the result of an order; of e-stamps and wealth data only the webhook tells it.
+    pub(super) fn order(self, kind: &str, id: FlowId) -> Option<Command> {
+        const TITLE: &str = "Fetch the result";
+        match kind {
+            "esign" => Some(self.command(TITLE, "POST", "/api/v1/esign/status", Some(&json!({ "documentId": id.to_string() })))),
+            "doclocker" => Some(self.command(TITLE, "GET", &format!("/api/v1/doclocker/details/{id}"), None)),
+            _ => None,
+        }
     }
 
     pub(super) fn webhooks(self) -> Vec<Command> {

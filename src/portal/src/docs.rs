@@ -114,7 +114,7 @@ struct Codes {
 }
 
 #[derive(Template)]
-#[template(path = "overview.html")]
+#[template(path = "docs_overview.html")]
 struct Overview<'a> {
     layout: Layout,
     frame: Frame,

@@ -9,6 +9,9 @@ pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::sty
 /// The script.
 pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
+/// The script of a transaction that waits.
+pub(crate) static FOLLOW: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::script("/assets/transaction.js", include_str!("../assets/transaction.js")));
 /// What pages have besides that show records.
 pub(crate) static RECORDS: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/records.css", &[RECORDS_STYLE]));
 /// The file of the credits page.

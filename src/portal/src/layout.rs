@@ -6,14 +6,15 @@ use sakshi_service::Service;
 pub(super) use sakshi_web::html::{form_page as page, redirect};
 use sakshi_web::static_file::ICON;
 
-use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, RECORDS, SCRIPT, STYLE};
+use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, FOLLOW, RECORDS, SCRIPT, STYLE};
 
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
-    Trial,
+    Overview,
     Verifications,
     Events,
+    Orders,
     Checks,
     Webhooks,
     Credits,
@@ -21,10 +22,11 @@ pub(super) enum Section {
 }
 
 impl Section {
-    const ALL: [(Self, &'static str, &'static str); 7] = [
-        (Self::Trial, "/portal", "Try it"),
+    const ALL: [(Self, &'static str, &'static str); 8] = [
+        (Self::Overview, "/portal", "Overview"),
         (Self::Verifications, "/portal/verifications", "Verifications"),
         (Self::Events, "/portal/events", "Events"),
+        (Self::Orders, "/portal/orders", "Orders"),
         (Self::Checks, "/portal/checks", "Checks"),
         (Self::Webhooks, "/portal/webhooks", "Webhooks"),
         (Self::Credits, "/portal/credits", "Credits"),
@@ -87,6 +89,11 @@ impl Layout {
     /// The icon of the page.
     pub(super) fn icon(&self) -> String {
         ICON.url()
+    }
+
+    /// The script of a transaction that waits.
+    pub(super) fn follow(&self) -> String {
+        FOLLOW.url()
     }
 
     /// The style sheet of pages that show records.

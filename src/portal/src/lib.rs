@@ -1,13 +1,16 @@
 //! The portal at `/portal`: where developers try a verification and look after events, webhook URLs
 //! and credits, signed in with their API key.
 //!
-//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `trial.rs` is the first page,
+//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `overview.rs` is the first page,
 //! `docs.rs` shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at the sign-in, and stored
 //! nowhere: not by the browser, in a page, in a log or in the store. Every page works without JavaScript.
 
+mod asked;
+mod attention;
 mod checks;
 mod credits;
 mod curl;
+mod deliveries;
 pub mod docs;
 mod error;
 mod events;
@@ -19,16 +22,23 @@ pub mod fuzzing;
 mod json_body;
 mod label;
 mod layout;
+pub mod once;
+mod orders;
+mod overview;
 mod portal_user;
 mod refusals;
 mod routes;
 mod session;
 mod sign_in;
 mod status;
+mod story;
+mod today;
 mod transaction;
 mod trial;
 mod verifications;
+mod verifications_csv;
 mod webhooks;
+mod why;
 
 use sakshi_web::{delivery, field, paging, when};
 

@@ -10,6 +10,7 @@ use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures_util::future::LocalBoxFuture;
+use sakshi_domain::client_log::Actor;
 use sakshi_service::authentication::{Caller, KeyGate};
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{SessionDigest, SessionRecord};
@@ -84,6 +85,11 @@ impl PortalUser {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The actor of what this person does.
+    pub(super) fn actor(&self) -> Actor {
+        Actor::Key { id: self.caller.key_id.clone() }
     }
 
     /// Moves the end of the session, which comes when nobody uses it.

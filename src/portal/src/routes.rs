@@ -4,7 +4,10 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
 use super::events::{create, guests, list, live, posters, printed, settings, show, workbook};
-use super::{checks, credits, docs, fallback, files, refusals, sign_in, status, transaction, trial, verifications, webhooks};
+use super::{
+    checks, credits, deliveries, docs, fallback, files, once, orders, overview, refusals, sign_in, status, transaction, trial,
+    verifications, verifications_csv, webhooks,
+};
 
 /// Every route of the portal.
 pub const ROUTES: &[Row] = &[
@@ -19,18 +22,26 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/docs/asyncapi.json", Audience::Developers, || web::to(docs::webhooks)),
     row("GET", "/docs/{page:.*}", Audience::Developers, || web::to(docs::show)),
     row("GET", "/llms.txt", Audience::Developers, || web::to(docs::list)),
-    row("GET", "/portal", Audience::Developers, || web::to(trial::show)),
+    row("GET", "/portal", Audience::Developers, || web::to(overview::show)),
     row("GET", "/portal/", Audience::Developers, || web::to(fallback::back)),
     row("GET", "/portal/sign-in", Audience::Developers, || web::to(sign_in::show)),
     row("POST", "/portal/sign-in", Audience::Developers, || web::to(sign_in::enter)),
+    row("GET", "/portal/once/{token}", Audience::Developers, || web::to(once::show)),
+    row("POST", "/portal/once/{token}", Audience::Developers, || web::to(once::enter)),
     row("POST", "/portal/sign-out", Audience::Developers, || web::to(sign_in::leave)),
     row("GET", "/portal/sign-out", Audience::Developers, || web::to(fallback::back)),
     row("POST", "/portal/trial", Audience::Developers, || web::to(trial::open)),
-    row("GET", "/portal/trial", Audience::Developers, || web::to(fallback::back)),
+    row("GET", "/portal/trial", Audience::Developers, || web::to(trial::show)),
     row("GET", "/portal/verifications", Audience::Developers, || web::to(verifications::show)),
+    row("GET", "/portal/verifications.csv", Audience::Developers, || web::to(verifications_csv::csv)),
     row("GET", "/portal/refusals", Audience::Developers, || web::to(refusals::show)),
     row("GET", "/portal/transactions/{txnId}", Audience::Developers, || web::to(transaction::show)),
     row("POST", "/portal/transactions/{txnId}", Audience::Developers, || web::to(transaction::send_again)),
+    row("POST", "/portal/transactions/{txnId}/details", Audience::Developers, || web::to(transaction::show_details)),
+    row("GET", "/portal/transactions/{txnId}/details", Audience::Developers, || web::to(transaction::leave_details)),
+    row("GET", "/portal/orders", Audience::Developers, || web::to(orders::list)),
+    row("GET", "/portal/orders/{flowId}", Audience::Developers, || web::to(orders::show)),
+    row("GET", "/portal/deliveries", Audience::Developers, || web::to(deliveries::show)),
     row("GET", "/portal/events", Audience::Developers, || web::to(list::show)),
     row("POST", "/portal/events", Audience::Developers, || web::to(create::create)),
     row("GET", "/portal/events/new", Audience::Developers, || web::to(create::show)),
@@ -61,5 +72,6 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/claims.css", Audience::Developers, || files::CLAIMS.route()),
     row("GET", "/assets/docs.css", Audience::Developers, || files::DOCS.route()),
     row("GET", "/assets/docs.js", Audience::Developers, || files::DOCS_SCRIPT.route()),
+    row("GET", "/assets/transaction.js", Audience::Developers, || files::FOLLOW.route()),
     row("GET", "/assets/portal.js", Audience::Developers, || files::SCRIPT.route()),
 ];

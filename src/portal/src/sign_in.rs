@@ -6,8 +6,9 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use askama::Template;
+use sakshi_domain::tenancy::KeyDigest;
 use sakshi_service::api_key::{ApiKey, PREFIX};
-use sakshi_service::authentication::KeyGate;
+use sakshi_service::authentication::{Caller, KeyGate};
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::SessionRecord;
 use sakshi_web::authenticated::refuse_elsewhere;
@@ -53,6 +54,7 @@ impl<'a> Page<'a> {
 pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpResponse {
     let notice = match request.query_string() {
         "ended=1" => Some("Your session has ended. Sign in again to go on."),
+        "once=1" => Some("This link was used before, or it is too old. Sign in with your key and app id."),
         "out=1" => Some("You are signed out."),
         _ => None,
     };
@@ -89,12 +91,17 @@ pub(crate) async fn enter(posted: Posted, request: HttpRequest, service: Data<Se
     }
 }
 
-/// Opens a session under a fresh id and ends the one that the browser had; the cookie for it.
+/// Checks key and app, and opens a session under a fresh id; the cookie for it.
 async fn entered(request: &HttpRequest, service: &Service, key: &str, app: &str) -> Result<String, ApiError> {
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
     refuse_elsewhere(request, &caller)?;
     let key = ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest();
+    opened(request, service, key, &caller).await
+}
+
+/// Opens a session for a caller whose key was checked, and ends the one that the browser had; the cookie for it.
+pub(super) async fn opened(request: &HttpRequest, service: &Service, key: KeyDigest, caller: &Caller) -> Result<String, ApiError> {
     if let Some(before) = COOKIE.of(request) {
         service.store.end_session(before.digest()).await?;
     }

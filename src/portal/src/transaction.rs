@@ -1,5 +1,5 @@
-//! `GET /portal/transactions/{txnId}`: a transaction of the app from its code to its outcome, with
-//! what the webhook carries and what a poll is answered.
+//! `GET /portal/transactions/{txnId}`: a transaction of the app from its code to its outcome, with what the webhook carries and what a
+//! poll is answered. The details that were shared are hidden until somebody asks for them, which the client's log then says.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use sakshi_actors::View;
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::delivery::DeliveryOutcome;
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
 use sakshi_outbound::client::WebhookClient;
@@ -20,7 +21,10 @@ use sakshi_pages::qr_code::QrCode;
 use sakshi_pages::text::Texts;
 use sakshi_pages::time_left::TimeLeft;
 use sakshi_service::transactions::{self, kept_intent, outcome_body};
-use sakshi_service::{Service, ServiceError};
+use sakshi_service::verifications::reference;
+use sakshi_service::{Service, ServiceError, client_log};
+use sakshi_store::{CompletedRecord, TransactionSummary};
+use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_wire::ovse::OvsePending;
 use serde_json::Value;
@@ -32,8 +36,9 @@ use super::form::Submitted;
 use super::json_body::JsonBody;
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
+use super::story::{Step, steps};
 use super::trial::asked;
-use super::when::{When, lasted};
+use super::when::When;
 
 /// How the person gets to the identity app.
 #[derive(Debug)]
@@ -47,9 +52,25 @@ enum Way {
 /// How the transaction stands.
 #[derive(Debug)]
 enum Stage {
-    Waiting { left: TimeLeft, until: When, way: Way, intent: String, sandbox: Option<String>, stub: JsonBody },
-    Verified { shared: Vec<Shared>, at: When, body: JsonBody },
-    NotVerified { reason: &'static str, code: Option<String>, at: When, body: JsonBody },
+    Waiting {
+        left: TimeLeft,
+        until: When,
+        way: Way,
+        intent: String,
+        sandbox: Option<String>,
+        stub: JsonBody,
+    },
+    /// The labels and names of what was shared; the values and the body with them only if they were asked for.
+    Verified {
+        names: Vec<(String, String)>,
+        values: Option<Vec<Shared>>,
+        body: Option<JsonBody>,
+    },
+    NotVerified {
+        reason: &'static str,
+        code: Option<String>,
+        body: Option<JsonBody>,
+    },
     Expired,
 }
 
@@ -65,21 +86,30 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// The claims in the order of the specification, those that it does not name last.
     pub(super) fn all(claims: &VerifiedClaims) -> Vec<Self> {
+        let known = |name: &str| Claim::ALL.into_iter().position(|claim| credential_name(claim) == name);
         let one = |(name, shared): (&String, &Value)| {
             let value = plain(shared);
+            let label = known(name).map_or(name.clone(), |place| asked(Claim::ALL[place]).to_owned());
             // The first bytes of every JPEG, in Base64.
-            let label =
-                Claim::ALL.into_iter().find(|claim| credential_name(*claim) == name).map_or(name.clone(), |claim| asked(claim).to_owned());
             Self { name: name.clone(), label, is_photo: value.starts_with("/9j/"), value }
         };
-        claims.as_map().iter().map(one).collect()
+        let mut all: Vec<_> = claims.as_map().iter().map(one).collect();
+        all.sort_by_key(|shared| known(&shared.name).unwrap_or(usize::MAX));
+        all
     }
 }
 
 /// A value without the quotes of JSON.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A webhook that was lost: why, and the command that fetches the result.
+struct Lost {
+    words: String,
+    command: Command,
 }
 
 #[derive(Template)]
@@ -89,20 +119,18 @@ struct Page {
     id: TxnId,
     /// The client's own.
     reference: Option<String>,
-    opened_at: When,
-    /// The time of the person's answer, and the duration.
-    answered: Option<(When, String)>,
+    steps: Vec<Step>,
     asked: String,
     channel: &'static str,
     language: &'static str,
     webhook: Option<String>,
-    /// What became of it, once there is an outcome.
-    delivery: Option<DeliveryLine>,
+    lost: Option<Lost>,
     /// True if it may be sent again, which is so in the sandbox alone.
     can_repeat: bool,
     /// The outcome of a repetition just now.
     repeated: Option<DeliveryOutcome>,
-    event: Option<String>,
+    /// Its event, and the event's name.
+    event: Option<(EventId, String)>,
     stage: Stage,
     commands: Vec<Command>,
 }
@@ -113,7 +141,7 @@ impl Page {
     }
 }
 
-/// Shows how the transaction stands.
+/// Shows how the transaction stands, without the details that were shared.
 ///
 /// # Errors
 /// 404 unless the app has such a transaction.
@@ -123,56 +151,111 @@ pub(crate) async fn show(
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
+    let repeated = request.query_string().strip_prefix("again=").and_then(|outcome| outcome.parse().ok());
+    shown(&user, &path, &service, Details::Hidden, repeated).await
+}
+
+/// Shows the same with the details, after an entry in the client's log.
+///
+/// # Errors
+/// 404 unless the app has such a transaction; nothing is shown that the log does not have.
+pub(crate) async fn show_details(
+    submitted: Submitted,
+    request: HttpRequest,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, .. } = submitted;
+    let id = own(&user, &path, &service).await?.opened.id;
+    let subjects = vec![Subject::Transaction(id)];
+    let request_id = request_id(&request).clone();
+    client_log::append(&service, &user.caller.client, user.actor(), Action::DetailsShown, subjects, request_id).await?;
+    shown(&user, &path, &service, Details::Shown, None).await
+}
+
+/// Leads from the address of the details, which are shown in answer to a form alone, back to the transaction.
+pub(crate) async fn leave_details(_: PortalUser, path: Path<String>) -> HttpResponse {
+    let id = path.parse::<TxnId>().map(|id| format!("/portal/transactions/{id}"));
+    redirect(id.as_deref().unwrap_or("/portal/verifications"))
+}
+
+/// Whether the page has what was shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Details {
+    Hidden,
+    Shown,
+}
+
+/// The transaction of a path, which is the app's own.
+async fn own(user: &PortalUser, path: &str, service: &Service) -> Result<TransactionSummary, PortalError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
-    let app = &user.caller.app;
-    let mut answered_at = None;
-    let (opened, stage) = match service.transactions.get(id).await? {
-        View::Pending(pending) if pending.app == app.app_id => (Pending::clone(&pending), waiting(&service, &pending).await?),
-        View::Expired(opened) if opened.app == app.app_id => (Pending::clone(&opened), Stage::Expired),
-        View::Completed(record) if record.opened.app == app.app_id => {
-            let (completed, body) = outcome_body(&service, *record, app)?;
-            let body = JsonBody::new(String::from_utf8(body).map_err(ApiError::internal)?);
-            answered_at = Some(completed.verified_at);
-            let at = When::minute(completed.verified_at);
-            let stage = match completed.outcome {
-                Outcome::Verified(claims) => Stage::Verified { shared: Shared::all(&claims), at, body },
-                Outcome::NotVerified(failure) => {
-                    let reason = Texts::of(Language::ENGLISH).reason(&failure);
-                    Stage::NotVerified { reason, code: failure.code, at, body }
-                }
-            };
-            (completed.opened, stage)
-        }
-        _ => return Err(ApiError::Service(ServiceError::TransactionNotFound).into()),
+    let found = service.store.summarise_transactions(vec![id]).await?.pop().flatten();
+    let own = found.filter(|found| found.opened.app == user.caller.app.app_id);
+    Ok(own.ok_or(ServiceError::TransactionNotFound)?)
+}
+
+async fn shown(
+    user: &PortalUser,
+    path: &str,
+    service: &Service,
+    details: Details,
+    repeated: Option<DeliveryOutcome>,
+) -> Result<HttpResponse, PortalError> {
+    let found = own(user, path, service).await?;
+    let id = found.opened.id;
+    let stage = match service.transactions.get(id).await? {
+        View::Pending(pending) => waiting(service, &pending).await?,
+        View::Expired(_) => Stage::Expired,
+        View::Completed(record) => ended(service, *record, user, details)?,
+        View::Unknown => return Err(ApiError::Service(ServiceError::TransactionNotFound).into()),
+    };
+    let opened = &found.opened;
+    let event = match opened.event {
+        Some(id) => service.store.load_event(id).await?.map(|event| (id, event.terms.name.as_str().to_owned())),
+        None => None,
     };
     let asked: Vec<&str> = opened.terms.claims.iter().map(asked).collect();
     let curl = Curl(&service.authority.public_base);
     let mut commands = vec![curl.qr_intent(id), curl.result(id)];
-    if opened.event.is_none() {
+    if event.is_none() {
         commands.insert(0, curl.init(&opened.terms));
     }
-    let delivery = match stage {
-        Stage::Verified { .. } | Stage::NotVerified { .. } => service.store.load_delivery(id.into()).await?,
-        Stage::Waiting { .. } | Stage::Expired => None,
-    };
+    let lost = found.delivery.as_ref().map(DeliveryLine::of).filter(|line| line.is_lost);
     let template = Page {
-        layout: user.layout(Section::Verifications, &service),
+        layout: user.layout(Section::Verifications, service),
         id,
-        reference: opened.terms.extras.as_ref().and_then(|extras| extras.client_reference_id.clone()),
-        opened_at: When::second(opened.opened_at),
-        answered: answered_at.map(|at| (When::second(at), lasted(at.since(opened.opened_at)))),
+        reference: reference(opened).map(str::to_owned),
+        steps: steps(&found),
         asked: asked.join("\u{a0}· "),
         channel: opened.terms.channel.name(),
         language: opened.terms.language.name(),
         webhook: opened.terms.webhook_url.as_ref().map(|url| url.as_str().to_owned()),
-        can_repeat: delivery.is_some() && service.authority.sandbox,
-        delivery: delivery.as_ref().map(DeliveryLine::of),
-        repeated: request.query_string().strip_prefix("again=").and_then(|outcome| outcome.parse().ok()),
-        event: opened.event.map(|event| event.to_string()),
+        lost: lost.map(|line| Lost { words: format!("The attempt: {}.", line.words), command: curl.result(id) }),
+        can_repeat: found.delivery.is_some() && found.verified_at.is_some() && service.authority.sandbox,
+        repeated,
+        event,
         stage,
         commands,
     };
     Ok(page(StatusCode::OK, &template))
+}
+
+/// The stage of a transaction that was answered.
+fn ended(service: &Service, record: CompletedRecord, user: &PortalUser, details: Details) -> Result<Stage, ApiError> {
+    let (completed, body) = outcome_body(service, record, &user.caller.app)?;
+    let body = || String::from_utf8(body).map(JsonBody::new).map_err(ApiError::internal);
+    Ok(match completed.outcome {
+        Outcome::Verified(claims) => {
+            let shared = Shared::all(&claims);
+            let names = shared.iter().map(|claim| (claim.label.clone(), claim.name.clone())).collect();
+            let is_shown = details == Details::Shown;
+            Stage::Verified { names, values: is_shown.then_some(shared), body: if is_shown { Some(body()?) } else { None } }
+        }
+        Outcome::NotVerified(failure) => {
+            let reason = Texts::of(Language::ENGLISH).reason(&failure);
+            Stage::NotVerified { reason, code: failure.code, body: Some(body()?) }
+        }
+    })
 }
 
 /// Sends the webhook of a transaction again, in the sandbox.

@@ -1,4 +1,4 @@
-//! `GET /portal`, the trial screen: a verification is put together and opened as `POST /init` opens
+//! `GET /portal/trial`, the trial screen: a verification is put together and opened as `POST /init` opens
 //! it, at the same cost (specification, "What the service does" 5).
 
 use actix_web::http::StatusCode;
@@ -114,7 +114,7 @@ struct Page {
 async fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> Result<HttpResponse, PortalError> {
     let balance = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
     let template = Page {
-        layout: user.layout(Section::Trial, service),
+        layout: user.layout(Section::Verifications, service),
         groups: groups(&form),
         languages: languages(&form),
         form,

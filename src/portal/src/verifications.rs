@@ -6,88 +6,78 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_domain::ids::EventId;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::day_figures::Day;
+use sakshi_domain::event::Event;
+use sakshi_domain::ids::{AppId, EventId};
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::TransactionStatus;
-use sakshi_service::Service;
-use sakshi_service::verifications::{Filter, LISTED, Listing, Verification, list};
-use sakshi_web::query::Query;
-use url::form_urlencoded;
+use sakshi_pages::time_left::TimeLeft;
+use sakshi_service::verifications::{LISTED, Listing, list, reference};
+use sakshi_service::{Service, ServiceError};
+use sakshi_store::{PageRequest, TransactionSummary};
 
+use super::asked::{Asked, CHANNELS, STATUSES, WEBHOOKS};
+use super::delivery::DeliveryTag;
 use super::error::PortalError;
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
+use super::today::Today;
 use super::trial::Choice;
-use super::when::{When, in_words};
+use super::when::{When, clock, in_words};
+use super::why::{FAILURES, why};
 
-/// The statuses as the address has them, as people read them, and as they are.
-const STATUSES: [(&str, &str, TransactionStatus); 4] = [
-    ("waiting", "Waiting", TransactionStatus::Pending),
-    ("verified", "Verified", TransactionStatus::Passed),
-    ("not_verified", "Not verified", TransactionStatus::Failed),
-    ("expired", "Expired", TransactionStatus::Expired),
-];
-const CHANNELS: [(&str, &str); 3] = [("web", "Web"), ("qr", "QR code"), ("app", "Native app")];
-
-/// What was asked for, as the form shows it again.
-struct Asked {
-    status: String,
-    channel: String,
-    find: String,
-    before: Option<u64>,
-}
-
-impl Asked {
-    fn of(query: &str) -> Self {
-        let mut query = Query::of(query);
-        let before = query.number(&["before"], 0..=u64::MAX, 0);
-        let mut text = |name| query.text(name).unwrap_or_default();
-        Self { status: text("status"), channel: text("channel"), find: text("find"), before: (before > 0).then_some(before) }
-    }
-
-    /// An id is that of an event here; one of a transaction leads to its page.
-    fn filter(&self) -> Filter {
-        let find = Some(&self.find).filter(|text| !text.is_empty());
-        let event: Option<EventId> = find.and_then(|text| text.parse().ok());
-        Filter {
-            status: STATUSES.iter().find(|(name, ..)| *name == self.status).map(|(.., status)| *status),
-            channel: CHANNELS.iter().find(|(name, _)| *name == self.channel).map(|(name, _)| (*name).to_owned()),
-            event,
-            reference: find.filter(|_| event.is_none()).cloned(),
-            ..Filter::default()
-        }
-    }
-
-    /// Whether anything but the place in the list was asked for.
-    fn is_filtered(&self) -> bool {
-        [&self.status, &self.channel, &self.find].iter().any(|text| !text.is_empty())
-    }
-
-    /// The address of the same question, further back.
-    fn at(&self, before: u64) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, text) in [("status", &self.status), ("channel", &self.channel), ("find", &self.find)] {
-            if !text.is_empty() {
-                query.append_pair(name, text);
-            }
-        }
-        format!("?{}", query.append_pair("before", &before.to_string()).finish())
-    }
-}
+/// Events that are searched by name and offered as a filter, the newest of them.
+const EVENTS: u32 = 100;
 
 /// One line of the list.
-struct Row {
-    found: Verification,
-    at: When,
-    status: &'static str,
-    label: &'static str,
+pub(super) struct Row {
+    pub(super) found: TransactionSummary,
+    pub(super) opened: When,
+    pub(super) status: &'static str,
+    pub(super) label: &'static str,
+    pub(super) why: String,
+    pub(super) webhook: Option<DeliveryTag>,
+    pub(super) took: String,
     /// Its event, and the event's name.
-    event: Option<(EventId, String)>,
+    pub(super) event: Option<(EventId, String)>,
 }
 
 impl Row {
-    /// The last group of the id, which is random enough to tell it from others.
-    fn short_id(&self) -> String {
-        self.found.txn.to_string().rsplit('-').next().unwrap_or_default().to_owned()
+    pub(super) fn of(found: TransactionSummary, names: &HashMap<EventId, String>, now: Timestamp) -> Self {
+        let (status, label, _) = STATUSES.into_iter().find(|(.., status)| *status == found.status).unwrap_or(STATUSES[0]);
+        let why = match found.status {
+            TransactionStatus::Passed => String::new(),
+            TransactionStatus::Failed => why(found.code.as_deref()).to_owned(),
+            TransactionStatus::Pending => format!("{} left", TimeLeft::of(&found.opened, now)),
+            TransactionStatus::Expired if found.page_seen_at.is_some() => "Page opened, no answer".to_owned(),
+            TransactionStatus::Expired => "Nobody opened the page".to_owned(),
+        };
+        Self {
+            opened: When::recent(found.opened.opened_at, now),
+            status,
+            label,
+            why,
+            webhook: found.delivery.as_ref().map(DeliveryTag::of),
+            took: found.verified_at.map(|at| clock(at.since(found.opened.opened_at))).unwrap_or_default(),
+            event: found.opened.event.and_then(|event| Some((event, names.get(&event)?.clone()))),
+            found,
+        }
+    }
+
+    /// The client's own reference, or else the last group of the id, which is random enough to tell it from others.
+    fn title(&self) -> String {
+        let short = || self.found.opened.id.to_string().rsplit('-').next().unwrap_or_default().to_owned();
+        reference(&self.found.opened).map_or_else(short, str::to_owned)
+    }
+
+    /// The first claims, and the number of further ones.
+    fn claims(&self) -> String {
+        let names: Vec<&str> = self.found.opened.terms.claims.iter().map(Claim::name).collect();
+        match &names[..] {
+            [first, second, rest @ ..] if !rest.is_empty() => format!("{first}, {second} +{}", rest.len()),
+            all => all.join(", "),
+        }
     }
 }
 
@@ -95,13 +85,18 @@ impl Row {
 #[template(path = "verifications.html")]
 struct Page {
     layout: Layout,
+    today: Today,
     statuses: Vec<Choice>,
     channels: Vec<Choice>,
+    webhooks: Vec<Choice>,
+    whys: Vec<Choice>,
+    events: Vec<(String, String, bool)>,
     asked: Asked,
     rows: Vec<Row>,
+    looked_at: usize,
     older: Option<String>,
-    /// How far back there is nothing, if there may be something before.
-    nothing_since: Option<When>,
+    /// The time back to which the list was searched, if there may be something before.
+    back_to: Option<When>,
     /// How long a result is kept.
     kept: String,
 }
@@ -112,36 +107,69 @@ struct Page {
 /// Nobody has signed in, or a store that is away.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let asked = Asked::of(request.query_string());
-    if let Ok(id) = asked.find.parse() {
-        let found = service.store.load_transaction(id).await?;
-        if found.is_some_and(|record| record.opened().app == user.caller.app.app_id) {
+    let app = &user.caller.app.app_id;
+    if let Ok(id) = asked.get("find").parse() {
+        let found = service.store.summarise_transactions(vec![id]).await?.pop().flatten();
+        if found.is_some_and(|found| found.opened.app == *app) {
             return Ok(redirect(&format!("/portal/transactions/{id}")));
         }
     }
-    let Listing { verifications, older, read_back_to } = list(&service, &user.caller, &asked.filter(), asked.before, LISTED).await?;
-    let names = event_names(&service, &verifications).await?;
-    let row = |found: Verification| {
-        let (status, label, _) = STATUSES.into_iter().find(|(.., status)| *status == found.status).unwrap_or(STATUSES[0]);
-        let event = found.event.and_then(|event| Some((event, names.get(&event)?.clone())));
-        Row { at: When::second(found.opened_at), status, label, event, found }
+    let events = newest_events(&service, app).await?;
+    let (filter, before) = asked.filter(&service, &user.caller, &events).await?;
+    let Listing { verifications, older, read_back_to, looked_at } = list(&service, &user.caller, &filter, before, LISTED).await?;
+    let (now, names) = (service.clock.now(), event_names(&service, &events, &verifications).await?);
+    let today = service.store.day_figures(app.clone(), Day::of(now)).await?.pop().map(|(_, today)| today).unwrap_or_default();
+    let option = |event: &Event| {
+        let (id, name) = (event.id.to_string(), event.terms.name.as_str().to_owned());
+        let chosen = asked.get("event") == id;
+        (id, name, chosen)
     };
-    let choice = |value, label: &str, asked: &str| Choice { value, label: label.to_owned(), chosen: value == asked };
     let template = Page {
         layout: user.layout(Section::Verifications, &service),
-        statuses: STATUSES.iter().map(|(value, label, _)| choice(value, label, &asked.status)).collect(),
-        channels: CHANNELS.iter().map(|(value, label)| choice(value, label, &asked.channel)).collect(),
-        rows: verifications.into_iter().map(row).collect(),
-        nothing_since: read_back_to.filter(|_| older.is_some()).map(When::minute),
-        older: older.map(|before| asked.at(before)),
+        today: Today(today),
+        statuses: asked.choices("status", STATUSES.map(|(value, label, _)| (value, label))),
+        channels: asked.choices("channel", CHANNELS),
+        webhooks: asked.choices("webhook", WEBHOOKS.map(|(value, label)| (value.as_str(), label))),
+        whys: asked.choices("why", FAILURES),
+        events: events.iter().map(option).collect(),
+        rows: verifications.into_iter().map(|found| Row::of(found, &names, now)).collect(),
+        looked_at,
+        back_to: read_back_to.filter(|_| older.is_some()).map(When::minute),
+        older: older.map(|before| asked.address(&[("before", &before.to_string())])),
         kept: in_words(service.rules.result_ttl),
         asked,
     };
     Ok(page(StatusCode::OK, &template))
 }
 
-async fn event_names(service: &Service, verifications: &[Verification]) -> Result<HashMap<EventId, String>, PortalError> {
-    let mut names = HashMap::new();
-    for id in verifications.iter().filter_map(|verification| verification.event) {
+/// The newest events of an app, the newest first.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn newest_events(service: &Service, app: &AppId) -> Result<Vec<Event>, ServiceError> {
+    let list = |page, page_size| service.store.list_events(app.clone(), PageRequest { page, page_size });
+    let total = list(1, 1).await?.total;
+    let last = u32::try_from(total.div_ceil(u64::from(EVENTS))).unwrap_or(u32::MAX).max(1);
+    let mut newest = list(last, EVENTS).await?.items;
+    if last > 1 && newest.len() < EVENTS as usize {
+        newest.splice(..0, list(last - 1, EVENTS).await?.items);
+    }
+    newest.reverse();
+    newest.truncate(EVENTS as usize);
+    Ok(newest)
+}
+
+/// The names of the events of some verifications.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn event_names(
+    service: &Service,
+    known: &[Event],
+    verifications: &[TransactionSummary],
+) -> Result<HashMap<EventId, String>, ServiceError> {
+    let mut names: HashMap<_, _> = known.iter().map(|event| (event.id, event.terms.name.as_str().to_owned())).collect();
+    for id in verifications.iter().filter_map(|found| found.opened.event) {
         if !names.contains_key(&id)
             && let Some(event) = service.store.load_event(id).await?
         {
@@ -149,17 +177,4 @@ async fn event_names(service: &Service, verifications: &[Verification]) -> Resul
         }
     }
     Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_address_of_older_ones_asks_the_same() {
-        let asked = Asked::of("status=verified&find=order+7%265&channel=&before=x");
-        assert_eq!(asked.at(41), "?status=verified&find=order+7%265&before=41");
-        assert_eq!(Asked::of(&asked.at(41)[1..]).before, Some(41));
-        assert!(asked.is_filtered() && !Asked::of("before=41").is_filtered());
-    }
 }

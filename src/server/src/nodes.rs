@@ -17,8 +17,10 @@ use crate::COMMIT;
 use crate::internal::tree_node;
 use crate::telemetry::figures::Figures;
 
-/// The pause between two looks whether somebody watches, and between two snapshots.
+/// The pause between two snapshots.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// The pause between two looks whether somebody watches, while nobody does.
+const IDLE: Duration = Duration::from_secs(2);
 /// A node without a heartbeat for this long is silent.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
 /// The time that the store has to tell of the other nodes.
@@ -46,19 +48,22 @@ impl Nodes {
             let told = nodes.clone();
             actix_rt::spawn(async move {
                 loop {
-                    told.publish().await;
-                    sleep(INTERVAL).await;
+                    let is_watched = told.publish().await;
+                    sleep(if is_watched { INTERVAL } else { IDLE }).await;
                 }
             });
         }
         nodes
     }
 
-    async fn publish(&self) {
+    /// Publishes a snapshot if somebody watches; returns true then.
+    async fn publish(&self) -> bool {
         // While the store is away nobody could read it; the log says that elsewhere.
-        if let (Ok(true), Ok(told)) = (self.store.is_watched().await, serde_json::to_vec(&self.this())) {
+        let is_watched = self.store.is_watched().await == Ok(true);
+        if let (true, Ok(told)) = (is_watched, serde_json::to_vec(&self.this())) {
             let _ = self.store.publish_snapshot(told).await;
         }
+        is_watched
     }
 
     /// All nodes, oldest first.

@@ -1,7 +1,6 @@
 //! How things are, as a client may know it: the authority, the upstreams, and the app's own webhooks.
 
-use futures_util::future::try_join_all;
-use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::delivery::WebhookState;
 
 use crate::authentication::Caller;
 use crate::authority_answers::Counted;
@@ -10,8 +9,6 @@ use crate::{Service, ServiceError};
 
 /// Transactions whose webhooks are counted.
 const LOOKED_AT: usize = 100;
-/// Deliveries read at once.
-const AT_ONCE: usize = 16;
 
 /// How things are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,14 +51,12 @@ pub async fn status(service: &Service, caller: &Caller) -> Result<Status, Servic
 async fn webhooks(service: &Service, caller: &Caller) -> Result<Webhooks, ServiceError> {
     let newest = list(service, caller, &Filter::default(), None, LOOKED_AT).await?.verifications;
     let mut webhooks = Webhooks::default();
-    for some in newest.chunks(AT_ONCE) {
-        let found = try_join_all(some.iter().map(|found| service.store.load_delivery(found.txn.into()))).await?;
-        for delivery in found.into_iter().flatten() {
-            match delivery.attempt.map(|attempt| attempt.outcome) {
-                Some(DeliveryOutcome::Delivered) => webhooks.delivered += 1,
-                Some(_) => webhooks.failed += 1,
-                None => webhooks.waiting += 1,
-            }
+    for found in newest {
+        match WebhookState::of(found.delivery.as_ref()) {
+            WebhookState::None => {}
+            WebhookState::Waiting => webhooks.waiting += 1,
+            WebhookState::Delivered => webhooks.delivered += 1,
+            WebhookState::Lost => webhooks.failed += 1,
         }
     }
     Ok(webhooks)

@@ -101,6 +101,18 @@ pub async fn kept_intent(service: &Service, id: TxnId) -> Option<Vec<u8>> {
     service.store.load_intent(id).await.ok().flatten()
 }
 
+/// Notes in the background that the page of a transaction was opened. It is for the client to look at, so a failure is let be.
+pub fn note_page(service: &Service, id: TxnId) {
+    tokio::spawn(service.store.note_page(id));
+}
+
+/// Notes in the background that the outcome of a transaction was fetched.
+pub fn note_poll(service: &Service, record: &CompletedRecord) {
+    if !record.is_polled {
+        tokio::spawn(service.store.note_poll(record.opened.id));
+    }
+}
+
 /// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event takes one. Also returns
 /// its intent.
 ///
@@ -321,6 +333,7 @@ mod tests {
             answer: AnswerDigest([1; 32]),
             outcome: Vault::new(&[vec![7; 32].into()]).unwrap().seal(b"owner", b"outcome"),
             address: None,
+            is_polled: false,
         };
         let opened = Arc::new(opened);
         let states = [View::Pending(Arc::clone(&opened)), View::Completed(Box::new(completed)), View::Expired(opened), View::Unknown];

@@ -4,40 +4,30 @@
 //! list. The ledger is of all apps of the client and outlives its transactions; a listing therefore reads a bounded number of
 //! entries and says where to go on.
 
-use futures_util::future::try_join_all;
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
+use sakshi_domain::delivery::WebhookState;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::TransactionStatus;
-use sakshi_store::{Page, PageRequest, Store, TransactionRecord};
+use sakshi_domain::transaction::{Pending, TransactionStatus};
+use sakshi_store::{Page, Store, TransactionSummary};
 
 use crate::authentication::Caller;
 use crate::{Service, ServiceError};
 
 /// Verifications of one listing of the portal.
-pub const LISTED: usize = 20;
+pub const LISTED: usize = 50;
 /// Ledger entries that one listing reads at most.
-const READ_MAX: u64 = 200;
-/// Ledger entries read at once.
-const PAGE_SIZE: u32 = 50;
-/// Transactions read at once; each may hold a photo.
-const LOADED_AT_ONCE: usize = 8;
+const READ_MAX: u64 = 2_000;
+/// Ledger entries that it reads at first; each further reading has twice as many, up to [`CHUNK_MAX`].
+const CHUNK_FIRST: u64 = 64;
+const CHUNK_MAX: u64 = 512;
+/// The shortest part of an id that is searched for.
+const ID_PART_MIN: usize = 4;
 
-/// One verification of the list, without anything personal but the client's own reference.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verification {
-    /// The transaction.
-    pub txn: TxnId,
-    /// When it was opened.
-    pub opened_at: Timestamp,
-    /// How it stands.
-    pub status: TransactionStatus,
-    /// The channel's name in the API.
-    pub channel: &'static str,
-    /// The event of a guest.
-    pub event: Option<EventId>,
-    /// The client's own reference.
-    pub reference: Option<String>,
+/// The client's own reference of a transaction.
+#[must_use]
+pub fn reference(opened: &Pending) -> Option<&str> {
+    opened.terms.extras.as_ref()?.client_reference_id.as_deref()
 }
 
 /// Which verifications are listed; an absent field admits all.
@@ -49,8 +39,14 @@ pub struct Filter {
     pub channel: Option<String>,
     /// Of guests of this event.
     pub event: Option<EventId>,
-    /// Whose reference contains this text, in any case of its ASCII letters.
-    pub reference: Option<String>,
+    /// That failed with this code.
+    pub code: Option<String>,
+    /// Whose webhook is in this state.
+    pub webhook: Option<WebhookState>,
+    /// Whose reference contains this text, in any case of its ASCII letters, or whose id begins or ends with it.
+    pub text: Option<String>,
+    /// Of these events as well, whose names contain the text.
+    pub events: Vec<EventId>,
     /// Whose reference is this text.
     pub exact_reference: Option<String>,
     /// That were opened at this time or later.
@@ -58,29 +54,38 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn admits(&self, verification: &Verification) -> bool {
-        let contains = |text: &String| {
-            let reference = verification.reference.as_deref().unwrap_or_default().to_ascii_lowercase();
-            reference.contains(&text.to_ascii_lowercase())
-        };
-        self.status.is_none_or(|status| status == verification.status)
-            && self.channel.as_deref().is_none_or(|channel| channel == verification.channel)
-            && self.event.is_none_or(|event| Some(event) == verification.event)
-            && self.reference.as_ref().is_none_or(contains)
-            && self.exact_reference.as_ref().is_none_or(|exact| Some(exact) == verification.reference.as_ref())
-            && self.from.is_none_or(|from| verification.opened_at >= from)
+    fn admits(&self, found: &TransactionSummary) -> bool {
+        let TransactionSummary { opened, status, code, delivery, .. } = found;
+        self.status.is_none_or(|asked| asked == *status)
+            && self.channel.as_deref().is_none_or(|channel| channel == opened.terms.channel.name())
+            && self.event.is_none_or(|event| Some(event) == opened.event)
+            && self.code.as_ref().is_none_or(|asked| Some(asked) == code.as_ref())
+            && self.webhook.is_none_or(|state| state == WebhookState::of(delivery.as_ref()))
+            && self.text.as_ref().is_none_or(|text| self.contains(text, opened))
+            && self.exact_reference.as_deref().is_none_or(|exact| Some(exact) == reference(opened))
+            && self.from.is_none_or(|from| opened.opened_at >= from)
+    }
+
+    fn contains(&self, text: &str, opened: &Pending) -> bool {
+        let text = text.to_ascii_lowercase();
+        let id = opened.id.to_string();
+        reference(opened).is_some_and(|reference| reference.to_ascii_lowercase().contains(&text))
+            || (text.len() >= ID_PART_MIN && (id.starts_with(&text) || id.ends_with(&text)))
+            || opened.event.is_some_and(|event| self.events.contains(&event))
     }
 }
 
 /// A part of the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
     /// As many as were asked for at most, the newest first.
-    pub verifications: Vec<Verification>,
+    pub verifications: Vec<TransactionSummary>,
     /// Give this as `before` to go on; `None` at the end of what is kept.
     pub older: Option<u64>,
     /// When the oldest entry that was read was written; `None` when there was none.
     pub read_back_to: Option<Timestamp>,
+    /// The app's verifications that were read and are retained, admitted ones included.
+    pub looked_at: usize,
 }
 
 /// Lists `most` verifications of the caller's app at most, whose ledger entries come before this number, or the newest ones.
@@ -89,7 +94,7 @@ pub struct Listing {
 /// A store that is away.
 pub async fn list(service: &Service, caller: &Caller, filter: &Filter, before: Option<u64>, most: usize) -> Result<Listing, ServiceError> {
     let kept_since = service.clock.now() - (service.rules.window + service.rules.result_ttl);
-    let ledger = Ledger { store: &service.store, client: &caller.client, app: Some(&caller.app.app_id), kept_since };
+    let ledger = Ledger { store: &service.store, client: &caller.client, app: Some(&caller.app.app_id), kept_since, read_max: READ_MAX };
     ledger.list(filter, before, most).await
 }
 
@@ -105,7 +110,7 @@ pub async fn list_of_client(
     before: Option<u64>,
     most: usize,
 ) -> Result<Listing, ServiceError> {
-    Ledger { store, client, app: None, kept_since }.list(filter, before, most).await
+    Ledger { store, client, app: None, kept_since, read_max: READ_MAX }.list(filter, before, most).await
 }
 
 /// The ledger in which the verifications of an app are found.
@@ -116,42 +121,41 @@ struct Ledger<'a> {
     app: Option<&'a AppId>,
     /// A transaction that was opened before may be gone.
     kept_since: Timestamp,
+    /// Entries that one listing reads at most.
+    read_max: u64,
 }
 
 impl Ledger<'_> {
     async fn list(&self, filter: &Filter, before: Option<u64>, most: usize) -> Result<Listing, ServiceError> {
         let mut next = match before {
             Some(before) => before.saturating_sub(1),
-            None => self.statement(1).await?.total,
+            None => self.entries(0, 1).await?.total,
         };
-        let end = next.saturating_sub(READ_MAX);
-        let mut listing = Listing { verifications: Vec::new(), older: None, read_back_to: None };
+        let (end, mut chunk) = (next.saturating_sub(self.read_max), CHUNK_FIRST);
+        let mut listing = Listing { verifications: Vec::new(), older: None, read_back_to: None, looked_at: 0 };
         let mut any_kept = false;
         while next > end {
-            let page = u32::try_from(next.div_ceil(u64::from(PAGE_SIZE))).unwrap_or(u32::MAX);
-            let mut entries = self.statement(page).await?.items;
-            entries.retain(|entry| entry.seq <= next && entry.seq > end);
+            let first = next.saturating_sub(chunk).max(end);
+            chunk = (chunk * 2).min(CHUNK_MAX);
+            let mut entries = self.entries(first, next - first).await?.items;
             entries.reverse();
             if entries.is_empty() {
                 return Ok(listing);
             }
-            for chunk in entries.chunks(LOADED_AT_ONCE) {
-                let loaded = try_join_all(chunk.iter().map(|entry| self.load(entry))).await?;
-                for (entry, record) in chunk.iter().zip(loaded) {
-                    next = entry.seq - 1;
-                    if filter.from.is_some_and(|from| entry.at < from) {
-                        return Ok(listing);
-                    }
-                    listing.read_back_to = Some(entry.at);
-                    any_kept |= record.is_some();
-                    let own = record.filter(|record| self.app.is_none_or(|app| record.opened().app == *app));
-                    let found = own.map(|record| verification(&record));
-                    listing.verifications.extend(found.filter(|found| filter.admits(found)));
-                    if listing.verifications.len() == most {
-                        // There is one: credits are granted before they are spent.
-                        listing.older = Some(next + 1);
-                        return Ok(listing);
-                    }
+            for (entry, found) in entries.iter().zip(self.summaries(&entries).await?) {
+                next = entry.seq - 1;
+                if filter.from.is_some_and(|from| entry.at < from) {
+                    return Ok(listing);
+                }
+                listing.read_back_to = Some(entry.at);
+                any_kept |= found.is_some();
+                let Some(own) = found.filter(|found| self.app.is_none_or(|app| found.opened.app == *app)) else { continue };
+                listing.looked_at += 1;
+                listing.verifications.extend(Some(own).filter(|own| filter.admits(own)));
+                if listing.verifications.len() == most {
+                    // An older entry always exists: a grant precedes the first debit.
+                    listing.older = Some(next + 1);
+                    return Ok(listing);
                 }
             }
         }
@@ -161,34 +165,17 @@ impl Ledger<'_> {
         Ok(listing)
     }
 
-    async fn statement(&self, page: u32) -> Result<Page<LedgerEntry>, ServiceError> {
-        Ok(self.store.statement(self.client.clone(), PageRequest { page, page_size: PAGE_SIZE }).await?)
+    async fn entries(&self, offset: u64, count: u64) -> Result<Page<LedgerEntry>, ServiceError> {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(self.store.ledger_entries(self.client.clone(), offset, count).await?)
     }
 
-    async fn load(&self, entry: &LedgerEntry) -> Result<Option<TransactionRecord>, ServiceError> {
-        let id = (entry.kind == EntryKind::Debit).then(|| entry.reference.parse::<TxnId>().ok()).flatten();
-        Ok(match id {
-            Some(id) => self.store.load_transaction(id).await?,
-            None => None,
-        })
-    }
-}
-
-fn verification(record: &TransactionRecord) -> Verification {
-    let opened = record.opened();
-    let status = match record {
-        TransactionRecord::Pending(_) => TransactionStatus::Pending,
-        TransactionRecord::Expired(_) => TransactionStatus::Expired,
-        TransactionRecord::Completed(record) if record.passed => TransactionStatus::Passed,
-        TransactionRecord::Completed(_) => TransactionStatus::Failed,
-    };
-    Verification {
-        txn: opened.id,
-        opened_at: opened.opened_at,
-        status,
-        channel: opened.terms.channel.name(),
-        event: opened.event,
-        reference: opened.terms.extras.as_ref().and_then(|extras| extras.client_reference_id.clone()),
+    /// The transactions of these entries, `None` for an entry of another kind, and for a transaction that is gone.
+    async fn summaries(&self, entries: &[LedgerEntry]) -> Result<Vec<Option<TransactionSummary>>, ServiceError> {
+        let id = |entry: &LedgerEntry| (entry.kind == EntryKind::Debit).then(|| entry.reference.parse::<TxnId>().ok()).flatten();
+        let ids: Vec<_> = entries.iter().map(id).collect();
+        let mut found = self.store.summarise_transactions(ids.iter().flatten().copied().collect()).await?.into_iter();
+        Ok(ids.into_iter().map(|id| id.and_then(|_| found.next().flatten())).collect())
     }
 }
 
@@ -197,8 +184,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use sakshi_domain::channel::Channel;
     use sakshi_domain::clock::{Clock as _, ManualClock};
     use sakshi_domain::credits::CreditMove;
+    use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord};
     use sakshi_domain::tenancy::Client;
     use sakshi_kit::records::{self, WINDOW};
     use sakshi_store::OpenTransaction;
@@ -208,6 +197,8 @@ mod tests {
     use crate::test_store;
 
     const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+    /// Entries that a listing reads here.
+    const READ: u64 = 200;
     /// The ledger entry of the credits that a client was granted.
     const GRANT: u64 = 1;
 
@@ -248,13 +239,13 @@ mod tests {
         }
 
         async fn list(&self, kept_since: Timestamp, filter: &Filter, before: Option<u64>) -> Listing {
-            let ledger = Ledger { store: &self.store, client: &self.client, app: Some(&self.app), kept_since };
-            ledger.list(filter, before, LISTED).await.unwrap()
+            let ledger = Ledger { store: &self.store, client: &self.client, app: Some(&self.app), kept_since, read_max: READ };
+            ledger.list(filter, before, 20).await.unwrap()
         }
     }
 
     fn ids(listing: &Listing) -> Vec<TxnId> {
-        listing.verifications.iter().map(|verification| verification.txn).collect()
+        listing.verifications.iter().map(|found| found.opened.id).collect()
     }
 
     #[tokio::test]
@@ -271,15 +262,15 @@ mod tests {
         let last = fixture.list(START, &Filter::default(), before).await;
         assert_eq!((ids(&last), last.older, last.read_back_to), (newest_first[40..].to_vec(), None, Some(START)));
         let none = fixture.list(START, &Filter::default(), Some(GRANT)).await;
-        assert_eq!(none, Listing { verifications: vec![], older: None, read_back_to: None });
+        assert_eq!(none, Listing { verifications: vec![], older: None, read_back_to: None, looked_at: 0 });
     }
 
     #[tokio::test]
     async fn one_listing_reads_a_bounded_part_of_the_ledger_and_says_where_to_go_on() {
-        let fixture = Fixture::with(2 * READ_MAX).await;
+        let fixture = Fixture::with(2 * READ).await;
         let nothing = Filter { channel: Some("qr".into()), ..Filter::default() };
         let mut before = None;
-        for older in [Some(READ_MAX + GRANT + 1), Some(GRANT + 1), None] {
+        for older in [Some(READ + GRANT + 1), Some(GRANT + 1), None] {
             let listing = fixture.list(START, &nothing, before).await;
             assert_eq!((ids(&listing), listing.older, listing.read_back_to), (vec![], older, Some(START)));
             before = listing.older;
@@ -288,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_listing_ends_where_nothing_is_kept_any_more() {
-        let fixture = Fixture::with(READ_MAX + 1).await;
+        let fixture = Fixture::with(READ + 1).await;
         let (nothing, older) = (Filter { channel: Some("qr".into()), ..Filter::default() }, Some(GRANT + 2));
         let later = START + Duration::from_millis(1);
         assert_eq!(fixture.list(later, &nothing, None).await.older, older, "some are kept all the same");
@@ -300,28 +291,51 @@ mod tests {
 
     #[test]
     fn a_filter_admits_what_has_all_that_it_asks_for() {
-        let event = EventId::generate(ClientId::generate().partition(), 0);
-        let guest = Verification {
-            txn: TxnId::generate(ClientId::generate().partition(), 0),
-            opened_at: Timestamp::from_millis(0),
-            status: TransactionStatus::Passed,
-            channel: "web",
-            event: Some(event),
-            reference: Some("Order 7".into()),
+        let client = ClientId::generate();
+        let event = EventId::generate(client.partition(), 0);
+        let other = TransactionSummary {
+            opened: records::pending(TxnId::generate(client.partition(), 0), client, AppId::generate(), START),
+            status: TransactionStatus::Pending,
+            page_seen_at: None,
+            verified_at: None,
+            code: None,
+            polled_at: None,
+            delivery: None,
         };
-        let other = Verification { status: TransactionStatus::Pending, channel: "qr", event: None, reference: None, ..guest.clone() };
+        let mut guest = TransactionSummary { status: TransactionStatus::Failed, code: Some("301".into()), ..other.clone() };
+        guest.opened.id = TxnId::generate(guest.opened.client.partition(), 0);
+        guest.opened.event = Some(event);
+        guest.opened.terms.channel = Channel::Qr;
+        guest.opened.terms.extras.get_or_insert_default().client_reference_id = Some("Order 7".into());
+        guest.delivery = Some(DeliveryRecord {
+            id: DeliveryId(1),
+            origin: "https://client.example".into(),
+            queued_at: START,
+            claimed_at: None,
+            attempt: Some(Attempt::answered(503, 1)),
+        });
+        let id = guest.opened.id.to_string();
+        let with_text = |text: &str| Filter { text: Some(text.into()), ..Filter::default() };
         let filters = [
-            Filter { status: Some(TransactionStatus::Passed), ..Filter::default() },
-            Filter { channel: Some("web".into()), ..Filter::default() },
+            Filter { status: Some(TransactionStatus::Failed), ..Filter::default() },
+            Filter { channel: Some("qr".into()), ..Filter::default() },
             Filter { event: Some(event), ..Filter::default() },
-            Filter { reference: Some("oRDER".into()), ..Filter::default() },
+            Filter { code: Some("301".into()), ..Filter::default() },
+            Filter { webhook: Some(WebhookState::Lost), ..Filter::default() },
+            with_text("oRDER"),
+            with_text(&id[..13]),
+            with_text(&id[24..].to_uppercase()),
+            Filter { events: vec![event], ..with_text("the name of the event") },
             Filter { exact_reference: Some("Order 7".into()), ..Filter::default() },
         ];
+        assert!(!with_text(&id[33..]).admits(&guest), "a part of three characters is in many ids");
         for filter in filters {
             assert!(filter.admits(&guest) && !filter.admits(&other), "{filter:?}");
-            let one_more = Filter { status: Some(TransactionStatus::Expired), ..filter };
+            let one_more = Filter { from: Some(START + Duration::from_millis(1)), ..filter };
             assert!(!one_more.admits(&guest), "{one_more:?}");
         }
         assert!(Filter::default().admits(&other));
+        let webhook = |attempt| WebhookState::of(guest.delivery.clone().map(|delivery| DeliveryRecord { attempt, ..delivery }).as_ref());
+        assert_eq!((webhook(None), webhook(Some(Attempt::answered(200, 1)))), (WebhookState::Waiting, WebhookState::Delivered));
     }
 }

@@ -8,6 +8,7 @@
 
 mod audit_log;
 mod canary;
+mod client_log;
 #[cfg(test)]
 mod conformance;
 mod consents;
@@ -39,6 +40,7 @@ mod vault;
 mod xaes;
 
 pub use audit_log::{AuditHash, AuditHead, AuditRecord};
+pub use client_log::{AskedLog, LogPage, LogPlace};
 pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
 pub use console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
 pub use credits::{Audit, CreditOutcome};
@@ -59,7 +61,7 @@ pub use sessions::{SessionDigest, SessionRecord};
 pub use tenancy::KeyGrant;
 pub use transactions::{
     CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, GuestDetails, OpenOutcome, OpenTransaction, PresentedCredential,
-    TransactionRecord,
+    TransactionRecord, TransactionSummary,
 };
 pub use upkeep::{Retention, Swept};
 pub use vault::{EncryptionKeyId, Sealed, Vault, VaultError};

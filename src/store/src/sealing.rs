@@ -4,6 +4,7 @@
 //! path; an event and an app can hold the secrets of their URLs. Each is sealed for the id of its
 //! record. This costs about a microsecond and is done on the caller's side.
 
+use sakshi_domain::client_log::LogEntry;
 use sakshi_domain::consent::Consent;
 use sakshi_domain::event::{CreditBudget, EventTerms};
 use sakshi_domain::flow::api_type::RegisteredUrls;
@@ -60,6 +61,16 @@ pub(crate) fn seal_consent(vault: &Vault, list: &[u8], entry: &Consent) -> Seale
 /// An entry of the register of consents.
 pub(crate) fn unseal_consent(vault: &Vault, list: &[u8], sealed: impl Into<Vec<u8>>) -> Result<Consent, StoreError> {
     unseal(vault, list, sealed, "a consent")
+}
+
+/// A sealed entry of the log of a client.
+pub(crate) fn seal_log_entry(vault: &Vault, list: &[u8], entry: &LogEntry) -> Result<Vec<u8>, StoreError> {
+    seal(vault, list, entry, "an entry of the log of a client")
+}
+
+/// An entry of the log of a client.
+pub(crate) fn unseal_log_entry(vault: &Vault, list: &[u8], sealed: impl Into<Vec<u8>>) -> Result<LogEntry, StoreError> {
+    unseal(vault, list, sealed, "an entry of the log of a client")
 }
 
 /// The sealed terms of a transaction.

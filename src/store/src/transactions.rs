@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::delivery::QueuedDelivery;
+use sakshi_domain::delivery::{DeliveryRecord, QueuedDelivery};
 use sakshi_domain::event::{EventRefusal, Trait};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
+use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending, TransactionStatus};
 
 use crate::error::StoreError;
 use crate::idempotency::IdempotentAnswer;
@@ -63,7 +63,7 @@ pub struct CompleteTransaction {
     pub known: Option<Arc<Pending>>,
     /// Whether the verification passed.
     pub passed: bool,
-    /// The code of a failure, for the register of consents.
+    /// The code of a failure.
     pub code: Option<String>,
     /// The sealed outcome. A guest who passed and for whom the event has no place now ends with that refusal instead.
     pub outcome: Sealed,
@@ -179,6 +179,27 @@ pub struct CompletedRecord {
     pub outcome: Sealed,
     /// The URL of its webhook, sealed, if it was copied from its event.
     pub address: Option<Vec<u8>>,
+    /// Whether the outcome was fetched before.
+    pub is_polled: bool,
+}
+
+/// A transaction as lists and its story show it, without what was shared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TransactionSummary {
+    /// The transaction as it was opened.
+    pub opened: Pending,
+    /// Its status.
+    pub status: TransactionStatus,
+    /// When its page, or the identity app, first asked for it.
+    pub page_seen_at: Option<Timestamp>,
+    /// When the answer was accepted.
+    pub verified_at: Option<Timestamp>,
+    /// The code of a failure.
+    pub code: Option<String>,
+    /// When the client first fetched the outcome.
+    pub polled_at: Option<Timestamp>,
+    /// Its webhook, if it has one.
+    pub delivery: Option<DeliveryRecord>,
 }
 
 impl CompletedRecord {

@@ -34,4 +34,8 @@ pub struct Swept {
     pub nodes: u64,
     /// Weeks of the register of consents, with their entries.
     pub consents: u64,
+    /// Days of figures.
+    pub days: u64,
+    /// Months of the logs of clients, with their entries.
+    pub logs: u64,
 }

@@ -1,6 +1,6 @@
 //! The outcome of a webhook in one line, and what its receiver can do about a failure.
 
-use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason};
+use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, WebhookState};
 
 use crate::when::When;
 
@@ -26,6 +26,38 @@ impl DeliveryLine {
             (None, None) => ("waits to be sent".to_owned(), false),
         };
         Self { at, words, is_lost }
+    }
+}
+
+/// A webhook in a word, for lists.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DeliveryTag {
+    /// The class of its element.
+    pub style: &'static str,
+    /// The status of the answer, or the reason why there was none.
+    pub label: String,
+}
+
+impl DeliveryTag {
+    /// The tag of a delivery.
+    #[must_use]
+    pub fn of(record: &DeliveryRecord) -> Self {
+        let style = match WebhookState::of(Some(record)) {
+            WebhookState::Delivered => "verified",
+            WebhookState::Lost => "not_verified",
+            WebhookState::Waiting | WebhookState::None => "waiting",
+        };
+        Self { style, label: record.attempt.map_or_else(|| "waiting".to_owned(), result) }
+    }
+}
+
+/// The status of an answer, or the reason why there was none.
+#[must_use]
+pub fn result(attempt: Attempt) -> String {
+    match (attempt.status, attempt.failure) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(failure)) => failure.reason.as_str().replace('_', " "),
+        (None, None) => attempt.outcome.as_str().replace('_', " "),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use sakshi_domain::day_figures::Day;
 use sakshi_domain::time::Timestamp;
 
 /// How exactly a moment is told.
@@ -40,6 +41,12 @@ impl When {
     #[must_use]
     pub fn second(at: Timestamp) -> Self {
         Self { at, exactly: Exactly::Second }
+    }
+
+    /// The time of day for a moment of today in UTC, and the date before it for others.
+    #[must_use]
+    pub fn recent(at: Timestamp, now: Timestamp) -> Self {
+        if Day::of(at) == Day::of(now) { Self::time(at) } else { Self::minute(at) }
     }
 
     /// The time of day alone.
@@ -94,6 +101,16 @@ pub fn lasted(time: Duration) -> String {
     }
 }
 
+/// A span as minutes and seconds, or hours before them: `0:31`.
+#[must_use]
+pub fn clock(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds / 3_600 {
+        0 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        hours => format!("{hours}:{:02}:{:02}", seconds / 60 % 60, seconds % 60),
+    }
+}
+
 /// A time in its largest whole unit.
 #[must_use]
 pub fn in_words(time: Duration) -> String {
@@ -123,6 +140,11 @@ mod tests {
     fn a_short_time_is_told_in_tenths_and_a_longer_one_in_minutes() {
         let told = |millis| lasted(Duration::from_millis(millis));
         assert_eq!([told(20), told(12_340), told(60_000), told(754_900)], ["0.0 s", "12.3 s", "1 min 0 s", "12 min 34 s"]);
+    }
+
+    #[test]
+    fn a_span_is_written_as_a_clock_shows_it() {
+        assert_eq!([31, 754, 3_605].map(|seconds| clock(Duration::from_secs(seconds))), ["0:31", "12:34", "1:00:05"]);
     }
 
     #[test]

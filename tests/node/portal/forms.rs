@@ -48,7 +48,7 @@ async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
 async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
-    let once = browser.get("/portal").await.hidden("once");
+    let once = browser.get("/portal/trial").await.hidden("once");
     let pairs: Vec<_> = TRIAL.iter().copied().chain([("once", once.as_str())]).collect();
     let first = browser.send("/portal/trial", &pairs).await;
     let again = browser.send("/portal/trial", &pairs).await;
@@ -80,8 +80,10 @@ async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
     let declined = fixture.open(|_| {}).await;
     fixture.fail(&declined, "the user said no", "301").await;
     for (pending, heading) in [(&passed, "<h1>Verified</h1>"), (&declined, "<h1>Not verified</h1>")] {
-        let page = browser.get(&format!("/portal/transactions/{}", pending.id)).await;
+        let path = format!("/portal/transactions/{}", pending.id);
+        let page = browser.get(&path).await;
         assert!(page.html.contains(heading));
+        let page = if page.html.contains("id=\"show\"") { browser.send(&format!("{path}/details"), &[]).await } else { page };
         let polled = api(&fixture, &format!("/result/{}", pending.id)).await;
         assert!(serde_json::from_str::<Value>(&polled).unwrap()["data"]["pending"] == false);
         assert_eq!(page.shown("body"), polled);
@@ -140,7 +142,7 @@ async fn a_refused_form_says_so_in_its_title_and_leads_to_its_fields() {
     }
     let stranger = Browser::new(&fixture).post("/portal/sign-in", &[("key", "sk_none"), ("app_id", "app_none")]).await;
     assert!(stranger.html.contains("<title>Error: Sign in") && stranger.html.contains("autofocus"), "{}", stranger.html);
-    assert!(browser.get("/portal").await.html.contains("<title>Try a verification"));
+    assert!(browser.get("/portal/trial").await.html.contains("<title>Try a verification"));
 }
 
 #[actix_rt::test]

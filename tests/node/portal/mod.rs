@@ -7,6 +7,7 @@ mod forms;
 mod pages;
 mod sessions;
 mod standing;
+mod work;
 
 use crate::pages_fixture::{PagesFixture, text};
 use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};

@@ -1,11 +1,13 @@
 //! Signing in, how long a session lasts, and how it ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi::public::ROUTES;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::App;
+use sakshi_portal::once::{LINK_LIFETIME, link};
 use sakshi_service::api_key::ApiKey;
 use sakshi_web::routing::Audience;
 
@@ -142,4 +144,57 @@ async fn attempts_to_sign_in_have_a_rate() {
     let refused = browser.sign_in(fixture.first.key.reveal(), fixture.first.app.as_str()).await;
     assert_eq!((refused.status, &refused.cookie), (429, &None));
     assert!(refused.html.contains("Too many attempts"));
+}
+
+/// The path of a link for the first client.
+async fn fresh_link(fixture: &PagesFixture) -> String {
+    let (store, key) = (&fixture.shared.service.store, fixture.first.key.digest());
+    link(store, fixture.clock.now(), key, fixture.first.app.clone()).await.unwrap().unwrap()
+}
+
+#[actix_rt::test]
+async fn a_link_of_a_sandbox_signs_in_once_and_looking_at_it_does_not_spend_it() {
+    let fixture = PagesFixture::new().await;
+    let path = fresh_link(&fixture).await;
+    let mut browser = Browser::new(&fixture);
+    for _ in 0..2 {
+        let page = browser.get(&path).await;
+        assert!(page.status == 200 && page.cookie.is_none() && page.html.contains("Open the portal"), "{}", page.html);
+    }
+    assert_eq!(browser.post_from("https://evil.example", &path, &[]).await.status, 403, "a page of somebody else");
+    let entered = browser.post(&path, &[]).await;
+    assert_eq!((entered.status, entered.location.as_str()), (303, "/portal"));
+    browser.cookie = entered.cookie.as_ref().and_then(|cookie| cookie.split(';').next()).map(str::to_owned);
+    assert!(browser.get("/portal").await.html.contains("Sandbox app"));
+    for answer in [Browser::new(&fixture).get(&path).await, Browser::new(&fixture).post(&path, &[]).await] {
+        assert!(answer.location == "/portal/sign-in?once=1" && answer.cookie.is_none(), "{}", answer.status);
+    }
+    assert!(Browser::new(&fixture).get("/portal/sign-in?once=1").await.html.contains("This link was used before"));
+}
+
+#[actix_rt::test]
+async fn a_link_ends_after_minutes_and_with_its_key_and_its_token_is_no_cookie() {
+    let fixture = PagesFixture::new().await;
+    let path = fresh_link(&fixture).await;
+    let token = path.rsplit('/').next().unwrap();
+    let browser = Browser { fixture: &fixture, cookie: Some(format!("sakshi_portal={token}")) };
+    assert!(browser.get("/portal").await.leads_to_sign_in(), "it is no session");
+    fixture.clock.advance(LINK_LIFETIME);
+    assert_eq!(browser.post(&path, &[]).await.location, "/portal/sign-in?once=1");
+    let path = fresh_link(&fixture).await;
+    let store = &fixture.shared.service.store;
+    let key = store.list_keys(fixture.first.client.clone()).await.unwrap()[0].key_id.clone();
+    store.retire_key(key, None, Some(fixture.clock.now())).await.unwrap().unwrap();
+    assert_eq!(browser.post(&path, &[]).await.location, "/portal/sign-in?once=1", "the key was revoked");
+}
+
+#[actix_rt::test]
+async fn outside_of_a_sandbox_no_link_signs_in() {
+    let mut fixture = PagesFixture::new().await;
+    let path = fresh_link(&fixture).await;
+    Arc::get_mut(&mut fixture.shared.service.authority).unwrap().sandbox = false;
+    let browser = Browser::new(&fixture);
+    for answer in [browser.get(&path).await, browser.post(&path, &[]).await] {
+        assert!(answer.status == 404 && answer.cookie.is_none(), "{}", answer.status);
+    }
 }

@@ -6,7 +6,8 @@ use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use sakshi_domain::transaction::TransactionStatus;
 use sakshi_service::Service;
 use sakshi_service::statement::entries_before;
-use sakshi_service::verifications::{Filter, Verification, list};
+use sakshi_service::verifications::{Filter, list, reference};
+use sakshi_store::TransactionSummary;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
@@ -72,13 +73,13 @@ pub(crate) async fn transactions(
     Ok(HttpResponse::Ok().json(TransactionsPage { transactions: listing.verifications.into_iter().map(row).collect(), next }))
 }
 
-fn row(found: Verification) -> TransactionRow {
+fn row(TransactionSummary { opened, status, .. }: TransactionSummary) -> TransactionRow {
     TransactionRow {
-        txn_id: found.txn,
-        status: found.status,
-        opened_at: found.opened_at,
-        channel: found.channel.to_owned(),
-        client_reference_id: found.reference,
-        event_id: found.event,
+        txn_id: opened.id,
+        status,
+        opened_at: opened.opened_at,
+        channel: opened.terms.channel.name().to_owned(),
+        client_reference_id: reference(&opened).map(str::to_owned),
+        event_id: opened.event,
     }
 }

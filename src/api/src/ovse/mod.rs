@@ -13,7 +13,7 @@ use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
 use sakshi_service::evidence::evidence_file;
 use sakshi_service::idempotency::Answered;
 use sakshi_service::opened::OnOpened;
-use sakshi_service::transactions::{self, OPERATION, OpenOrCompleted, await_outcome, open_transaction, outcome_body};
+use sakshi_service::transactions::{self, OPERATION, OpenOrCompleted, await_outcome, note_poll, open_transaction, outcome_body};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::edge::adopt_request_id;
@@ -119,6 +119,7 @@ pub(crate) async fn result(
     match await_outcome(&service, &caller, id, Duration::from_secs(wait)).await? {
         OpenOrCompleted::Pending(_) => Ok(HttpResponse::Ok().json(OvsePending::of(id))),
         OpenOrCompleted::Completed(record) => {
+            note_poll(&service, &record);
             let (_, json) = outcome_body(&service, *record, &caller.app)?;
             Ok(HttpResponse::Ok().content_type("application/json").body(json))
         }

@@ -1,42 +1,34 @@
 //! `sakshi admin …`: the admin API for people, and with `--json` for machines.
 
-use std::io::Write;
-
 use clap::{Args, Subcommand, ValueEnum};
-use sakshi_client::{Call, Credentials, Page, internal};
+use sakshi_client::{Call, Page, internal};
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::operator::Role;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_wire::Change;
 use sakshi_wire::operator::tenancy::PatchAppRequest;
-use secrecy::SecretString;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use url::Url;
 
 use super::api::Api;
 use super::audit_log::{self, AuditLog};
 use super::clients::Clients;
-use super::connection::Certificates;
+use super::connection::Access;
 use super::consents::Consents;
 use super::credits::Credits;
 use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
-use super::{clock, paint, reseal};
-use crate::settings::{Sources, internal_endpoint};
+use super::style::{Out, write_lines};
+use super::{clock, paint, reseal, story, tree};
+use crate::settings::Sources;
 
 /// Options of `admin`.
 #[derive(Args, Debug)]
 pub struct Admin {
-    /// URL of the internal listener. Default: `server.internal_addr` of the settings.
-    #[arg(long, global = true, value_name = "URL", env = "SAKSHI_ADMIN_URL")]
-    url: Option<Url>,
-    /// Token of an operator. Default: `admin.token` of the settings.
-    #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
-    token: Option<SecretString>,
     #[command(flatten)]
-    certificates: Certificates,
+    access: Access,
     /// Print the service's answer as JSON.
     #[arg(long, global = true)]
     json: bool,
@@ -263,6 +255,8 @@ pub(super) enum View {
     /// The rows below what is beside them.
     PairsAndRows(&'static str, &'static [&'static str]),
     Tree,
+    /// A transaction from its opening to its webhook.
+    Story,
     AuditLog,
     Reseal,
     Clock,
@@ -278,15 +272,8 @@ const FLOW_DELIVERY: &[&str] =
     &["id", "tells", "state", "reason", "part", "sent", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
 const REFUSED: &[&str] = &["at", "client_id", "app_id", "method", "route", "status", "code", "fields"];
 
-pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
-    let (url, token, certificate) = match (&admin.url, &admin.token) {
-        (Some(url), Some(token)) => (url.clone(), token.clone(), None),
-        (url, token) => {
-            let internal = internal_endpoint(sources, url.as_ref())?;
-            (internal.url, token.clone().unwrap_or(internal.admin_token), internal.certificate)
-        }
-    };
-    let api = Api::new(url, Credentials::Bearer(token), &admin.certificates.egress(certificate.as_deref())?)?;
+pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> Result<bool, CliError> {
+    let api = admin.access.api(sources)?;
     if let Subject::Consents(consents) = &admin.subject {
         return consents.export(&api, admin.json, out).await.map(|()| true);
     }
@@ -303,7 +290,8 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
                 writeln!(out)?;
                 paint::table(rows.as_array().map(Vec::as_slice).unwrap_or_default(), columns, out)?;
             }
-            View::Tree => paint::tree(&answer, out)?,
+            View::Tree => write_lines(tree::lines(&parsed(answer.clone())?, SystemClock.now()), out)?,
+            View::Story => write_lines(story::lines(&parsed(answer.clone())?, SystemClock.now()), out)?,
             View::AuditLog => audit_log::show(&answer, out)?,
             View::Reseal => reseal::show(&answer, out)?,
             View::Clock => clock::show(&answer, out)?,
@@ -349,7 +337,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::WealthUrls(urls) => answer(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await,
         Subject::WebhookUrls { app_id } => answer(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await,
         Subject::Flow { flow_id } => answer(api, internal::flow_deliveries(flow_id), View::PairsAndRows("deliveries", FLOW_DELIVERY)).await,
-        Subject::Transaction { txn_id } => answer(api, internal::transaction(txn_id), View::Pairs).await,
+        Subject::Transaction { txn_id } => answer(api, internal::transaction(txn_id), View::Story).await,
         Subject::Request { error_id } => answer(api, internal::request(error_id), View::Rows("requests", REFUSED)).await,
         Subject::Delivery { txn_id } => answer(api, internal::delivery(txn_id), View::Pairs).await,
         Subject::Operators(Operators::Add { name, role, expires }) => {
@@ -367,6 +355,11 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Consents(_) => Ok((Value::Null, View::Json)),
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
+}
+
+/// An answer as its own type again.
+fn parsed<T: DeserializeOwned>(answer: Value) -> Result<T, CliError> {
+    serde_json::from_value(answer).map_err(|error| CliError::Local(error.to_string()))
 }
 
 /// An answer of the API, as JSON for its view.

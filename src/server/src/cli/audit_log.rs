@@ -3,7 +3,7 @@
 //! A chain shows that an entry was changed, moved or left out in it. Who can write the store and has its keys could make a new chain,
 //! and who can write the store could cut its end off: both show by a head that was kept elsewhere.
 
-use std::io::{self, Write};
+use std::io;
 
 use clap::Args;
 use sakshi_client::internal;
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::error::CliError;
 use super::paint;
+use super::style::Out;
 
 const ENTRY: &[&str] = &["number", "at", "operator", "operation", "stage", "status", "ids", "from", "count"];
 
@@ -55,7 +56,7 @@ pub(super) async fn ask(api: &Api, options: &AuditLog) -> Result<Value, CliError
 }
 
 /// The entries as rows, and the head as `--head` takes it.
-pub(super) fn show(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     let entries = answer["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
     paint::table(&entries.iter().map(row).collect::<Vec<_>>(), ENTRY, out)?;
     writeln!(out, "\nhead: {}:{}", answer["head"]["number"], answer["head"]["hash"].as_str().unwrap_or_default())?;

@@ -1,13 +1,18 @@
-//! How commands reach a listener: the certificates that they trust and show.
+//! How commands reach a listener: its address, the token, and the certificates that they trust and show.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use sakshi_client::Credentials;
 use sakshi_outbound::{Egress, EgressOptions};
+use secrecy::SecretString;
+use url::Url;
 use zeroize::Zeroizing;
 
+use super::api::Api;
 use super::error::CliError;
+use crate::settings::{Sources, internal_endpoint};
 
 /// Certificates for a listener that speaks TLS.
 #[derive(Args, Clone, Debug, Default)]
@@ -22,6 +27,36 @@ pub(crate) struct Certificates {
     /// PEM of its private key.
     #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CLIENT_KEY")]
     pub(super) client_key: Option<PathBuf>,
+}
+
+/// How a command reaches the internal listener, and as whom.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Access {
+    /// URL of the internal listener. Default: `server.internal_addr` of the settings.
+    #[arg(long, global = true, value_name = "URL", env = "SAKSHI_ADMIN_URL")]
+    url: Option<Url>,
+    /// Token of an operator. Default: `admin.token` of the settings.
+    #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
+    token: Option<SecretString>,
+    #[command(flatten)]
+    certificates: Certificates,
+}
+
+impl Access {
+    /// The listener. The settings are read for what is not given.
+    ///
+    /// # Errors
+    /// The settings or a file are not good.
+    pub(crate) fn api(&self, sources: &Sources) -> Result<Api, CliError> {
+        let (url, token, certificate) = match (&self.url, &self.token) {
+            (Some(url), Some(token)) => (url.clone(), token.clone(), None),
+            (url, token) => {
+                let internal = internal_endpoint(sources, url.as_ref())?;
+                (internal.url, token.clone().unwrap_or(internal.admin_token), internal.certificate)
+            }
+        };
+        Api::new(url, Credentials::Bearer(token), &self.certificates.egress(certificate.as_deref())?)
+    }
 }
 
 impl Certificates {

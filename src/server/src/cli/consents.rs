@@ -2,8 +2,6 @@
 //!
 //! A file is written as it is read, so that a register of years needs no memory.
 
-use std::io::Write;
-
 use clap::{Args, ValueEnum};
 use sakshi_client::internal;
 use sakshi_domain::limits::PAGE_SIZE_MAX;
@@ -14,6 +12,7 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::error::CliError;
 use super::paint;
+use super::style::Out;
 
 const COLUMNS: &[&str] = &["kind", "id", "app_id", "asked", "purpose", "opened_at", "answered_at", "answer", "code"];
 const FIELDS: &[&str] = &[
@@ -61,7 +60,7 @@ enum Format {
 
 impl Consents {
     /// Reads the register to its end and writes it.
-    pub(super) async fn export(&self, api: &Api, is_json: bool, out: &mut dyn Write) -> Result<(), CliError> {
+    pub(super) async fn export(&self, api: &Api, is_json: bool, out: &mut dyn Out) -> Result<(), CliError> {
         let format = if is_json { Format::Jsonl } else { self.format };
         if format == Format::Csv {
             write!(out, "{BYTE_ORDER_MARK}{}\r\n", FIELDS.join(","))?;

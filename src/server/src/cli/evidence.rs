@@ -3,7 +3,6 @@
 //! The seal and the credential are checked with the keys that the file itself holds. A stranger's file has keys of
 //! the stranger, so the answer names the keys, and options say which ones are trusted.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::error::CliError;
 use super::paint;
+use super::style::Out;
 
 /// Options of `verify-evidence`.
 #[derive(Args, Clone, Debug)]
@@ -35,7 +35,7 @@ impl VerifyEvidence {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<bool, CliError> {
+    pub(super) fn run(&self, out: &mut dyn Out) -> Result<bool, CliError> {
         let file = read(&self.file)?;
         let issuer_keys = self.issuer_keys.as_deref().map(keys).transpose()?;
         let seal_keys = self.seal_keys.as_deref().map(keys).transpose()?;

@@ -23,6 +23,10 @@ mod manual;
 mod moving;
 pub(crate) mod paint;
 mod reseal;
+mod story;
+pub mod style;
+mod top;
+mod tree;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,6 +35,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use self::error::{CliError, conclude};
+use self::style::Out;
 #[cfg(feature = "sandbox")]
 use crate::developer;
 use crate::serve;
@@ -40,6 +45,7 @@ pub use admin::Admin;
 pub use backup::{Backup, Restore};
 pub use evidence::VerifyEvidence;
 pub use moving::Move;
+pub use top::Top;
 
 /// Identity verification and callback service.
 #[derive(Debug, Parser)]
@@ -64,6 +70,8 @@ pub enum Command {
     Developer(developer::Command),
     /// Manage clients, apps, keys and credits of a running service.
     Admin(Admin),
+    /// Show what all nodes do, each second: their actors, what has failed, and what waits for receivers.
+    Top(Top),
     /// Report every problem of the settings and of the files they name; ends with the code that `serve` would end with.
     CheckConfig(CheckConfig),
     /// Write a backup of the embedded store, also while a node serves.
@@ -145,7 +153,7 @@ fn warned(loaded: Result<Loaded, Problems>, err: &mut dyn Write) -> Result<Loade
 }
 
 /// Carries out a command, with the answer to `out` and complaints to `err`.
-pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+pub async fn run(cli: &Cli, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
     let done = match &cli.command {
         Command::Serve => match load(&cli.sources()) {
             Ok(loaded) => return serve::run(&loaded, out, err).await,
@@ -154,6 +162,7 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
         #[cfg(feature = "sandbox")]
         Command::Developer(command) => return developer::run(command, &cli.sources(), out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
+        Command::Top(top) => top.run(&cli.sources(), out).await,
         Command::CheckConfig(options) => match check::run(*options, &cli.sources(), out).await {
             Ok(code) => return code,
             Err(error) => Err(error),

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::error::CliError;
 use super::paint;
+use super::style::Out;
 use crate::settings::{RedisSettings, Settings, StoreKind};
 use crate::{bounds, keys, storage};
 
@@ -52,7 +53,7 @@ impl From<String> for Place {
 }
 
 /// Moves the store; what was moved to `out`.
-pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
+pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) -> Result<bool, CliError> {
     let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
     let (path, url, is_back) = match (&options.from, &options.to) {
         (Some(Place::Path(_)), Some(Place::Path(_))) => return Err(local(&"one of --from and --to must be a Redis")),

@@ -1,4 +1,4 @@
-//! JSON answers as people read them: pairs, tables, and the tree.
+//! JSON answers as people read them: pairs and tables.
 //!
 //! Names that operators chose are shown without control characters, so that none can move the
 //! terminal's cursor.
@@ -7,6 +7,13 @@ use std::io::{self, Write};
 
 use sakshi_domain::unseen::is_unseen;
 use serde_json::{Map, Value};
+
+use super::style::{Line, Out, Tone, write_lines};
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+/// A column of this width is not narrowed further.
+const NARROW: usize = 12;
 
 /// One `name: value` a line.
 pub(super) fn pairs(value: &Value, out: &mut dyn Write) -> io::Result<()> {
@@ -18,8 +25,8 @@ pub(super) fn pairs(value: &Value, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Rows under their columns; a sentence when there are none.
-pub(crate) fn table(rows: &[Value], columns: &[&str], out: &mut dyn Write) -> io::Result<()> {
+/// Rows under their columns; a sentence when there are none. On a terminal that is too narrow the widest columns are cut.
+pub(crate) fn table(rows: &[Value], columns: &[&str], out: &mut dyn Out) -> io::Result<()> {
     if rows.is_empty() {
         return writeln!(out, "none");
     }
@@ -29,41 +36,29 @@ pub(crate) fn table(rows: &[Value], columns: &[&str], out: &mut dyn Write) -> io
         let cells = lines.iter().filter_map(|line| line.get(index)).map(|text| text.chars().count());
         cells.max().unwrap_or(0).max(columns[index].len())
     };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let widths = fitted((0..columns.len()).map(width).collect(), out.look().width());
     let header: Vec<String> = columns.iter().map(|column| column.to_uppercase()).collect();
-    for line in std::iter::once(&header).chain(&lines) {
-        let padded: Vec<String> = line.iter().zip(&widths).map(|(text, width)| format!("{text:width$}")).collect();
-        writeln!(out, "{}", padded.join("  ").trim_end())?;
-    }
-    Ok(())
+    let lines = std::iter::once((Tone::Dim, &header)).chain(lines.iter().map(|line| (Tone::Plain, line)));
+    let painted = lines.map(|(tone, cells)| {
+        let cells = cells.iter().zip(&widths).map(|(text, width)| Line::of(tone, text).cut(*width).padded(*width));
+        cells.reduce(|line, cell| line.and(Tone::Plain, " ".repeat(GAP)).join(cell)).unwrap_or_default()
+    });
+    write_lines(painted.collect::<Vec<_>>(), out)
 }
 
-/// The supervision tree with its counts.
-pub(super) fn tree(node: &Value, out: &mut dyn Write) -> io::Result<()> {
-    branch(node, "", "", out)
+/// Narrows the widest columns until a row fits, or none is wider than [`NARROW`].
+fn fitted(mut widths: Vec<usize>, most: Option<usize>) -> Vec<usize> {
+    let Some(most) = most else { return widths };
+    let total = |widths: &[usize]| widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+    while total(&widths) > most {
+        let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > NARROW) else { break };
+        *widest -= 1;
+    }
+    widths
 }
 
-fn branch(node: &Value, lead: &str, below: &str, out: &mut dyn Write) -> io::Result<()> {
-    let text = |name: &str| node.get(name).map(cell).filter(|text| text != "-");
-    write!(out, "{lead}{}", text("name").unwrap_or_default())?;
-    if let Some(state) = text("state") {
-        write!(out, "  {state}")?;
-    }
-    for name in ["live", "restarts", "mailbox", "last_exit"] {
-        if let Some(value) = text(name) {
-            write!(out, "  {name}={value}")?;
-        }
-    }
-    writeln!(out)?;
-    let children = node.get("children").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    for (index, child) in children.iter().enumerate() {
-        let (tip, bar) = if index + 1 == children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        branch(child, &format!("{below}{tip}"), &format!("{below}{bar}"), out)?;
-    }
-    Ok(())
-}
-
-fn cell(value: &Value) -> String {
+/// A value in one line.
+pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c }).collect(),
@@ -82,27 +77,33 @@ fn inline(object: &Map<String, Value>) -> String {
 mod tests {
     use serde_json::json;
 
+    use super::super::style::tests::Screen;
     use super::*;
 
-    fn painted(paint: impl Fn(&mut dyn Write) -> io::Result<()>) -> String {
+    fn painted(rows: &[Value], columns: &[&str]) -> String {
         let mut out = Vec::new();
-        paint(&mut out).unwrap();
+        table(rows, columns, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn a_tree_is_drawn_with_its_counts() {
-        let node = json!({"name": "root", "state": "running", "children": [
-            {"name": "ledger", "restarts": 1, "last_exit": "panicked", "children": []},
-            {"name": "registry", "live": 12, "children": [{"name": "shard 0", "live": 12}]}]});
-        let drawn = "root  running\n├─ ledger  restarts=1  last_exit=panicked\n└─ registry  live=12\n   └─ shard 0  live=12\n";
-        assert_eq!(painted(|out| tree(&node, out)), drawn);
+    fn a_table_is_cut_at_the_width_of_a_terminal_and_never_when_it_is_piped() {
+        let rows = [json!({"id": "ev_1", "name": "n".repeat(120), "status": "active"})];
+        let columns = ["id", "name", "status"];
+        let mut screen = Screen(Vec::new(), 40);
+        table(&rows, &columns, &mut screen).unwrap();
+        let shown = String::from_utf8(screen.0).unwrap();
+        let row = shown.lines().nth(1).unwrap().replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+        assert_eq!(row, format!("ev_1  {}…  active", "n".repeat(25)));
+        assert!(painted(&rows, &columns).contains(&"n".repeat(120)));
+        let narrow = fitted(vec![30, 13, 12], Some(20));
+        assert_eq!(narrow, [12, 12, 12], "no column vanishes");
     }
 
     #[test]
     fn a_table_lines_up_and_hides_control_characters() {
         let rows = [json!({"id": "a", "name": "x\u{1b}[2J"}), json!({"id": "abc", "name": null})];
-        assert_eq!(painted(|out| table(&rows, &["id", "name"], out)), "ID   NAME\na    x\u{fffd}[2J\nabc  -\n");
-        assert_eq!(painted(|out| table(&[], &["id"], out)), "none\n");
+        assert_eq!(painted(&rows, &["id", "name"]), "ID   NAME\na    x\u{fffd}[2J\nabc  -\n");
+        assert_eq!(painted(&[], &["id"]), "none\n");
     }
 }

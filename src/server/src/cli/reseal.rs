@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::error::CliError;
 use super::paint;
+use super::style::Out;
 
 /// Passes after which it gives up: one is usual, and another one to see that nothing is left.
 const PASSES: u32 = 8;
@@ -75,7 +76,7 @@ async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
 }
 
 /// What was done, and whether old keys can go.
-pub(super) fn show(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     let key = answer["sealing_key"].as_str().unwrap_or_default();
     writeln!(out, "{} values were sealed anew with the key {key}.", answer["resealed"])?;
     if answer["clean"] == true {

@@ -9,9 +9,11 @@ use std::time::Duration;
 use clap::Args;
 use sakshi_client::{Call, Client, Credentials, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
-use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
+use sakshi_portal::once::{self, LINK_LIFETIME};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
+use crate::cli::style::{Out, Tone};
 use crate::developer::timeline::Timeline;
 use crate::node::{Node, StartError};
 use crate::sandbox::first_client;
@@ -41,7 +43,7 @@ pub struct Demo {
 type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until a signal.
-pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
     let walked = match telemetry::start_at(LogFormat::Text, None, "error") {
         Ok(log) => walk(options, sources, out).await.map(|walked| (log, walked)),
         Err(error) => Err(error.into()),
@@ -56,11 +58,7 @@ pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, e
     }
 }
 
-async fn walk(
-    options: Demo,
-    sources: &Sources,
-    out: &mut dyn Write,
-) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
+async fn walk(options: Demo, sources: &Sources, out: &mut dyn Out) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
     let node = start(options, sources, directory.path(), serve::recorder()?).await?;
@@ -73,6 +71,8 @@ async fn walk(
     let api = Client::new(sakshi_client::http(TIMEOUT, false)?, node.public_base.parse()?, credentials);
     verify(&api, &receiver, &mut timeline).await?;
     ways_on(timeline.out(), &node, &first, &receiver)?;
+    let link = once::link(&node.store, SystemClock.now(), first.key.digest(), first.app.clone()).await?;
+    open_this(timeline.out(), &node.public_base, link.as_deref())?;
     Ok((node, signals, receiver, directory))
 }
 
@@ -105,16 +105,16 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
         "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "language": "english",
         "face_auth": true, "webhook_url": receiver.url("/hook"), "client_reference_id": "order-42",
     });
-    timeline.line("init", &format!("client asks for {}", request["claims"]))?;
+    let claims: Vec<&str> = request["claims"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    timeline.line("init", &format!("client asks for {}", claims.join(", ")))?;
     let opened = api.send(public::init(&request).read_as::<Value>()).await?;
     let txn = text(&opened, "txnId")?;
     timeline.line("", &format!("txnId {txn}, expires {}", text(&opened, "expiresAt")?))?;
     let intent = text(&opened, "intentJwt")?;
-    let claims = sakshi_authority::intent::decode_unverified(intent)?;
-    timeline.line("intent", &format!("signed for the identity app: {} characters, sc {}", intent.len(), claims.sc))?;
+    timeline.line("intent", &format!("signed for the identity app: {} characters", intent.len()))?;
 
     let pending = api.send(public::result(txn).read_as::<Value>()).await?;
-    timeline.line("poll", &pending.to_string())?;
+    timeline.line("poll", if pending["pending"] == true { "pending" } else { "not pending" })?;
 
     timeline.line("consent", "the resident looks into the camera and agrees (sandbox identity app)")?;
     let answer = json!({ "intent": intent, "resident": "asha", "action": "approve" });
@@ -123,10 +123,11 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
     timeline.line("callback", &format!("signed SD-JWT posted, verified and accepted with {status}"))?;
 
     let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else { return Err("no webhook came".into()) };
-    timeline.line("webhook", &received(&webhook))?;
+    timeline.line("webhook", &format!("POST {}, {} bytes", webhook.path, webhook.body.len()))?;
+    timeline.body(&String::from_utf8_lossy(&webhook.body))?;
     let result = api.send(public::result(txn).read_as::<Value>()).await?;
     let same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
-    timeline.line("result", if same { "the poll answers the same body" } else { "the poll answers another body" })?;
+    timeline.verdict("result", same, if same { "the poll answers the same body" } else { "the poll answers another body" })?;
     if same { Ok(()) } else { Err("webhook and result differ".into()) }
 }
 
@@ -134,8 +135,26 @@ fn text<'a>(body: &'a Value, field: &str) -> Result<&'a str, Failure> {
     body[field].as_str().ok_or_else(|| format!("the answer has no {field}").into())
 }
 
-fn received(webhook: &Received) -> String {
-    format!("POST {} {}", webhook.path, String::from_utf8_lossy(&webhook.body))
+/// The address to open first, in a box where it fits: a person who sees the demo for the first time needs nothing else.
+fn open_this(out: &mut dyn Out, base: &str, link: Option<&str>) -> io::Result<()> {
+    let url = format!("{base}{}", link.unwrap_or("/portal"));
+    let minutes = LINK_LIFETIME.as_secs() / 60;
+    let how = if link.is_some() { format!("it signs in to the portal once, within {minutes} minutes") } else { "the portal".to_owned() };
+    let (look, lines) = (out.look(), [(Tone::Bold, "Open this"), (Tone::Good, url.as_str()), (Tone::Plain, how.as_str())]);
+    let inside = lines.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
+    writeln!(out)?;
+    if look.width().is_some_and(|width| width < inside + 4) {
+        for (tone, text) in lines {
+            writeln!(out, "{}", look.paint(tone, text))?;
+        }
+        return out.flush();
+    }
+    writeln!(out, "╭{}╮", "─".repeat(inside + 2))?;
+    for (tone, text) in lines {
+        writeln!(out, "│ {}{} │", look.paint(tone, text), " ".repeat(inside - text.chars().count()))?;
+    }
+    writeln!(out, "╰{}╯", "─".repeat(inside + 2))?;
+    out.flush()
 }
 
 /// This program as a shell finds it.
@@ -144,14 +163,14 @@ fn program() -> String {
 }
 
 /// What to try next, as commands to copy: any shell takes them, so none has a comment in it.
-fn ways_on(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
+fn ways_on(out: &mut dyn Out, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
     let base = &node.public_base;
     let (key, app) = (first.key.reveal(), &first.app);
     let hook = receiver.url("/hook");
     writeln!(
         out,
         r#"
-Still serving. In a browser: {base}/portal (sign in with the key and the app id below), {base}/docs
+Still serving. In a browser: {base}/docs and {base}/portal (the key and the app id below sign in)
 
 In another terminal, first
 
@@ -177,7 +196,7 @@ see what the operator sees, the ledger and the supervision tree:
   curl -s "http://{internal}/admin/v1/clients/{client}/statement" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
   curl -s "http://{internal}/admin/v1/tree" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
 
-drive another flow from its order to its webhook, with this same program:
+watch the node live with `{program} top`, or drive another flow from its order to its webhook, with this same program:
 
   {program} trigger esign --outcome completed --signers 2
 

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use crate::cli::error::conclude;
+use crate::cli::style::Out;
 use crate::settings::Sources;
 
 /// The commands for developers.
@@ -32,7 +33,7 @@ pub enum Command {
 }
 
 /// Carries out a command.
-pub async fn run(command: &Command, sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+pub async fn run(command: &Command, sources: &Sources, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
     let done = match command {
         Command::Demo(options) => return demo::run(*options, sources, out, err).await,
         Command::Trigger(options) => trigger::run(options, sources, out).await,

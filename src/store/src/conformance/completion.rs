@@ -31,6 +31,7 @@ pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &im
         answer: AnswerDigest([5; 32]),
         outcome: sealed("outcome 5"),
         address: None,
+        is_polled: false,
     };
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
     assert_eq!(record, expected);

@@ -91,6 +91,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
         answer: AnswerDigest([1; 32]),
         outcome: sealed("outcome 1"),
         address: None,
+        is_polled: false,
     };
     // It is sealed, each time in another way.
     let expected = CompletedRecord { address: record.address.clone(), ..expected };

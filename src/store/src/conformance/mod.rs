@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub(crate) mod audit_log;
+pub(crate) mod client_log;
 pub(crate) mod completion;
 pub(crate) mod consents;
 pub(crate) mod console;
@@ -19,6 +20,7 @@ pub(crate) mod flow_fixture;
 pub(crate) mod flows;
 pub(crate) mod guests;
 pub(crate) mod intent_key;
+pub(crate) mod lists;
 pub(crate) mod models;
 pub(crate) mod operators;
 pub(crate) mod outbox;
@@ -118,6 +120,9 @@ macro_rules! store_conformance {
             completion::an_unknown_transaction_cannot_be_completed,
             completion::what_a_caller_knows_of_a_transaction_changes_no_outcome,
             completion::evidence_is_kept_beside_the_result_and_goes_with_it,
+            lists::a_summary_tells_the_steps_of_a_transaction_each_at_its_first_time,
+            lists::figures_of_a_day_are_added_up_and_a_repeated_call_counts_once,
+            lists::flows_are_listed_for_their_app_while_they_are_kept,
             credits::grants_and_adjustments_move_the_balance_and_are_repeatable,
             credits::a_reference_means_one_amount_and_one_kind,
             credits::the_balance_never_leaves_its_range,
@@ -152,6 +157,9 @@ macro_rules! store_conformance {
             refusals::a_refused_request_is_forgotten_after_its_time,
             audit_log::entries_of_the_audit_log_follow_each_other_in_one_chain,
             audit_log::entries_that_race_are_all_in_the_audit_log,
+            client_log::the_log_of_a_client_is_read_in_parts_the_newest_entry_first,
+            client_log::entries_that_race_for_a_new_month_are_all_in_the_log,
+            client_log::the_log_goes_with_what_is_erased_of_its_client,
             consents::a_verification_that_is_answered_is_in_the_register_once,
             consents::a_guest_without_a_place_has_shared_all_the_same,
             consents::the_register_is_read_in_parts_by_the_time_of_the_question,
@@ -166,6 +174,7 @@ macro_rules! store_conformance {
             console::a_grant_waits_for_a_second_person_and_is_decided_once,
             console::a_grant_that_nobody_decides_ends_after_a_day_and_can_be_asked_for_again,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,
+            sessions::a_session_that_is_taken_is_given_to_one_caller_and_to_none_after_its_end,
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,
             sessions::a_session_that_was_ended_is_gone_at_once,

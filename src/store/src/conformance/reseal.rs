@@ -1,6 +1,7 @@
 //! A store with every kind of sealed value, and everything that is read from it. Tests of each store seal it anew.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use sakshi_domain::client_log::{Action, LogFilter};
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::flow::api_type::RegisteredUrls;
@@ -14,14 +15,15 @@ use sakshi_domain::tenancy::{App, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
+use super::client_log::entry;
 use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, receiver, scanned};
 use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
 use super::operators::operator;
 use super::refusals::refused;
 use super::{TestStore, console};
 use crate::{
-    AskedConsents, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, ConsoleSession, IdempotencyScope, PageRequest,
-    ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
+    AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, ConsoleSession, IdempotencyScope, LogPage,
+    PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
 };
 
 const OUTCOME: &[u8] = b"what was shared";
@@ -56,6 +58,7 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
         ends_at: times[1],
     };
     store.open_session(session).await.unwrap();
+    store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
     console::used(test).await;
     for number in 1..=3 {
         store.append_audit(format!("{{\"entry\":{number}}}")).await.unwrap();
@@ -119,6 +122,7 @@ pub(crate) struct Read {
     evidence: Vec<Option<Vec<u8>>>,
     consents: ConsentPage,
     operators: Vec<OperatorRecord>,
+    log: LogPage,
 }
 
 /// Reads everything, with these keys alone.
@@ -156,6 +160,8 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_000));
     let asked = AskedConsents { client: filled.client.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
     let consents = store.consents(asked).await.unwrap();
+    let (filter, now) = (LogFilter::default(), apps[0].created_at);
+    let log = AskedLog { client: filled.client.clone(), filter, before: None, limit: 100, now };
     let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
     let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
     Read {
@@ -182,6 +188,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         evidence,
         consents,
         operators: store.operators().await.unwrap(),
+        log: store.client_log(log).await.unwrap(),
     }
 }
 

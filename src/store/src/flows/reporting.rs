@@ -213,8 +213,8 @@ async fn write<S: FlowStorage>(
         CommitOutcome::Conflict => return Ok(None),
         CommitOutcome::KeyTaken => return Ok(Some(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently))),
     };
-    let subject = Subject::Flow { flow: id, webhook: name };
-    let queued = delivery.zip(receiver).map(|(id, receiver)| QueuedDelivery { id, subject, receiver, app: None, stored_bytes });
+    let (subject, app) = (Subject::Flow { flow: id, webhook: name }, flow.header().app.clone());
+    let queued = delivery.zip(receiver).map(|(id, receiver)| QueuedDelivery { id, subject, receiver, app: Some(app), stored_bytes });
     Ok(Some(ReportFlowOutcome::Accepted { flow: Box::new(flow), queued }))
 }
 

@@ -15,6 +15,7 @@ use super::{Store, is_done};
 use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
 use crate::erasure::Erased;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::client::client as client_record;
 use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::sealing::seal_outcome;
 use crate::transitions::{erasure, guests};
@@ -119,6 +120,8 @@ impl Store {
             apps.extend(found.into_iter().filter_map(id));
         }
         let place = Some(Place::Partition(client.partition()));
+        let now = self.read(vec![Query::Record(client_record(client))]).await?.now;
+        self.remove_client_log(client, now).await?;
         self.erase_all(place, Whose { field: &["client"], name: client.as_str() }, &apps).await
     }
 
@@ -168,14 +171,14 @@ impl Store {
     /// Erases flows with their reports, which may have outlived them. The version of a flow says whether it has had another one since.
     async fn erase_flows(&self, place: Option<Place>, flows: Vec<Key>) -> Result<u64, StoreError> {
         let ids: Ids = flows.iter().map(|key| key.id.clone()).collect();
-        let (mut known, mut erased) = (self.records(flows, &[]).await?, 0);
+        let (mut known, mut erased) = (self.records(flows, &["app"]).await?, 0);
         for _ in 0..ATTEMPTS {
             let mut search = Search::new(&flow::REPORT, place, &[]);
             while let Some(mut reports) = search.step(self, |_| true).await? {
                 reports.retain(|key| key.id.get(..16).is_some_and(|flow| ids.contains(flow)));
                 self.remove(reports, erasure::FIELDS, erasure::report).await?;
             }
-            let again = self.records(self.remove_once(&known, erasure::flow).await?, &[]).await?;
+            let again = self.records(self.remove_once(&known, erasure::flow).await?, &["app"]).await?;
             erased += (known.len() - again.len()) as u64;
             if again.is_empty() {
                 return Ok(erased);

@@ -7,7 +7,7 @@ use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::http_url::WebhookUrl;
-use sakshi_domain::ids::{AppId, Partition};
+use sakshi_domain::ids::{AppId, ClientId, Partition};
 use sakshi_domain::tenancy::App;
 
 use super::{Store, call};
@@ -17,7 +17,7 @@ use crate::flows::encoding::SealedOpening;
 use crate::flows::reporting::{self, Commit, CommitOutcome, FlowStorage, StoredFlow};
 use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
 use crate::idempotency::CreateOutcome;
-use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
+use crate::records::flow::{flow, flows, lapsing, report, webhook_name, webhooks};
 use crate::records::tenancy;
 use crate::sealing::{unseal_app, unseal_of_flow, unseal_urls};
 use crate::transitions::{delivery, flow as transitions};
@@ -83,6 +83,22 @@ impl Store {
     /// The flow of this app, while it is retained, with its latest report.
     pub fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
         self.run(move |store| reporting::load(store, id, app))
+    }
+
+    /// The flows of an app that are retained, with their deliveries, at most so many: those that are kept longest, the newest first.
+    pub fn list_flows(&self, client: ClientId, app: AppId, limit: u32) -> StoreFuture<Vec<FlowDeliveries>> {
+        self.run(move |store| async move {
+            let index = flows(client.partition(), &app);
+            let total = store.read(vec![Query::count(index.clone())]).await?.number()?;
+            let members = store.read(vec![Query::page(index, total.saturating_sub(limit.into()), limit.into())]).await?.members()?;
+            let mut found = Vec::with_capacity(members.len());
+            for (id, _) in members {
+                let id = id.try_into().map(FlowId::from_bytes).map_err(|_| StoreError::unreadable("an id of a flow"))?;
+                found.extend(reporting::deliveries(store.clone(), id).await?);
+            }
+            found.sort_by_key(|flow: &FlowDeliveries| std::cmp::Reverse(flow.state.header().opened_at));
+            Ok(found)
+        })
     }
 
     /// A flow of any app with its deliveries, for the operator, while the flow is retained.
@@ -151,7 +167,7 @@ impl FlowStorage for Store {
         let (id, name) = (commit.id, commit.name);
         let mut answers = self
             .read(vec![
-                Query::Fields(flow(id), &["fetches"]),
+                Query::Fields(flow(id), &["app", "fetches"]),
                 Query::Record(webhook_name(id.partition(), name)),
                 Query::Fields(report(id, name), &["until"]),
             ])

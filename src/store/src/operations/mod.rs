@@ -2,9 +2,11 @@
 //! has refused that, it decides again.
 
 mod audit_log;
+mod client_log;
 mod consents;
 mod console;
 mod credits;
+mod day_figures;
 mod erasure;
 mod events;
 mod flows;
@@ -46,8 +48,10 @@ pub use self::nodes::OtherNode;
 /// The names of the operations, for metrics and traces.
 pub const OPERATIONS: &[&str] = &[
     "abandon_attempts",
+    "add_day_figures",
     "add_operator",
     "append_audit",
+    "append_client_log",
     "ask_grant",
     "audit",
     "audit_head",
@@ -58,12 +62,14 @@ pub const OPERATIONS: &[&str] = &[
     "choose_intent_key",
     "chosen_intent_key",
     "claim_delivery",
+    "client_log",
     "complete_transaction",
     "consents",
     "create_app",
     "create_client",
     "create_event",
     "create_key",
+    "day_figures",
     "decide_grant",
     "due_deliveries",
     "end_console_session",
@@ -92,6 +98,7 @@ pub const OPERATIONS: &[&str] = &[
     "list_apps",
     "list_clients",
     "list_events",
+    "list_flows",
     "list_guests",
     "list_keys",
     "list_registrations",
@@ -112,6 +119,8 @@ pub const OPERATIONS: &[&str] = &[
     "load_transaction_with_app",
     "load_webhook",
     "move_credits",
+    "note_page",
+    "note_poll",
     "open_console_session",
     "open_flow",
     "open_session",
@@ -132,8 +141,10 @@ pub const OPERATIONS: &[&str] = &[
     "revoke_operator",
     "set_webhook_url",
     "settle_delivery",
+    "summarise_transactions",
     "sweep",
     "take_order_lease",
+    "take_session",
     "watch_nodes",
     "watch_transaction",
     "webhook_urls",

@@ -3,7 +3,7 @@
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, is_done};
-use crate::engine::{Applied, Batch, Op};
+use crate::engine::{Applied, Batch, Guard, Op};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::session::session;
 use crate::sessions::{SessionDigest, SessionRecord, open_grant, seal_grant};
@@ -38,6 +38,16 @@ impl Store {
                 return Ok(true);
             }
             store.confirmed(false).await
+        })
+    }
+
+    /// The session, which ends by this; of several callers one gets it.
+    pub fn take_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
+        self.run(move |store| async move {
+            let Some(found) = store.load_session(digest).await? else { return Ok(None) };
+            let key = session(&digest);
+            let applied = store.commit(Batch::on_full(vec![Guard::Present(key.clone())], vec![Op::Remove(key)])).await?;
+            Ok(Some(found).filter(|_| is_done(&applied)))
         })
     }
 

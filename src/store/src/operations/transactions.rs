@@ -17,9 +17,11 @@ use crate::records::transaction::{seen_of, transaction, transaction_of};
 use crate::records::{client, credential, event, tenancy};
 use crate::redis::NodeId;
 use crate::sealing::{seal_terms, unseal_app, unseal_event};
-use crate::transactions::{CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord};
+use crate::transactions::{
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord, TransactionSummary,
+};
 use crate::transitions::guests::{self, People};
-use crate::transitions::{complete, credential as memory, event as events, open};
+use crate::transitions::{complete, credential as memory, event as events, open, summary};
 use crate::vault::Sealed;
 
 impl Store {
@@ -91,6 +93,25 @@ impl Store {
             let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
             store.seen(id, answers.record()?, answers.now).await
         })
+    }
+
+    /// Summaries of transactions, in the order of the ids; `None` for one that is not retained.
+    pub fn summarise_transactions(&self, ids: Vec<TxnId>) -> StoreFuture<Vec<Option<TransactionSummary>>> {
+        self.run(|store| async move {
+            let mut answers = store.read(ids.iter().map(|id| Query::Fields(transaction(*id), summary::FIELDS)).collect()).await?;
+            let now = answers.now;
+            ids.into_iter().map(|id| summary::summary_of(store.vault(), id, answers.record()?.as_ref(), now)).collect()
+        })
+    }
+
+    /// Notes that the page of a transaction was opened, unless that was noted before or the transaction has ended.
+    pub fn note_page(&self, id: TxnId) -> StoreFuture<()> {
+        self.run(move |store| async move { store.commit(complete::note_page(id)).await.map(drop) })
+    }
+
+    /// Notes that the outcome of a transaction was fetched, unless that was noted before.
+    pub fn note_poll(&self, id: TxnId) -> StoreFuture<()> {
+        self.run(move |store| async move { store.commit(complete::note_poll(id)).await.map(drop) })
     }
 
     /// The bytes of which the pages of a pending transaction make its intent.

@@ -69,6 +69,8 @@ fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
         "refusals" | "refusal" => &mut counts.refusals,
         "watch" | "snapshot" => &mut counts.nodes,
         "consent_week" | "consents" => &mut counts.consents,
+        "day" => &mut counts.days,
+        "client_log_month" | "client_log" => &mut counts.logs,
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::ids::Partition;
+use sakshi_domain::ids::{AppId, Partition};
 
 use super::{in_partition, table};
 use crate::engine::Key;
@@ -19,6 +19,11 @@ table! {
         state: Sealed(Id),
         fetches: Sealed(Id),
     }
+}
+
+table! {
+    /// The flows of an app by when they go. Those that have gone are taken out when the next one is opened.
+    FLOWS = "flows", Index Stays {}
 }
 
 table! {
@@ -67,6 +72,12 @@ table! {
 #[must_use]
 pub(crate) fn flow(id: FlowId) -> Key {
     in_partition(&FLOW, id.partition(), id.as_bytes().to_vec())
+}
+
+/// The flows of an app.
+#[must_use]
+pub(crate) fn flows(partition: Partition, app: &AppId) -> Key {
+    in_partition(&FLOWS, partition, app.as_str().as_bytes().to_vec())
 }
 
 /// The webhooks of a flow.

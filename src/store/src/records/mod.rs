@@ -3,9 +3,11 @@
 
 pub(crate) mod audit;
 pub(crate) mod client;
+pub(crate) mod client_log;
 pub(crate) mod consent;
 pub(crate) mod console;
 pub(crate) mod credential;
+pub(crate) mod day;
 pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod evidence;
@@ -76,6 +78,7 @@ pub(crate) static ALL: &[&Table] = &[
     &idempotency::ORDER_LEASE,
     &credential::CREDENTIAL,
     &flow::FLOW,
+    &flow::FLOWS,
     &flow::WEBHOOKS,
     &flow::REPORT,
     &flow::WEBHOOK_NAME,
@@ -91,8 +94,11 @@ pub(crate) static ALL: &[&Table] = &[
     &refusal::REFUSALS,
     &refusal::REFUSAL,
     &audit::AUDIT_LOG,
+    &day::DAY,
     &consent::CONSENT_WEEK,
     &consent::CONSENTS,
+    &client_log::CLIENT_LOG_MONTH,
+    &client_log::CLIENT_LOG,
 ];
 
 /// A record that is in the partition of a client.

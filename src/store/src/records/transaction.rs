@@ -13,8 +13,9 @@ use crate::vault::{Sealed, Vault};
 
 table! {
     /// A transaction. `intent` is what pages make it of while it waits. `origin` is where its webhook goes, without the path; `watchers` are the nodes that keep a copy of one that waits.
-    /// One with `verified_at` is completed, by `call`, and is seen until `until`; `refused` is the number of why its guest has no place,
-    /// `registration` the number of one who has.
+    /// One with `verified_at` is completed, by `call`, and is seen until `until`; `code` is that of a failure, `refused` the number of why
+    /// its guest has no place, `registration` the number of one who has. `page_seen_at` is when its page was first opened, `polled_at`
+    /// when its outcome was first fetched.
     TRANSACTION = "txn", Record Ends {
         client: Text,
         app: Text,
@@ -23,9 +24,11 @@ table! {
         expires_at: Integer,
         origin: Text,
         watchers: Text,
+        page_seen_at: Integer,
         verified_at: Integer,
         until: Integer,
         passed: Integer,
+        code: Text,
         refused: Integer,
         registration: Integer,
         delivery: Integer,
@@ -39,6 +42,7 @@ table! {
         part: Text,
         status: Integer,
         duration_ms: Integer,
+        polled_at: Integer,
         answer: Bytes,
         call: Bytes,
         intent: Bytes,
@@ -68,29 +72,38 @@ pub(crate) fn seen_of(vault: &Vault, id: TxnId, record: Option<&Record>, now: Ti
 /// It cannot be read.
 pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Timestamp) -> Result<TransactionRecord, StoreError> {
     let unreadable = || StoreError::unreadable("a transaction");
-    let time = |name: &str| Timestamp::from_millis(record.integer(name));
-    let event = record.has("event").then(|| record.bytes("event").try_into().map(EventId::from_bytes).map_err(|_| unreadable()));
-    let opened = Pending {
-        id,
-        client: record.text("client").parse().map_err(|_| unreadable())?,
-        app: record.text("app").parse().map_err(|_| unreadable())?,
-        event: event.transpose()?,
-        opened_at: time("opened_at"),
-        expires_at: time("expires_at"),
-        terms: unseal_terms(vault, id, record.bytes("terms"))?,
-    };
+    let opened = pending_of(vault, id, record)?;
     if !record.has("verified_at") {
         return Ok(if opened.is_expired(now) { TransactionRecord::Expired(opened) } else { TransactionRecord::Pending(opened) });
     }
     let refused = record.has("refused").then(|| u8::try_from(record.integer("refused")).map_err(|_| unreadable()).and_then(refusal));
     Ok(TransactionRecord::Completed(CompletedRecord {
         opened,
-        verified_at: time("verified_at"),
+        verified_at: Timestamp::from_millis(record.integer("verified_at")),
         passed: record.integer("passed") == 1,
         refused: refused.transpose()?,
         registration: record.has("registration").then(|| record.integer("registration").unsigned_abs()),
         answer: AnswerDigest(record.bytes("answer").try_into().map_err(|_| unreadable())?),
         outcome: Sealed::from_bytes(record.bytes("outcome").to_vec()).ok_or_else(unreadable)?,
         address: record.has("address").then(|| record.bytes("address").to_vec()),
+        is_polled: record.has("polled_at"),
     }))
+}
+
+/// The transaction of a record as it was opened.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn pending_of(vault: &Vault, id: TxnId, record: &Record) -> Result<Pending, StoreError> {
+    let time = |name: &str| Timestamp::from_millis(record.integer(name));
+    let event = record.has("event").then(|| record.array("event").map(EventId::from_bytes));
+    Ok(Pending {
+        id,
+        client: record.parsed("client")?,
+        app: record.parsed("app")?,
+        event: event.transpose()?,
+        opened_at: time("opened_at"),
+        expires_at: time("expires_at"),
+        terms: unseal_terms(vault, id, record.bytes("terms"))?,
+    })
 }

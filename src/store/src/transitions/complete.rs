@@ -91,6 +91,7 @@ pub(crate) fn complete(
             None => command.outcome.clone(),
         },
         address: None,
+        is_polled: false,
     };
     let name = registers_at.filter(|_| record.passed).map(|_| match &command.guest.name {
         Some(name) => vault.seal(command.id.as_bytes(), name.as_bytes()),
@@ -108,8 +109,12 @@ pub(crate) fn complete(
 
 /// The entry of the register of consents. A guest who has no place has shared the claims all the same.
 fn entry(command: &CompleteTransaction, ended: &CompletedRecord) -> Consent {
-    let code = ended.refused.map_or_else(|| command.code.clone(), |refusal| Some(refusal.code().to_owned()));
-    Consent::of_verification(&ended.opened, command.passed, code)
+    Consent::of_verification(&ended.opened, command.passed, code(command, ended))
+}
+
+/// The code of a failure: that of the refusal of a place, or of the answer.
+fn code(command: &CompleteTransaction, ended: &CompletedRecord) -> Option<String> {
+    ended.refused.map_or_else(|| command.code.clone(), |refusal| Some(refusal.code().to_owned()))
 }
 
 /// The reason why an event takes no guest now: the first guard of a registration that fails, or that the person has a place. A missing
@@ -155,6 +160,7 @@ fn end(
         ("outcome", ended.outcome.as_bytes().into()),
         ("intent", Operand::Nothing),
     ];
+    fields.extend(code(command, ended).map(|code| ("code", code.into())));
     fields.extend(ended.refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
     fields.extend(registered.map(|op| ("registration", Operand::Result(op))));
     let queued = target(ended, read).map(|target| {
@@ -262,6 +268,22 @@ pub(crate) fn expired(vault: &Vault, opened: &Pending, applied: Applied) -> Resu
         Some(TransactionRecord::Completed(record)) => ExpireOutcome::AlreadyCompleted(record),
         Some(TransactionRecord::Pending(opened) | TransactionRecord::Expired(opened)) => ExpireOutcome::Expired(opened),
     })
+}
+
+/// The batch that notes when the page of a transaction that waits was first opened.
+#[must_use]
+pub(crate) fn note_page(id: TxnId) -> Batch {
+    let record = transaction::transaction(id);
+    let guards = vec![Guard::Unset(record.clone(), "page_seen_at"), Guard::Unset(record.clone(), "verified_at")];
+    Batch::on_full(guards, vec![Op::Set(record, vec![("page_seen_at", Operand::Now(0))])])
+}
+
+/// The batch that notes when the outcome of a completed transaction was first fetched.
+#[must_use]
+pub(crate) fn note_poll(id: TxnId) -> Batch {
+    let record = transaction::transaction(id);
+    let guards = vec![Guard::AtLeast(record.clone(), "verified_at", i64::MIN), Guard::Unset(record.clone(), "polled_at")];
+    Batch::on_full(guards, vec![Op::Set(record, vec![("polled_at", Operand::Now(0))])])
 }
 
 /// The batch that gives the watcher of a transaction that waits a place among the nodes that keep a copy; `None` when it has one.

@@ -35,7 +35,12 @@ pub(crate) fn report(key: &Key, record: &Record) -> Batch {
 /// The batch that removes a flow. No report of it has come since it was read.
 pub(crate) fn flow(key: &Key, record: &Record) -> Batch {
     let lapsing = Key { table: &flow::LAPSING, id: vec![], ..key.clone() };
-    as_read(key, record, vec![Op::Unindex(lapsing, key.id.clone()), Op::Remove(key.clone())])
+    let listed = Key { table: &flow::FLOWS, id: record.bytes("app").to_vec(), ..key.clone() };
+    as_read(
+        key,
+        record,
+        [lapsing, listed].map(|index| Op::Unindex(index, key.id.clone())).into_iter().chain([Op::Remove(key.clone())]).collect(),
+    )
 }
 
 /// The batch that removes a kept answer.

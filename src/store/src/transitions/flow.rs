@@ -7,6 +7,7 @@ use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FetchState;
 use sakshi_domain::flow::header::FlowHeader;
+use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 
 use super::delivery;
@@ -18,7 +19,7 @@ use crate::flows::encoding::{PROGRESS, SealedOpening};
 use crate::flows::reporting::{Change, Commit, CommitOutcome, StoredFlow};
 use crate::idempotency::CreateOutcome;
 use crate::records::delivery::member;
-use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
+use crate::records::flow::{flow, flows, lapsing, report, webhook_name, webhooks};
 use crate::records::{client, idempotency};
 use crate::redis::NodeId;
 use crate::sealing::{seal_of_flow, unseal_of_flow};
@@ -40,7 +41,12 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
         ("lapses_at", lapses_at.map_or(Operand::Nothing, Operand::from)),
         ("state", sealed.state.into()),
     ];
-    let mut ops = vec![line_up(*id, lapses_at)];
+    let listed = flows(id.partition(), app);
+    let mut ops = vec![
+        line_up(*id, lapses_at),
+        Op::Sweep(listed.clone(), i64::MIN, Operand::Now(0)),
+        Op::Index(listed, id.as_bytes().to_vec(), (*until).into()),
+    ];
     if let Some(payload) = sealed.payload {
         fields.push(("latest", PROGRESS.0[..].into()));
         let progress = report(*id, PROGRESS);
@@ -143,6 +149,8 @@ pub(crate) fn commit(
         }
     }
     ops.extend([Op::Set(record.clone(), fields), Op::ExpireAt(record.clone(), until.into())]);
+    let app: AppId = known.parsed("app")?;
+    ops.push(Op::Index(flows(id.partition(), &app), id.as_bytes().to_vec(), until.into()));
     let mut number = None;
     // A key has one webhook at most, whatever the domain decided.
     if !is_reported {
@@ -150,7 +158,7 @@ pub(crate) fn commit(
         let mut fields = report_fields(payload, payload_until);
         if let Some(target) = target {
             number = Some(ops.len());
-            let member = member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, None, stored_bytes);
+            let member = member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, Some(&app), stored_bytes);
             fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
             ops.extend([Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]), Op::Put(own, fields)]);
         } else {
@@ -230,7 +238,7 @@ mod tests {
     /// A flow of the version 1.
     async fn flow_of(engine: &MemoryEngine, owner: &ClientId) -> FlowId {
         let id = FlowId::generate(owner.partition(), 3);
-        let ops = vec![Op::Put(flow(id), vec![]), Op::ExpireAt(flow(id), UNTIL.into())];
+        let ops = vec![Op::Put(flow(id), vec![("app", AppId::generate().as_str().into())]), Op::ExpireAt(flow(id), UNTIL.into())];
         apply(engine, Batch { ops, ..Batch::default() }).await;
         id
     }

@@ -19,7 +19,7 @@ body! { answer
 }
 
 body! { answer
-    /// A node. Fields are null for another node that has not told about itself yet; it does so within two seconds.
+    /// A node. Fields are null for another node that has not told about itself yet; it does so within three seconds.
     #[derive(Clone)]
     pub struct NodeState {
         /// Identifies the process. Each start has a new id.

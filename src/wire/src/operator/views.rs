@@ -85,6 +85,16 @@ body! { answer
         app_id: AppId,
         /// The event whose guest it is, if any.
         event_id: Option<EventId>,
+        /// The client's name.
+        client_name: Option<String>,
+        /// The app's name.
+        app_name: Option<String>,
+        /// The event's name.
+        event_name: Option<String>,
+        /// The claims that the person was asked for.
+        claims: Vec<Cow<'static, str>>,
+        /// Scheme, host and port of the webhook's URL; the rest may hold a secret.
+        webhook_origin: Option<String>,
         /// `web`, `qr`, `android` or `ios`.
         channel: Cow<'static, str>,
         /// The correlation id of the request that opened it.

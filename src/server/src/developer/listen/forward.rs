@@ -1,6 +1,6 @@
 //! Passes webhooks on to another URL, such as that of a backend under development.
 
-use std::io::{self, Write};
+use std::io;
 use std::time::{Duration, Instant};
 
 use sakshi_client::Error;
@@ -9,6 +9,7 @@ use serde_json::json;
 use url::Url;
 
 use crate::cli::error::CliError;
+use crate::cli::style::Out;
 
 /// How long the target may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,7 +65,7 @@ impl Forwarder {
 }
 
 impl Forwarded {
-    pub(super) fn show(&self, number: u64, machines: bool, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn show(&self, number: u64, machines: bool, out: &mut dyn Out) -> io::Result<()> {
         let millis = self.duration.as_millis();
         match &self.answer {
             _ if machines => {

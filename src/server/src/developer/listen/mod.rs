@@ -36,6 +36,7 @@ use url::Url;
 use super::inbox::Inbox;
 use crate::cli::api::Api;
 use crate::cli::error::CliError;
+use crate::cli::style::Out;
 use crate::serve::Signals;
 
 /// How long one question to the inbox waits for a webhook; proxies close what is silent for longer.
@@ -83,7 +84,7 @@ fn base(text: &str) -> Result<Url, String> {
 }
 
 /// Listens until a signal; the answer is "no" when a webhook came twice.
-pub(super) async fn run(options: &Listen, out: &mut dyn Write) -> Result<bool, CliError> {
+pub(super) async fn run(options: &Listen, out: &mut dyn Out) -> Result<bool, CliError> {
     if let Some(directory) = &options.out {
         fs::create_dir_all(directory).map_err(|error| CliError::Local(format!("cannot write to {}: {error}", directory.display())))?;
     }
@@ -145,7 +146,7 @@ impl Log<'_> {
         [Some(how.to_owned()), open, manner, forward].into_iter().flatten().collect()
     }
 
-    async fn take_all(&mut self, mut arrivals: mpsc::Receiver<Arrival>, out: &mut dyn Write) -> Result<(), CliError> {
+    async fn take_all(&mut self, mut arrivals: mpsc::Receiver<Arrival>, out: &mut dyn Out) -> Result<(), CliError> {
         while let Some(arrival) = arrivals.recv().await {
             let request = arrival.request.clone();
             let behaviour = self.take(&request, out)?;
@@ -156,7 +157,7 @@ impl Log<'_> {
     }
 
     /// Reads an inbox as long as the sandbox has it.
-    async fn read_all(&mut self, mut inbox: Inbox, out: &mut dyn Write) -> Result<(), CliError> {
+    async fn read_all(&mut self, mut inbox: Inbox, out: &mut dyn Out) -> Result<(), CliError> {
         let mut is_reached = true;
         loop {
             let next = inbox.next(WAIT).await;
@@ -179,13 +180,13 @@ impl Log<'_> {
         }
     }
 
-    async fn pass_on(&self, request: &Received, out: &mut dyn Write) -> Result<(), CliError> {
+    async fn pass_on(&self, request: &Received, out: &mut dyn Out) -> Result<(), CliError> {
         let Some(forwarder) = &self.forwarder else { return Ok(()) };
         Ok(forwarder.forward(request).await.show(self.tally.webhooks(), self.options.json, out)?)
     }
 
     /// Shows and keeps a request, and says how it is treated.
-    fn take(&mut self, request: &Received, out: &mut dyn Write) -> Result<Behaviour, CliError> {
+    fn take(&mut self, request: &Received, out: &mut dyn Out) -> Result<Behaviour, CliError> {
         let body: Option<Value> = serde_json::from_slice(&request.body).ok();
         let recognised = body.as_ref().and_then(recognise);
         let number = self.tally.webhooks() + 1;

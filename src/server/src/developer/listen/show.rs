@@ -2,7 +2,7 @@
 //! summary.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use sakshi_domain::unseen::is_unseen;
@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use super::manner::treated;
 use super::pretty::pretty;
 use crate::cli::paint;
+use crate::cli::style::{Out, Tone};
 
 /// Characters shown of a body that is not JSON.
 const TEXT_SHOWN: usize = 2_000;
 
 /// Says at which URL webhooks are taken, and how they are treated, which `notes` say.
-pub(super) fn listening(url: &str, notes: &[String], machines: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn listening(url: &str, notes: &[String], machines: bool, out: &mut dyn Out) -> io::Result<()> {
     if machines {
         writeln!(out, "{}", json!({ "event": "listening", "url": url, "notes": notes }))?;
     } else {
@@ -31,7 +32,7 @@ pub(super) fn listening(url: &str, notes: &[String], machines: bool, out: &mut d
 }
 
 /// Says that the sandbox cannot be asked for webhooks, and that it is asked again.
-pub(super) fn unreachable(reason: &str, machines: bool, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn unreachable(reason: &str, machines: bool, out: &mut dyn Out) -> io::Result<()> {
     if machines {
         writeln!(out, "{}", json!({ "event": "unreachable", "reason": reason }))?;
     } else {
@@ -60,7 +61,7 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    pub(super) fn for_people(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn for_people(&self, out: &mut dyn Out) -> io::Result<()> {
         let Self { number, request, kind, .. } = self;
         let bytes = request.body.len();
         writeln!(
@@ -77,7 +78,8 @@ impl Shown<'_> {
         }
         if let Some(Repeat { of, same_body }) = &self.repeat {
             let body = if *same_body { "the same body" } else { "ANOTHER BODY" };
-            writeln!(out, "    !!!!!!!! DUPLICATE of #{of}: this key came before, with {body} !!!!!!!!")?;
+            let told = format!("    !!!!!!!! DUPLICATE of #{of}: this key came before, with {body} !!!!!!!!");
+            writeln!(out, "{}", out.look().paint(Tone::Bad, &told))?;
         }
         if let Some(file) = &self.file {
             writeln!(out, "    written to {}", file.display())?;
@@ -91,7 +93,7 @@ impl Shown<'_> {
         out.flush()
     }
 
-    pub(super) fn for_machines(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn for_machines(&self, out: &mut dyn Out) -> io::Result<()> {
         let request = self.request;
         let line = json!({
             "event": "webhook", "number": self.number, "at": request.at, "method": request.method.as_str(), "path": request.path,
@@ -131,7 +133,7 @@ impl Tally {
         self.0.values().map(|count| count.repeats).sum()
     }
 
-    pub(super) fn show(&self, machines: bool, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn show(&self, machines: bool, out: &mut dyn Out) -> io::Result<()> {
         let row = |(kind, count): (&&str, &Count)| json!({ "kind": kind, "webhooks": count.webhooks, "duplicates": count.repeats });
         let rows: Vec<Value> = self.0.iter().map(row).collect();
         let (webhooks, duplicates) = (self.webhooks(), self.repeats());

@@ -52,6 +52,9 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, check: &'static Check, outc
         Outcome::Fail => "upstream_failed",
         Outcome::Valid | Outcome::Invalid | Outcome::NotFound => word.as_str(),
     };
+    if outcome == Outcome::TimeOut {
+        run.timeline.line("waiting", "for the service to give up; its source does not answer")?;
+    }
     let (told, found) = match run.session.client.json(public::verify(check, &order)).await {
         Ok(answer) => (answer.to_string(), answer["data"]["status"].as_str().unwrap_or_default().to_owned()),
         Err(CliError::Refused(reason)) if reason.contains(expected) => (reason, expected.to_owned()),

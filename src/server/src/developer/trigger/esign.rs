@@ -81,7 +81,7 @@ fn order(signers: u8, invitation: Duration) -> Value {
 
 /// Waits until the service has noticed that the invitation is over.
 async fn lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
-    run.timeline.line("signers", &format!("do nothing; the invitation ends after {} s", SHORT_INVITATION.as_secs()))?;
+    run.timeline.line("signers", &format!("do nothing; waiting for the invitation to end, after {} s", SHORT_INVITATION.as_secs()))?;
     let end = Instant::now() + SHORT_INVITATION + LAPSE_PATIENCE;
     while is_pending(&run.ask(poll).await?) && Instant::now() < end {
         sleep(PAUSE).await;

@@ -9,15 +9,14 @@ use tokio::time::{Instant, sleep};
 use super::access::{Session, text};
 use super::hook::Hook;
 use crate::cli::error::CliError;
-use crate::developer::listen::pretty::pretty;
 use crate::developer::listen::recognise::recognise;
 use crate::developer::timeline::Timeline;
 
 /// How long webhooks may take to be attempted; a receiver that hangs takes longer.
 const ATTEMPT_PATIENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Where the lines under a step begin.
-const MARGIN: usize = 23;
+/// A wait that is longer is told.
+const TOLD_AFTER: Duration = Duration::from_secs(1);
 
 /// One flow on the sandbox, from its order to its outcome.
 pub(super) struct FlowRun<'a, 'out> {
@@ -65,7 +64,7 @@ impl FlowRun<'_, '_> {
     pub(super) async fn poll_pending(&mut self, poll: &Poll) -> Result<bool, CliError> {
         let answer = self.ask(poll).await?;
         let good = is_pending(&answer);
-        self.timeline.line("poll", if good { "pending" } else { "NOT pending, although nothing has happened" })?;
+        self.timeline.verdict("poll", good, if good { "pending" } else { "NOT pending, although nothing has happened" })?;
         Ok(good)
     }
 
@@ -98,7 +97,7 @@ impl FlowRun<'_, '_> {
             self.attempt(&row["tells"], &row["state"], row)?;
         }
         if rows.is_empty() {
-            self.timeline.line("webhook", "none")?;
+            self.no_webhook()?;
         }
         Ok(rows.len())
     }
@@ -109,7 +108,7 @@ impl FlowRun<'_, '_> {
         let answer = match self.attempted(&path, |answer| !answer["attempt"].is_null()).await {
             Ok(answer) => answer,
             Err(CliError::NotFound(_)) => {
-                self.timeline.line("webhook", "none")?;
+                self.no_webhook()?;
                 return Ok(0);
             }
             Err(error) => return Err(error),
@@ -119,13 +118,22 @@ impl FlowRun<'_, '_> {
         Ok(1)
     }
 
+    /// Says that there is no webhook, and why if nothing else does.
+    fn no_webhook(&mut self) -> Result<(), CliError> {
+        let has_url = self.hook.url().is_some();
+        Ok(self.timeline.line("webhook", if has_url { "none" } else { "none: no URL is registered" })?)
+    }
+
     /// What the sandbox says of attempts once `settled` holds, or patience is over.
-    async fn attempted(&self, path: &str, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
-        let end = Instant::now() + ATTEMPT_PATIENCE;
+    async fn attempted(&mut self, path: &str, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
+        let (began, mut is_told) = (Instant::now(), false);
         loop {
             let answer = self.session.client.send(Call::<Value>::get(path)).await?;
-            if settled(&answer) || Instant::now() > end {
+            if settled(&answer) || began.elapsed() > ATTEMPT_PATIENCE {
                 return Ok(answer);
+            }
+            if began.elapsed() > TOLD_AFTER && !std::mem::replace(&mut is_told, true) {
+                self.timeline.line("waiting", &format!("for the webhook's attempt, up to {} s", ATTEMPT_PATIENCE.as_secs()))?;
             }
             sleep(PAUSE).await;
         }
@@ -138,7 +146,7 @@ impl FlowRun<'_, '_> {
             let known = serde_json::from_str(&body).ok().as_ref().and_then(recognise);
             let key = known.and_then(|known| known.key).unwrap_or_default();
             self.timeline.line("webhook", &format!("{} bytes, key {key}", webhook.body.len()))?;
-            writeln!(self.timeline.out(), "{}", pretty(&body, MARGIN).unwrap_or_default())?;
+            self.timeline.body(&body)?;
         }
         Ok(())
     }
@@ -164,12 +172,12 @@ impl FlowRun<'_, '_> {
         let webhook = self.hook.received().last().and_then(|webhook| serde_json::from_slice::<Value>(&webhook.body).ok());
         let same = webhook.as_ref().is_none_or(|webhook| *webhook == answer);
         match webhook {
-            Some(_) if same => self.timeline.line("poll", "the same body as the webhook's")?,
-            Some(_) => self.timeline.line("poll", "NOT the webhook's body:")?,
+            Some(_) if same => self.timeline.verdict("poll", true, "the same body as the webhook's")?,
+            Some(_) => self.timeline.verdict("poll", false, "NOT the webhook's body:")?,
             None => self.timeline.line("poll", if is_pending(&answer) { "still pending:" } else { "finished:" })?,
         }
         if webhook.is_none() || !same {
-            writeln!(self.timeline.out(), "{}", pretty(&answer.to_string(), MARGIN).unwrap_or_default())?;
+            self.timeline.body(&answer.to_string())?;
         }
         Ok((answer, same))
     }
@@ -178,7 +186,7 @@ impl FlowRun<'_, '_> {
     pub(super) fn judge(&mut self, what: &str, found: &str, expected: &str) -> Result<bool, CliError> {
         let good = found == expected;
         let told = if good { format!("{what} {found}, as it should be") } else { format!("{what} {found}, NOT {expected}") };
-        self.timeline.line("result", &told)?;
+        self.timeline.verdict("result", good, &told)?;
         Ok(good)
     }
 }

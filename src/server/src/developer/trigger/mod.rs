@@ -15,13 +15,12 @@ mod hook;
 mod ovse;
 mod wealth;
 
-use std::io::Write;
-
 use clap::{Args, Subcommand, ValueEnum};
 use sakshi_domain::checks::Check;
 use url::Url;
 
 use crate::cli::error::CliError;
+use crate::cli::style::Out;
 use crate::developer::timeline::Timeline;
 use crate::settings::Sources;
 use access::{Access, Session};
@@ -147,7 +146,7 @@ pub fn outcomes() -> String {
 }
 
 /// Drives the flow; the answer is "no" when something did not come out as it should.
-pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
+pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Out) -> Result<bool, CliError> {
     let flow = trigger.flow;
     let mut timeline = Timeline::begin(out);
     let session = Session::open(&trigger.access, sources).await?;
@@ -158,7 +157,7 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Write) -> R
     let ended = session.end().await;
     let good = driven?;
     ended?;
-    timeline.line("end", if good { "everything came out as it should" } else { "NOT everything came out as it should" })?;
+    timeline.verdict("end", good, if good { "everything came out as it should" } else { "NOT everything came out as it should" })?;
     Ok(good)
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sakshi_domain::brand::LogoId;
+use sakshi_domain::client_log::Action;
 use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::day_figures::{Day, DayFigures};
 use sakshi_domain::delivery::Attempt;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
@@ -20,6 +22,7 @@ use uuid::Uuid;
 
 use super::{RedisTestStore, names, options, standalone, test_store, test_store_on};
 use crate::LapseFlowOutcome;
+use crate::conformance::client_log::entry;
 use crate::conformance::console;
 use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, patched, registered,
@@ -84,12 +87,15 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     sessions_of_every_standing(test, &app.app_id).await;
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
+    let figures = DayFigures { opened: 1, ..DayFigures::default() };
+    store.add_day_figures(app.app_id.clone(), Day::of(test.now()), figures, [1; 16]).await.unwrap();
 
     let operator = operator(test, "Planted Operator");
     store.add_operator(operator.clone(), KeyDigest([6; 32])).await.unwrap();
     store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
     store.choose_intent_key(Some(ChosenIntentKey { kid: "next".into(), since: test.now() })).await.unwrap();
     assert!(store.chosen_intent_key().await.unwrap().is_some());
+    store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
 
@@ -122,6 +128,8 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     // A credential that is released, and one that is not.
     let late = opened(test, &client).await;
     assert!(store.watch_transaction(late.id).await.unwrap().is_some());
+    store.note_page(late.id).await.unwrap();
+    store.note_poll(ended.id).await.unwrap();
     let cut_short = opened(test, &client).await;
     assert!(matches!(store.expire_transaction(cut_short.id).await, Ok(ExpireOutcome::Expired(_))));
     test.advance(WINDOW);
@@ -420,6 +428,7 @@ fn nothing_personal_or_secret_is_readable_in_redis() {
         "planted-path",
         "planted-entry",
         "Planted Operator",
+        "Planted Person",
         "key=1",
     ] {
         assert!(!has(planted), "{planted}");

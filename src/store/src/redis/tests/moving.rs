@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::cmd;
 use sakshi_domain::brand::LogoId;
+use sakshi_domain::client_log::LogFilter;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, Subject};
 use sakshi_domain::erasure::ErasureSubject;
@@ -32,7 +33,7 @@ use crate::records::delivery::of_subject;
 use crate::records::{ALL as KINDS, client, idempotency, installation, node, transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{AskedConsents, ConsentPlace, Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
+use crate::{AskedConsents, AskedLog, ConsentPlace, Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
 
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -194,6 +195,10 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
             let (from, to) = (Timestamp::from_millis(0), SystemClock.now() + Duration::from_secs(30 * 24 * 3_600));
             let asked = AskedConsents { client: id.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
             store.consents(asked).await.unwrap()
+        });
+        same!(store => {
+            let (filter, now) = (LogFilter::default(), SystemClock.now());
+            store.client_log(AskedLog { client: id.clone(), filter, before: None, limit: 100, now }).await.unwrap()
         });
         same!(store => store.imported_at(id.clone()).await.unwrap());
         let mut apps: BTreeSet<AppId> =

@@ -1,0 +1,120 @@
+//! The figures of apps for each day, counted in memory and added to the store every few seconds, so that no verification waits for them.
+//!
+//! What was counted since the last time is lost with a process that is killed. They are shown to people and decide nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, WrapFuture as _};
+use sakshi_domain::clock::Clock;
+use sakshi_domain::day_figures::{AnswerKind, Day, DayFigures};
+use sakshi_domain::ids::AppId;
+use sakshi_domain::time::Timestamp;
+use sakshi_store::Store;
+use uuid::Uuid;
+
+/// Pause between two times.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// The figures that the store does not have yet.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    clock: Arc<dyn Clock>,
+    fresh: Mutex<BTreeMap<AppId, BTreeMap<Day, DayFigures>>>,
+    /// Those whose addition has failed: it may have been made all the same.
+    unsettled: Mutex<Vec<Addition>>,
+}
+
+/// Figures that are added in one call.
+#[derive(Clone, Debug)]
+struct Addition {
+    app: AppId,
+    day: Day,
+    figures: DayFigures,
+    call: [u8; 16],
+}
+
+impl Tally {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+        Arc::new(Self { clock, fresh: Mutex::default(), unsettled: Mutex::default() })
+    }
+
+    fn count(&self, app: &AppId, day: Day, change: impl FnOnce(&mut DayFigures)) {
+        let mut fresh = locked(&self.fresh);
+        let days = match fresh.get_mut(app) {
+            Some(days) => days,
+            None => fresh.entry(app.clone()).or_default(),
+        };
+        change(days.entry(day).or_default());
+    }
+
+    /// Counts a transaction that was opened.
+    pub(crate) fn opened(&self, app: &AppId, at: Timestamp) {
+        self.count(app, Day::of(at), |figures| figures.opened += 1);
+    }
+
+    /// Counts an answer.
+    pub(crate) fn answered(&self, app: &AppId, kind: AnswerKind, opened_at: Timestamp, at: Timestamp) {
+        self.count(app, Day::of(opened_at), |figures| figures.answer(kind, at.since(opened_at)));
+    }
+
+    /// Counts an attempt at a webhook.
+    pub(crate) fn attempted(&self, app: &AppId, is_delivered: bool) {
+        let day = Day::of(self.clock.now());
+        self.count(app, day, |figures| *if is_delivered { &mut figures.delivered } else { &mut figures.lost } += 1);
+    }
+
+    /// Adds to the store what it does not have yet; what fails is kept for the next time.
+    pub(crate) async fn flush(&self, store: &Store) {
+        let mut additions = std::mem::take(&mut *locked(&self.unsettled));
+        for (app, days) in std::mem::take(&mut *locked(&self.fresh)) {
+            additions.extend(days.into_iter().map(|(day, figures)| Addition {
+                app: app.clone(),
+                day,
+                figures,
+                call: *Uuid::new_v4().as_bytes(),
+            }));
+        }
+        for addition in additions {
+            let Addition { app, day, figures, call } = addition.clone();
+            if store.add_day_figures(app, day, figures, call).await.is_err() {
+                locked(&self.unsettled).push(addition);
+            }
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Flushes a tally.
+#[derive(Debug)]
+pub(crate) struct FiguresWriter {
+    store: Store,
+    tally: Arc<Tally>,
+}
+
+impl FiguresWriter {
+    pub(crate) const fn new(store: Store, tally: Arc<Tally>) -> Self {
+        Self { store, tally }
+    }
+
+    fn flush_later(&mut self, ctx: &mut Context<Self>) {
+        ctx.run_later(INTERVAL, |writer, ctx| {
+            let (store, tally) = (writer.store.clone(), Arc::clone(&writer.tally));
+            ctx.spawn(async move { tally.flush(&store).await }.into_actor(writer).map(|(), writer, ctx| writer.flush_later(ctx)));
+        });
+    }
+}
+
+impl Actor for FiguresWriter {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.flush_later(ctx);
+    }
+}
+
+impl Supervised for FiguresWriter {}

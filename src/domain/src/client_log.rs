@@ -1,0 +1,152 @@
+//! The log of a client: what its people, its keys and operators have done. It holds ids and names, never the value of a claim, a key or
+//! a code.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{AppId, EventId, KeyId, OperatorId, TxnId, UserId};
+use crate::request_id::RequestId;
+use crate::string_enum::string_enum;
+use crate::time::Timestamp;
+
+string_enum!(
+    /// An action that the log of a client has.
+    Action {
+        /// Signed in to the portal.
+        SignedIn = "signed_in",
+        /// Signed in with a recovery code.
+        RecoveryCodeUsed = "recovery_code_used",
+        /// Signed out.
+        SignedOut = "signed_out",
+        /// Ended a session from the list of sessions.
+        SessionEnded = "session_ended",
+        /// Switched to another app.
+        AppSwitched = "app_switched",
+        /// Invited a user.
+        UserInvited = "user_invited",
+        /// Made a new link for a user, which resets the password and the codes.
+        UserReset = "user_reset",
+        /// Accepted an invitation.
+        InviteAccepted = "invite_accepted",
+        /// Changed the role of a user.
+        RoleChanged = "role_changed",
+        /// Disabled a user.
+        UserDisabled = "user_disabled",
+        /// Enabled a user again.
+        UserEnabled = "user_enabled",
+        /// Issued an API key.
+        KeyIssued = "key_issued",
+        /// Rotated an API key.
+        KeyRotated = "key_rotated",
+        /// Revoked an API key.
+        KeyRevoked = "key_revoked",
+        /// Allowed sign-in with an API key.
+        KeySignInAllowed = "key_sign_in_allowed",
+        /// Switched sign-in with an API key off.
+        KeySignInRefused = "key_sign_in_refused",
+        /// Opened a verification in the portal.
+        VerificationOpened = "verification_opened",
+        /// Looked at the details of a transaction.
+        DetailsShown = "details_shown",
+        /// Asked a source for a check.
+        CheckMade = "check_made",
+        /// Created an event.
+        EventCreated = "event_created",
+        /// Changed an event.
+        EventChanged = "event_changed",
+        /// Made or ended door links of an event.
+        DoorsChanged = "doors_changed",
+        /// Opened or downloaded the guest list of an event.
+        GuestsListed = "guests_listed",
+        /// Registered or removed a webhook URL.
+        WebhookUrlChanged = "webhook_url_changed",
+        /// Sent a webhook again.
+        WebhookSentAgain = "webhook_sent_again",
+    }
+);
+
+/// The person or program that acted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Actor {
+    /// A user of the client.
+    User {
+        /// Its id.
+        id: UserId,
+        /// Its name at that time.
+        name: String,
+    },
+    /// The holder of an API key.
+    Key {
+        /// Its id.
+        id: KeyId,
+    },
+    /// An operator of the service.
+    Operator {
+        /// Its id; none for the token of the settings.
+        id: Option<OperatorId>,
+    },
+    /// The holder of a link, such as that of a door.
+    Link,
+}
+
+impl Actor {
+    /// Returns the id, which the filter of the log takes; an operator and a link have the name of their kind.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::User { id, .. } => id.as_str(),
+            Self::Key { id } => id.as_str(),
+            Self::Operator { .. } => "operator",
+            Self::Link => "link",
+        }
+    }
+}
+
+/// The object of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "id", rename_all = "snake_case")]
+pub enum Subject {
+    /// A transaction.
+    Transaction(TxnId),
+    /// An event.
+    Event(EventId),
+    /// An app.
+    App(AppId),
+    /// An API key.
+    Key(KeyId),
+    /// A user.
+    User(UserId),
+}
+
+/// An entry of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// The time.
+    pub at: Timestamp,
+    /// The person or program that acted.
+    pub actor: Actor,
+    /// The action.
+    pub action: Action,
+    /// Its objects.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub subjects: Vec<Subject>,
+    /// The id of the request.
+    pub request_id: RequestId,
+}
+
+/// The entries that a reader asks for. What is not set leaves none out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogFilter {
+    /// Those of this action.
+    pub action: Option<Action>,
+    /// Those of the actor with this [`Actor::id`].
+    pub actor: Option<String>,
+}
+
+impl LogFilter {
+    /// Returns true if the filter leaves an entry in.
+    #[must_use]
+    pub fn has(&self, entry: &LogEntry) -> bool {
+        self.action.is_none_or(|action| action == entry.action) && self.actor.as_deref().is_none_or(|actor| actor == entry.actor.id())
+    }
+}

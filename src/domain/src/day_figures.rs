@@ -1,0 +1,177 @@
+//! Figures of an app for each day: how its verifications ended, how long people took, and how its webhooks fared.
+//!
+//! They are statistics, not accounts: what a node counted in its last seconds is missing when it is killed.
+
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Days of which figures are kept, the current one included.
+pub const FIGURE_DAYS: i64 = 30;
+
+/// The upper ends of the spans by which answers are counted, in seconds. No answer takes longer than a window.
+pub const ANSWER_SPANS: [u64; 14] = [2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900];
+
+/// The code of the identity app for a person who declined.
+const DECLINED: &str = "301";
+
+/// A day in UTC, counted from 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(pub i64);
+
+impl Day {
+    /// The day of a time.
+    #[must_use]
+    pub const fn of(at: Timestamp) -> Self {
+        Self(at.millis().div_euclid(DAY_MS))
+    }
+
+    /// Its first millisecond.
+    #[must_use]
+    pub const fn begin(self) -> Timestamp {
+        Timestamp::from_millis(self.0.saturating_mul(DAY_MS))
+    }
+
+    /// The day so many days later.
+    #[must_use]
+    pub const fn plus(self, days: i64) -> Self {
+        Self(self.0.saturating_add(days))
+    }
+}
+
+/// The end of a verification that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerKind {
+    /// The person was verified.
+    Verified,
+    /// The person declined.
+    Declined,
+    /// Anything else.
+    Failed,
+}
+
+impl AnswerKind {
+    /// The kind of an answer that passed, or failed with this code.
+    #[must_use]
+    pub fn of(passed: bool, code: Option<&str>) -> Self {
+        match (passed, code) {
+            (true, _) => Self::Verified,
+            (false, Some(DECLINED)) => Self::Declined,
+            (false, _) => Self::Failed,
+        }
+    }
+}
+
+/// The figures of a day. A verification counts on the day on which it was opened, a webhook on that of its attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DayFigures {
+    /// Verifications that were opened.
+    pub opened: u64,
+    /// Those that were verified.
+    pub verified: u64,
+    /// Those that the person declined.
+    pub declined: u64,
+    /// Those that failed otherwise.
+    pub failed: u64,
+    /// Webhooks that were delivered.
+    pub delivered: u64,
+    /// Webhooks that were lost, or may be.
+    pub lost: u64,
+    /// Answers by how long they took: the first span in [`ANSWER_SPANS`] that is not shorter.
+    pub took: [u64; ANSWER_SPANS.len()],
+}
+
+impl DayFigures {
+    /// Counts an answer that came so long after the opening.
+    pub fn answer(&mut self, kind: AnswerKind, took: Duration) {
+        match kind {
+            AnswerKind::Verified => self.verified += 1,
+            AnswerKind::Declined => self.declined += 1,
+            AnswerKind::Failed => self.failed += 1,
+        }
+        let millis = took.as_millis();
+        let last = self.took.len() - 1;
+        self.took[ANSWER_SPANS.iter().position(|span| millis <= u128::from(*span) * 1_000).unwrap_or(last)] += 1;
+    }
+
+    /// Verifications that were answered.
+    #[must_use]
+    pub const fn answered(&self) -> u64 {
+        self.verified + self.declined + self.failed
+    }
+
+    /// Verifications without an answer: expired, or still waiting.
+    #[must_use]
+    pub const fn unanswered(&self) -> u64 {
+        self.opened.saturating_sub(self.answered())
+    }
+
+    /// The median time to an answer, as well as the spans tell it; `None` without answers.
+    #[must_use]
+    pub fn median(&self) -> Option<Duration> {
+        let all: u64 = self.took.iter().sum();
+        let (mut before, mut begin) = (0, 0);
+        for (span, count) in ANSWER_SPANS.into_iter().zip(self.took) {
+            if count > 0 && (before + count) * 2 >= all {
+                // Answers within a span are taken to be spread evenly.
+                let millis = (all - before * 2) * (span - begin) * 1_000 / (count * 2);
+                return Some(Duration::from_millis(begin * 1_000 + millis));
+            }
+            (before, begin) = (before + count, span);
+        }
+        None
+    }
+}
+
+impl AddAssign<&Self> for DayFigures {
+    fn add_assign(&mut self, other: &Self) {
+        self.opened += other.opened;
+        self.verified += other.verified;
+        self.declined += other.declined;
+        self.failed += other.failed;
+        self.delivered += other.delivered;
+        self.lost += other.lost;
+        for (sum, more) in self.took.iter_mut().zip(other.took) {
+            *sum += more;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(seconds: &[u64]) -> DayFigures {
+        let mut figures = DayFigures { opened: 9, ..DayFigures::default() };
+        seconds.iter().for_each(|seconds| figures.answer(AnswerKind::Verified, Duration::from_secs(*seconds)));
+        figures
+    }
+
+    #[test]
+    fn the_median_lies_in_the_span_of_the_middle_answer() {
+        assert_eq!(answered(&[]).median(), None);
+        for (seconds, from, to) in [(&[1][..], 0, 2), (&[1, 40, 40], 30, 45), (&[1, 1, 40, 800], 0, 5), (&[70, 80, 2_000], 60, 90)] {
+            let median = answered(seconds).median().unwrap().as_secs();
+            assert!((from..=to).contains(&median), "{seconds:?}: {median}");
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_by_its_code_and_what_is_left_is_unanswered() {
+        let mut figures = answered(&[3, 4]);
+        for code in [Some("301"), Some("302"), None] {
+            figures.answer(AnswerKind::of(false, code), Duration::ZERO);
+        }
+        assert_eq!((figures.verified, figures.declined, figures.failed, figures.unanswered()), (2, 1, 2, 4));
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_in_utc() {
+        let at = Timestamp::parse_iso8601("2026-03-01T23:59:59.999Z").unwrap();
+        assert_eq!(Day::of(at).plus(1).begin().to_string(), "2026-03-02T00:00:00.000Z");
+        assert_eq!(Day::of(Day::of(at).begin()), Day::of(at));
+    }
+}

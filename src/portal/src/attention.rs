@@ -1,0 +1,119 @@
+//! What needs somebody's attention: webhooks that were lost, credits that run out, events that turn guests away, keys that end.
+
+use std::time::Duration;
+
+use sakshi_domain::day_figures::{Day, DayFigures};
+use sakshi_domain::event::{Event, EventStatus, StatusReason};
+use sakshi_service::authentication::Caller;
+use sakshi_service::{Service, ServiceError};
+
+use super::verifications::newest_events;
+use super::when::When;
+
+/// A balance that lasts for fewer days is shown.
+const CREDIT_DAYS_MIN: u64 = 7;
+/// Days whose use tells how long a balance lasts.
+const PACE_DAYS: usize = 7;
+/// A key that ends within this time is shown.
+const KEY_NOTICE: Duration = Duration::from_secs(14 * 24 * 3_600);
+/// Events that are named; more are counted.
+const EVENTS_NAMED: usize = 5;
+
+/// A thing that needs attention: words, and the page that says more.
+#[derive(Debug)]
+pub(super) struct Notice {
+    pub(super) words: String,
+    pub(super) at: Option<When>,
+    pub(super) path: String,
+    pub(super) link: &'static str,
+    pub(super) is_urgent: bool,
+}
+
+impl Notice {
+    fn new(words: String, path: &str, link: &'static str) -> Self {
+        Self { words, at: None, path: path.to_owned(), link, is_urgent: false }
+    }
+
+    fn urgent(self) -> Self {
+        Self { is_urgent: true, ..self }
+    }
+}
+
+/// The notices for an app, the most urgent first. `days` are its own figures.
+///
+/// # Errors
+/// The store's.
+pub(super) async fn notices(service: &Service, caller: &Caller, days: &[(Day, DayFigures)]) -> Result<Vec<Notice>, ServiceError> {
+    let mut notices = credits(service, caller).await?;
+    let lost = days.last().map_or(0, |(_, today)| today.lost);
+    if lost > 0 {
+        let words =
+            if lost == 1 { "1 webhook was not delivered today.".to_owned() } else { format!("{lost} webhooks were not delivered today.") };
+        notices.push(Notice::new(words, "/portal/deliveries?state=lost", "See why").urgent());
+    }
+    notices.extend(events(service, caller).await?);
+    notices.extend(keys(service, caller).await?);
+    notices.sort_by_key(|notice| !notice.is_urgent);
+    Ok(notices)
+}
+
+/// The balance, which all apps of the client use.
+async fn credits(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
+    let (client, today) = (&caller.client, Day::of(service.clock.now()));
+    let balance = service.store.balance(client.clone()).await?.unwrap_or(0);
+    let notice = |words: String| Notice::new(words, "/portal/credits", "Credits");
+    if balance == 0 {
+        return Ok(vec![notice("No credits are left. No verification can be opened.".to_owned()).urgent()]);
+    }
+    let mut used = 0;
+    for app in service.store.list_apps(client.clone()).await? {
+        let days = service.store.day_figures(app.app_id, today).await?;
+        used += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
+    }
+    let lasts = balance.saturating_mul(PACE_DAYS as u64).checked_div(used);
+    let is_low = caller.limits.low_credits.is_some_and(|low| balance <= low);
+    let words = match lasts.filter(|days| *days < CREDIT_DAYS_MIN) {
+        Some(0) => format!("{balance} credits are left, less than for a day."),
+        Some(1) => format!("{balance} credits are left, enough for about 1 day."),
+        Some(days) => format!("{balance} credits are left, enough for about {days} days."),
+        None if is_low => format!("{balance} credits are left."),
+        None => return Ok(vec![]),
+    };
+    Ok(vec![notice(words)])
+}
+
+/// Events that turn guests away.
+async fn events(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
+    let now = service.clock.now();
+    let newest = newest_events(service, &caller.app.app_id).await?;
+    let notice = |event: &Event| {
+        let (words, is_urgent) = match (event.status_reason(now), event.status(now)) {
+            (Some(StatusReason::CreditsExhausted), _) => ("turns guests away: no credits are left.", true),
+            (Some(StatusReason::BudgetSpent), _) => ("turns guests away: its budget is spent.", true),
+            (None, EventStatus::AtCapacity) => ("is full.", false),
+            (None, _) => return None,
+        };
+        let words = format!("“{}” {words}", event.terms.name.as_str());
+        Some(Notice { is_urgent, ..Notice::new(words, &format!("/portal/events/{}", event.id), "Event") })
+    };
+    let mut notices: Vec<_> = newest.iter().filter_map(notice).collect();
+    if notices.len() > EVENTS_NAMED {
+        let more = notices.len() - EVENTS_NAMED;
+        notices.truncate(EVENTS_NAMED);
+        notices.push(Notice::new(format!("{more} more events turn guests away or are full."), "/portal/events", "Events"));
+    }
+    Ok(notices)
+}
+
+/// Keys of the client that end soon.
+async fn keys(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
+    let now = service.clock.now();
+    let keys = service.store.list_keys(caller.client.clone()).await?;
+    let ending = keys.into_iter().filter(|key| key.revoked_at.is_none()).filter_map(|key| {
+        let end = key.expires_at.filter(|end| now < *end && *end < now + KEY_NOTICE)?;
+        let name = if key.label.is_empty() { key.key_id.as_str().to_owned() } else { key.label };
+        let words = format!("The API key “{name}” ends on");
+        Some(Notice { at: Some(When::minute(end)), ..Notice::new(words, "/portal/keys", "Keys") })
+    });
+    Ok(ending.collect())
+}

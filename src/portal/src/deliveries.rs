@@ -1,0 +1,168 @@
+//! `GET /portal/deliveries`: the webhooks of the app, counted by receiver and result, and one by one. Nothing is sent again here.
+
+use std::collections::BTreeMap;
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::delivery::{DeliveryRecord, Subject, WebhookState};
+use sakshi_domain::time::Timestamp;
+use sakshi_service::Service;
+use sakshi_service::deliveries::{DeliveryLog, LoggedDelivery, delivery_log};
+use sakshi_web::query::Query;
+use url::form_urlencoded;
+
+use super::asked::WEBHOOKS;
+use super::delivery::{DeliveryTag, advice};
+use super::error::PortalError;
+use super::layout::{Layout, Section, page};
+use super::portal_user::PortalUser;
+use super::trial::Choice;
+use super::when::When;
+
+/// Webhooks that are listed; all are counted.
+const LISTED: usize = 100;
+
+/// The webhooks of a receiver with one result.
+struct Count {
+    receiver: String,
+    tag: DeliveryTag,
+    /// What the receiver's developer can do.
+    advice: &'static str,
+    count: usize,
+    address: String,
+}
+
+/// One webhook.
+struct Row {
+    at: When,
+    receiver: String,
+    tag: DeliveryTag,
+    took: String,
+    /// The page of its verification or order.
+    path: String,
+    /// What it reports.
+    subject: String,
+}
+
+#[derive(Template)]
+#[template(path = "deliveries.html")]
+struct Page {
+    layout: Layout,
+    states: Vec<Choice>,
+    /// The receiver and the result that the list is limited to.
+    only: Option<String>,
+    counts: Vec<Count>,
+    rows: Vec<Row>,
+    found: usize,
+    /// Before this time nothing was read.
+    older_than: Option<When>,
+}
+
+fn advice_on(delivery: &DeliveryRecord) -> &'static str {
+    delivery.attempt.and_then(|attempt| attempt.failure).map_or("", advice)
+}
+
+impl Row {
+    fn of(sent: &LoggedDelivery, now: Timestamp) -> Self {
+        let id = sent.subject.to_string();
+        let (path, what) = match sent.subject {
+            Subject::Transaction(_) => (format!("/portal/transactions/{id}"), "Verification"),
+            Subject::Flow { .. } => (format!("/portal/orders/{id}"), sent.tells.as_deref().unwrap_or("Order")),
+        };
+        let short = id.rsplit('-').next().unwrap_or_default();
+        Self {
+            at: When::recent(sent.delivery.claimed_at.unwrap_or(sent.delivery.queued_at), now),
+            receiver: sent.delivery.origin.clone(),
+            tag: DeliveryTag::of(&sent.delivery),
+            took: sent.delivery.attempt.map(|attempt| format!("{} ms", attempt.duration_ms)).unwrap_or_default(),
+            subject: format!("{what} {short}"),
+            path,
+        }
+    }
+}
+
+/// Shows the log.
+///
+/// # Errors
+/// Nobody has signed in, or a store that is away.
+pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let mut query = Query::of(request.query_string());
+    let (state, receiver, result) = (query.text("state"), query.text("receiver"), query.text("result"));
+    query.finish()?;
+    let asked: Option<WebhookState> = state.as_deref().and_then(|state| state.parse().ok());
+    let DeliveryLog { deliveries, older_than } = delivery_log(&service, &user.caller).await?;
+    let is_meant = |sent: &&LoggedDelivery| {
+        asked.is_none_or(|asked| asked == WebhookState::of(Some(&sent.delivery)))
+            && receiver.as_ref().is_none_or(|receiver| *receiver == sent.delivery.origin)
+            && result.as_ref().is_none_or(|result| *result == DeliveryTag::of(&sent.delivery).label)
+    };
+    let now = service.clock.now();
+    let found: Vec<_> = deliveries.iter().filter(is_meant).collect();
+    let choice =
+        |(value, label): (WebhookState, &str)| Choice { value: value.as_str(), label: label.to_owned(), chosen: Some(value) == asked };
+    let template = Page {
+        layout: user.layout(Section::Webhooks, &service),
+        states: WEBHOOKS.into_iter().filter(|(state, _)| *state != WebhookState::None).map(choice).collect(),
+        only: receiver
+            .as_ref()
+            .map(|receiver| [Some(receiver.clone()), result.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        counts: counted(&deliveries),
+        rows: found.iter().take(LISTED).map(|sent| Row::of(sent, now)).collect(),
+        found: found.len(),
+        older_than: older_than.map(When::minute),
+    };
+    Ok(page(StatusCode::OK, &template))
+}
+
+/// Counts webhooks by receiver and result, those that were lost first.
+fn counted(deliveries: &[LoggedDelivery]) -> Vec<Count> {
+    let mut counts = BTreeMap::new();
+    for LoggedDelivery { delivery, .. } in deliveries {
+        let tag = DeliveryTag::of(delivery);
+        let count = counts.entry((delivery.origin.as_str(), tag.label.clone())).or_insert_with(|| {
+            let query = form_urlencoded::Serializer::new(String::new())
+                .append_pair("receiver", &delivery.origin)
+                .append_pair("result", &tag.label)
+                .finish();
+            Count { receiver: delivery.origin.clone(), tag, advice: advice_on(delivery), count: 0, address: format!("?{query}") }
+        });
+        count.count += 1;
+    }
+    let mut counts: Vec<_> = counts.into_values().collect();
+    counts.sort_by_key(|count| (count.tag.style != "not_verified", std::cmp::Reverse(count.count)));
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::delivery::{Attempt, DeliveryId};
+    use sakshi_domain::ids::{ClientId, TxnId};
+
+    use super::*;
+
+    #[test]
+    fn webhooks_are_counted_by_receiver_and_result_and_lost_ones_come_first() {
+        let client = ClientId::generate();
+        let sent = |origin: &str, attempt| LoggedDelivery {
+            subject: Subject::Transaction(TxnId::generate(client.partition(), 0)),
+            tells: None,
+            delivery: DeliveryRecord {
+                id: DeliveryId(1),
+                origin: origin.to_owned(),
+                queued_at: Timestamp::from_millis(0),
+                claimed_at: None,
+                attempt,
+            },
+        };
+        let [a, b] = ["https://a.example", "https://b.example"];
+        let of = |status| Some(Attempt::answered(status, 3));
+        let log =
+            [sent(a, of(200)), sent(a, of(200)), sent(b, of(503)), sent(a, of(200)), sent(a, of(503)), sent(b, of(503)), sent(b, None)];
+        let counts: Vec<_> = counted(&log).into_iter().map(|count| (count.receiver, count.tag.label, count.count)).collect();
+        let expected = [(b, "503", 2), (a, "503", 1), (a, "200", 3), (b, "waiting", 1)];
+        assert_eq!(counts, expected.map(|(receiver, label, count)| (receiver.to_owned(), label.to_owned(), count)));
+        assert_eq!(counted(&log)[0].address, "?receiver=https%3A%2F%2Fb.example&result=503");
+    }
+}

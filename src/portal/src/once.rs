@@ -1,0 +1,104 @@
+//! `/portal/once/{token}`: a link of a sandbox that signs in once, within minutes. The demo prints it, so that nobody copies a key.
+//!
+//! The page has a button, because programs that preview links request them too. A store knows the digest of the token alone.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use aws_lc_rs::rand;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_domain::ids::AppId;
+use sakshi_domain::tenancy::KeyDigest;
+use sakshi_domain::time::Timestamp;
+use sakshi_service::api_key::sha256;
+use sakshi_service::authentication::KeyGate;
+use sakshi_service::{Service, ServiceError};
+use sakshi_store::{SessionDigest, SessionRecord, Store, StoreError};
+use sakshi_web::error::ApiError;
+use sakshi_web::html::with_cookie;
+use sakshi_web::rate_limit::RateLimits;
+
+use super::error::PortalError;
+use super::form::Posted;
+use super::layout::{Layout, page, redirect};
+use super::sign_in::opened;
+
+/// The time for which a link works.
+pub const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
+/// The sign-in, which says that the link does not work any more.
+const SPENT: &str = "/portal/sign-in?once=1";
+
+#[derive(Template)]
+#[template(path = "once.html")]
+struct Page<'a> {
+    layout: Layout,
+    token: &'a str,
+}
+
+/// Makes a link that signs in with this key for this app; its path. `None` when the system has no randomness.
+///
+/// # Errors
+/// The store's.
+pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> Result<Option<String>, StoreError> {
+    let mut bytes = [0; 32];
+    if rand::fill(&mut bytes).is_err() {
+        return Ok(None);
+    }
+    let (token, until) = (URL_SAFE_NO_PAD.encode(bytes), now + LINK_LIFETIME);
+    store.open_session(SessionRecord { digest: digest(&token), key, app, idle_until: until, ends_at: until }).await?;
+    Ok(Some(format!("/portal/once/{token}")))
+}
+
+/// What the store knows a link by. It is no digest of a session, so a link's token is of no use as a cookie.
+fn digest(token: &str) -> SessionDigest {
+    SessionDigest(sha256(&[b"sakshi portal link", token.as_bytes()]))
+}
+
+/// Shows the button of a link that still works.
+///
+/// # Errors
+/// The service is no sandbox, the address asks too often, or the store is away.
+pub(crate) async fn show(
+    token: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, PortalError> {
+    require_sandbox(&service)?;
+    rates.pages.take(&rates.client_address(&request))?;
+    if service.store.load_session(digest(&token)).await?.is_none() {
+        return Ok(redirect(SPENT));
+    }
+    Ok(page(StatusCode::OK, &Page { layout: Layout::signed_out(true), token: &token }))
+}
+
+/// Signs in, once.
+///
+/// # Errors
+/// The service is no sandbox, the form is not of a page of ours, or the store is away.
+pub(crate) async fn enter(
+    Posted(form): Posted,
+    token: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    require_sandbox(&service)?;
+    form?;
+    let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
+    let Some(SessionRecord { key, app, .. }) = service.store.take_session(digest(&token)).await? else { return Ok(redirect(SPENT)) };
+    match gate.admit_digest(key, &app).await {
+        Ok(caller) => Ok(with_cookie(redirect("/portal"), &opened(&request, &service, key, &caller).await?)),
+        Err(ServiceError::Unauthorized) => Ok(redirect(SPENT)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// There are such links in sandboxes alone.
+fn require_sandbox(service: &Service) -> Result<(), PortalError> {
+    if service.authority.sandbox { Ok(()) } else { Err(ServiceError::NotFound("page").into()) }
+}

@@ -1,0 +1,111 @@
+//! The figures of an app: those of today as tiles, those of thirty days as stacked bars.
+
+use sakshi_domain::day_figures::{Day, DayFigures};
+
+use super::when::clock;
+
+/// Units of the drawing.
+const STEP: usize = 20;
+const HEIGHT: u64 = 120;
+
+/// The figures of today, as `today.html` shows them.
+#[derive(Debug)]
+pub(super) struct Today(pub(super) DayFigures);
+
+impl Today {
+    /// Verified ones of those that were answered, in percent.
+    pub(super) fn verified_percent(&self) -> Option<u64> {
+        (self.0.verified * 100).checked_div(self.0.answered())
+    }
+
+    /// The median time to an answer.
+    pub(super) fn median(&self) -> Option<String> {
+        self.0.median().map(clock)
+    }
+}
+
+/// The figures of some days.
+#[derive(Debug)]
+pub(super) struct Days(pub(super) Vec<(Day, DayFigures)>);
+
+/// A stack of the drawing: its style, its name and its path.
+pub(super) struct Stack {
+    pub(super) style: &'static str,
+    pub(super) name: &'static str,
+    pub(super) count: u64,
+    pub(super) path: String,
+}
+
+fn parts(figures: &DayFigures) -> [u64; 4] {
+    [figures.verified, figures.declined, figures.failed, figures.unanswered()]
+}
+
+impl Days {
+    /// All days together.
+    pub(super) fn sum(&self) -> DayFigures {
+        let mut sum = DayFigures::default();
+        self.0.iter().for_each(|(_, figures)| sum += figures);
+        sum
+    }
+
+    /// The verifications of the busiest day.
+    pub(super) fn most(&self) -> u64 {
+        self.0.iter().map(|(_, figures)| parts(figures).iter().sum()).max().unwrap_or(0)
+    }
+
+    pub(super) const fn width(&self) -> usize {
+        self.0.len() * STEP
+    }
+
+    /// The first day and the last one.
+    pub(super) fn ends(&self) -> [String; 2] {
+        [self.0.first(), self.0.last()].map(|day| day.map_or_else(String::new, |(day, _)| date(*day)))
+    }
+
+    /// Days with verifications, the newest first, with the parts of each.
+    pub(super) fn rows(&self) -> Vec<(String, [u64; 4])> {
+        let used = self.0.iter().rev().filter(|(_, figures)| figures.opened > 0);
+        used.map(|(day, figures)| (date(*day), parts(figures))).collect()
+    }
+
+    /// The parts of all days, each as one path, stacked upon those before.
+    pub(super) fn stacks(&self) -> [Stack; 4] {
+        let (most, sum) = (self.most().max(1), parts(&self.sum()));
+        let mut below = vec![0; self.0.len()];
+        [("verified", "Verified", 0), ("declined", "Declined", 1), ("failed", "Failed", 2), ("unanswered", "No answer", 3)].map(
+            |(style, name, part)| {
+                let mut path = String::new();
+                for (place, ((_, figures), below)) in self.0.iter().zip(&mut below).enumerate() {
+                    let count = parts(figures)[part];
+                    let (from, to) = (*below * HEIGHT / most, (*below + count) * HEIGHT / most);
+                    *below += count;
+                    if to > from {
+                        path += &format!("M{} {}h14v{}h-14z", place * STEP + 3, HEIGHT - to, to - from);
+                    }
+                }
+                Stack { style, name, count: sum[part], path }
+            },
+        )
+    }
+}
+
+fn date(day: Day) -> String {
+    day.begin().to_string().get(..10).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_day_stand_upon_each_other_and_fill_the_busiest_one() {
+        let figures = |opened, verified, declined| DayFigures { opened, verified, declined, ..DayFigures::default() };
+        let days = Days(vec![(Day(0), figures(4, 2, 1)), (Day(1), DayFigures::default()), (Day(2), figures(2, 2, 0))]);
+        let [verified, declined, failed, unanswered] = days.stacks();
+        assert_eq!(verified.path, "M3 60h14v60h-14zM43 60h14v60h-14z");
+        assert_eq!([&*declined.path, &*failed.path, &*unanswered.path], ["M3 30h14v30h-14z", "", "M3 0h14v30h-14z"]);
+        assert_eq!((verified.count, unanswered.count, days.width()), (4, 1, 60));
+        assert_eq!(days.rows(), [("1970-01-03".to_owned(), [2, 0, 0, 0]), ("1970-01-01".to_owned(), [2, 1, 0, 1])]);
+        assert_eq!(days.ends(), ["1970-01-01", "1970-01-03"]);
+    }
+}

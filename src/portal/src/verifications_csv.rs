@@ -1,0 +1,82 @@
+//! `GET /portal/verifications.csv`: the filtered list for a spreadsheet (RFC 4180), without anything that people have shared.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::claims::Claim;
+use sakshi_domain::delivery::WebhookState;
+use sakshi_service::Service;
+use sakshi_service::budget::Stage;
+use sakshi_service::verifications::{list, reference};
+use sakshi_store::TransactionSummary;
+use sakshi_web::html::private;
+use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
+
+use super::asked::Asked;
+use super::delivery::result;
+use super::error::PortalError;
+use super::portal_user::PortalUser;
+use super::verifications::{event_names, newest_events};
+
+/// Lines of a file; the filters choose which.
+const LINES_MAX: usize = 10_000;
+/// Listings that are read for a file. Each looks at some thousand verifications.
+const LISTINGS_MAX: usize = 50;
+const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,event,claims,opened_at,page_seen_at,answered_at,took_s,webhook,webhook_result,polled_at\r\n";
+
+/// Answers with the list, the newest first.
+///
+/// # Errors
+/// Nobody has signed in, or a store that is away.
+pub(crate) async fn csv(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let asked = Asked::of(request.query_string());
+    let events = newest_events(&service, &user.caller.app.app_id).await?;
+    let (filter, mut before) = asked.filter(&service, &user.caller, &events).await?;
+    let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
+    let (mut sheet, mut lines) = (format!("{BYTE_ORDER_MARK}{HEADER}"), 0);
+    for _ in 0..LISTINGS_MAX {
+        let listing = list(&service, &user.caller, &filter, before, LINES_MAX - lines).await?;
+        let names = event_names(&service, &events, &listing.verifications).await?;
+        lines += listing.verifications.len();
+        for found in &listing.verifications {
+            let event = found.opened.event.and_then(|event| names.get(&event)).map_or("", String::as_str);
+            sheet.push_str(&line(found, event));
+        }
+        permit.grow_to(sheet.len()).map_err(sakshi_web::error::ApiError::from)?;
+        before = listing.older;
+        if before.is_none() || lines >= LINES_MAX {
+            break;
+        }
+    }
+    Ok(private(StatusCode::OK)
+        .insert_header((CONTENT_TYPE, "text/csv; charset=utf-8; header=present"))
+        .insert_header((CONTENT_DISPOSITION, "attachment; filename=\"verifications.csv\""))
+        .body(sheet))
+}
+
+fn line(found: &TransactionSummary, event: &str) -> String {
+    let TransactionSummary { opened, status, page_seen_at, verified_at, code, polled_at, delivery } = found;
+    let time = |at: Option<sakshi_domain::time::Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
+    let claims: Vec<&str> = opened.terms.claims.iter().map(Claim::name).collect();
+    let took = verified_at.map(|at| format!("{:.3}", at.since(opened.opened_at).as_secs_f64())).unwrap_or_default();
+    [
+        opened.id.to_string(),
+        cell(reference(opened).unwrap_or_default()),
+        status.as_str().to_owned(),
+        code.clone().unwrap_or_default(),
+        opened.terms.channel.name().to_owned(),
+        opened.event.map(|event| event.to_string()).unwrap_or_default(),
+        cell(event),
+        claims.join(" "),
+        opened.opened_at.to_string(),
+        time(*page_seen_at),
+        time(*verified_at),
+        took,
+        WebhookState::of(delivery.as_ref()).as_str().to_owned(),
+        delivery.as_ref().and_then(|delivery| delivery.attempt).map(result).unwrap_or_default(),
+        time(*polled_at),
+    ]
+    .join(",")
+        + "\r\n"
+}

@@ -1,0 +1,21 @@
+//! Why a verification ended without one, in a few words for lists. The person read a sentence of its own.
+
+/// The codes of failures with their words, the most frequent first.
+pub(super) const FAILURES: [(&str, &str); 11] = [
+    ("301", "Person declined"),
+    ("302", "Face scan failed"),
+    ("303", "Stopped in the app"),
+    ("304", "Face did not match"),
+    ("305", "Biometrics locked"),
+    ("306", "Face service down"),
+    ("307", "Connection lost"),
+    ("claims_missing", "Details withheld"),
+    ("event_full", "Event full"),
+    ("event_closed", "Event closed"),
+    ("already_registered", "Registered before"),
+];
+
+/// The words for a code.
+pub(super) fn why(code: Option<&str>) -> &'static str {
+    FAILURES.iter().find(|(known, _)| Some(*known) == code).map_or("Not verified", |(_, words)| words)
+}

@@ -1,0 +1,152 @@
+//! A transaction as a story: what was asked for whom, what came of it, and its webhook; ids come last.
+
+use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::time::Timestamp;
+use sakshi_wire::operator::views::{DeliveryResponse, TransactionResponse};
+use serde_json::json;
+
+use super::paint::cell;
+use super::style::{Line, Tone, span};
+
+/// The story, told at `now`.
+pub(super) fn lines(transaction: &TransactionResponse, now: Timestamp) -> Vec<Line> {
+    let TransactionResponse { txn_id, client_id, app_id, event_id, client_name, app_name, event_name, .. } = transaction;
+    let event = event_name.as_deref().map(|name| format!(", for the event {}", shown(name))).unwrap_or_default();
+    let (client, app) = (shown(client_name.as_deref().unwrap_or("a client")), shown(app_name.as_deref().unwrap_or("an app")));
+    let title = format!("A verification for {client}, by {app}{event}");
+    let mut story = vec![Line::of(Tone::Bold, title), Line::default()];
+    story.push(fact("asked for", Tone::Plain, &transaction.claims.join(", ")));
+    let opened =
+        format!("{} ago, by {} ({})", span(now.since(transaction.opened_at).as_secs()), transaction.channel, transaction.opened_at);
+    story.push(fact("opened", Tone::Plain, &opened));
+    let (tone, answered) = answer(transaction, now);
+    story.push(fact("answered", tone, &answered));
+    let (tone, webhook) = webhook(transaction);
+    story.push(fact("webhook", tone, &webhook));
+    story.push(Line::default());
+    let event = event_id.as_ref().map(|id| ("event", id.to_string()));
+    let trace = transaction.trace_id.as_ref().map(|id| ("trace", id.clone()));
+    let ids = [("transaction", txn_id.to_string()), ("client", client_id.to_string()), ("app", app_id.to_string())];
+    let ids = ids.into_iter().chain(event).chain([("request", transaction.request_id.to_string())]).chain(trace);
+    story.extend(ids.map(|(what, id)| fact(what, Tone::Dim, &id)));
+    story
+}
+
+fn fact(what: &str, tone: Tone, told: &str) -> Line {
+    Line::of(Tone::Plain, format!("{what:<13}")).and(tone, told)
+}
+
+/// A name without characters that move the cursor.
+fn shown(name: &str) -> String {
+    format!("\u{201c}{}\u{201d}", cell(&json!(name)))
+}
+
+/// What came of it.
+fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
+    let TransactionResponse { status, expires_at, opened_at, verified_at, verification_passed, refused, .. } = transaction;
+    let after = |at: &Timestamp| match at.since(*opened_at).as_secs() {
+        0 => "within a second".to_owned(),
+        seconds => format!("{} after it was opened", span(seconds)),
+    };
+    match (&**status, verified_at, refused) {
+        (_, Some(at), Some(reason)) => (Tone::Warn, format!("verified, but not registered: {reason}; {}", after(at))),
+        (_, Some(at), None) if *verification_passed == Some(true) => (Tone::Good, format!("verified, {}", after(at))),
+        (_, Some(at), None) => (Tone::Warn, format!("not verified, {}", after(at))),
+        ("expired", ..) => (Tone::Warn, format!("not in time; the window ended {} ago", span(now.since(*expires_at).as_secs()))),
+        _ => (Tone::Plain, format!("not yet; the window ends in {}", span(expires_at.since(now).as_secs()))),
+    }
+}
+
+/// What became of the webhook.
+fn webhook(transaction: &TransactionResponse) -> (Tone, String) {
+    let origin = transaction.webhook_origin.as_deref();
+    let Some(delivery) = &transaction.delivery else {
+        return match origin {
+            Some(origin) if transaction.verified_at.is_none() => (Tone::Plain, format!("to {origin}, when it is answered")),
+            Some(origin) => (Tone::Warn, format!("none was queued for {origin}")),
+            None => (Tone::Plain, "none: no URL was given".to_owned()),
+        };
+    };
+    let DeliveryResponse { origin, claimed_at, attempt, .. } = delivery;
+    let Some(attempt) = attempt else {
+        let state = if claimed_at.is_some() { "is being sent" } else { "waits" };
+        return (Tone::Plain, format!("{state}, to {origin}"));
+    };
+    let words = [
+        Some(cell(&json!(attempt.outcome))),
+        attempt.reason.map(|reason| cell(&json!(reason))),
+        attempt.status.map(|status| format!("status {status}")),
+        Some(format!("{} ms", attempt.duration_ms)),
+    ];
+    let is_delivered = attempt.outcome == DeliveryOutcome::Delivered;
+    let tone = if is_delivered { Tone::Good } else { Tone::Bad };
+    (tone, format!("{}, to {origin}", words.into_iter().flatten().collect::<Vec<_>>().join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::style::Look;
+    use super::*;
+
+    fn told(change: &serde_json::Value) -> Vec<String> {
+        let mut transaction = json!({
+            "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "status": "completed", "client_id": "cl_1", "app_id": "app_1",
+            "event_id": null, "client_name": "Example\u{1b} Bank", "app_name": "Kiosk", "event_name": null, "claims": ["name", "dob"],
+            "webhook_origin": "https://client.example", "channel": "web", "request_id": "order-42", "trace_id": null,
+            "opened_at": "2026-01-15T10:00:00.000Z", "expires_at": "2026-01-15T10:15:00.000Z", "verified_at": "2026-01-15T10:00:41.000Z",
+            "verification_passed": true, "refused": null,
+            "delivery": { "id": 7, "origin": "https://client.example", "queued_at": "2026-01-15T10:00:41.000Z",
+                "claimed_at": "2026-01-15T10:00:41.000Z",
+                "attempt": { "outcome": "delivered", "reason": null, "part": null, "sent": "yes", "status": 200, "duration_ms": 41 } },
+        });
+        for (field, value) in change.as_object().unwrap() {
+            transaction[field] = value.clone();
+        }
+        let now = Timestamp::parse_iso8601("2026-01-15T10:05:00Z").unwrap();
+        let transaction = serde_json::from_value(transaction).unwrap();
+        lines(&transaction, now).iter().map(|line| line.painted(Look::default())).collect()
+    }
+
+    #[test]
+    fn a_transaction_is_told_from_its_opening_to_its_webhook_and_ids_come_last() {
+        assert_eq!(
+            told(&json!({})),
+            [
+                "A verification for \u{201c}Example\u{fffd} Bank\u{201d}, by \u{201c}Kiosk\u{201d}",
+                "",
+                "asked for    name, dob",
+                "opened       5 min ago, by web (2026-01-15T10:00:00.000Z)",
+                "answered     verified, 41 s after it was opened",
+                "webhook      delivered, status 200, 41 ms, to https://client.example",
+                "",
+                "transaction  3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11",
+                "client       cl_1",
+                "app          app_1",
+                "request      order-42",
+            ]
+        );
+    }
+
+    #[test]
+    fn every_end_has_its_words() {
+        let open = json!({ "status": "pending", "verified_at": null, "verification_passed": null, "delivery": null });
+        let pending = told(&open);
+        assert_eq!(pending[4], "answered     not yet; the window ends in 10 min");
+        assert_eq!(pending[5], "webhook      to https://client.example, when it is answered");
+        let mut expired = open;
+        expired["status"] = "expired".into();
+        expired["expires_at"] = "2026-01-15T10:04:00.000Z".into();
+        expired["webhook_origin"] = json!(null);
+        assert_eq!(told(&expired)[4], "answered     not in time; the window ended 60 s ago");
+        assert_eq!(told(&expired)[5], "webhook      none: no URL was given");
+        assert_eq!(told(&json!({ "verified_at": "2026-01-15T10:00:00.400Z" }))[4], "answered     verified, within a second");
+        let full = told(&json!({ "refused": "event_full", "event_id": "1R8swWyefAkVT2e0k", "event_name": "Open day" }));
+        assert!(full[0].ends_with(", for the event \u{201c}Open day\u{201d}"), "{full:?}");
+        assert_eq!(full[4], "answered     verified, but not registered: event_full; 41 s after it was opened");
+        let lost =
+            json!({ "outcome": "unreachable", "reason": "tls_expired", "part": "tls", "sent": "no", "status": null, "duration_ms": 9 });
+        let delivery =
+            json!({ "id": 7, "origin": "https://c.example", "queued_at": "2026-01-15T10:00:41.000Z", "claimed_at": null, "attempt": lost });
+        assert_eq!(told(&json!({ "delivery": delivery }))[5], "webhook      unreachable, tls_expired, 9 ms, to https://c.example");
+    }
+}

@@ -1,0 +1,203 @@
+//! How output looks: colours and widths on a terminal, plain text everywhere else.
+
+use std::io::{self, IsTerminal as _, Write};
+
+use rustix::termios::tcgetwinsize;
+
+/// What an output can show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// A person reads it as it is written.
+    pub is_terminal: bool,
+    /// It shows colours, and `NO_COLOR` does not forbid them.
+    pub has_colour: bool,
+    /// Its columns and rows, if they are known.
+    pub size: Option<(usize, usize)>,
+}
+
+/// Where a command writes its answer.
+pub trait Out: Write {
+    /// What it can show; plain text of any width unless it says otherwise.
+    fn look(&self) -> Look {
+        Look::default()
+    }
+}
+
+impl Out for Vec<u8> {}
+
+impl Out for io::Stdout {
+    fn look(&self) -> Look {
+        if !self.is_terminal() {
+            return Look::default();
+        }
+        let named = |name| std::env::var(name).unwrap_or_default();
+        let size = tcgetwinsize(self).ok().map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+        Look {
+            is_terminal: true,
+            has_colour: named("NO_COLOR").is_empty() && named("TERM") != "dumb",
+            size: size.filter(|(columns, rows)| *columns > 0 && *rows > 0),
+        }
+    }
+}
+
+/// The tone of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Bold,
+    Dim,
+    Good,
+    Warn,
+    Bad,
+}
+
+impl Tone {
+    /// The parameters of its escape sequence (ECMA-48, SGR).
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Good => "32",
+            Self::Warn => "1;33",
+            Self::Bad => "1;31",
+        }
+    }
+}
+
+impl Look {
+    /// A text in a tone.
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        if self.has_colour && tone != Tone::Plain && !text.is_empty() {
+            format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code())
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// The columns of a terminal.
+    pub(crate) fn width(self) -> Option<usize> {
+        self.size.map(|(columns, _)| columns)
+    }
+}
+
+/// A line of texts in their tones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Line(Vec<(Tone, String)>);
+
+impl Line {
+    /// A line of one text.
+    pub(crate) fn of(tone: Tone, text: impl Into<String>) -> Self {
+        Self::default().and(tone, text)
+    }
+
+    /// The same with another text at its end.
+    #[must_use]
+    pub(crate) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
+        self.0.push((tone, text.into()));
+        self
+    }
+
+    /// The same with another line at its end.
+    #[must_use]
+    pub(crate) fn join(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// Characters.
+    pub(crate) fn width(&self) -> usize {
+        self.0.iter().map(|(_, text)| text.chars().count()).sum()
+    }
+
+    /// The same with blanks at its end, up to a width.
+    #[must_use]
+    pub(crate) fn padded(self, width: usize) -> Self {
+        let missing = width.saturating_sub(self.width());
+        self.and(Tone::Plain, " ".repeat(missing))
+    }
+
+    /// The same, cut at a width with an ellipsis.
+    #[must_use]
+    pub(crate) fn cut(self, width: usize) -> Self {
+        if self.width() <= width {
+            return self;
+        }
+        let mut left = width.saturating_sub(1);
+        let mut line = Self::default();
+        for (tone, text) in self.0 {
+            let kept: String = text.chars().take(left).collect();
+            left -= kept.chars().count();
+            line = line.and(tone, kept);
+        }
+        line.and(Tone::Dim, if width > 0 { "…" } else { "" })
+    }
+
+    /// The text with its escape sequences, without blanks at its end.
+    pub(crate) fn painted(&self, look: Look) -> String {
+        let text: String = self.0.iter().map(|(tone, text)| look.paint(*tone, text)).collect();
+        text.trim_end_matches(' ').to_owned()
+    }
+}
+
+/// Writes lines, cut at the width of a terminal.
+pub(crate) fn write_lines(lines: impl IntoIterator<Item = Line>, out: &mut dyn Out) -> io::Result<()> {
+    let look = out.look();
+    for line in lines {
+        let line = if let Some(width) = look.width() { line.cut(width) } else { line };
+        writeln!(out, "{}", line.painted(look))?;
+    }
+    Ok(())
+}
+
+/// A time span in words: seconds, and beyond two of the next unit that unit.
+pub(crate) fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An output that is a terminal with colours, of this width.
+    pub(crate) struct Screen(pub(crate) Vec<u8>, pub(crate) usize);
+
+    impl Write for Screen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Out for Screen {
+        fn look(&self) -> Look {
+            Look { is_terminal: true, has_colour: true, size: Some((self.1, 24)) }
+        }
+    }
+
+    #[test]
+    fn a_line_is_cut_at_the_width_with_an_ellipsis_and_only_on_a_terminal() {
+        let line = || Line::of(Tone::Plain, "one ").and(Tone::Bad, "two").and(Tone::Plain, " three");
+        let (mut screen, mut pipe) = (Screen(Vec::new(), 6), Vec::new());
+        write_lines([line()], &mut screen).unwrap();
+        write_lines([line()], &mut pipe).unwrap();
+        assert_eq!(String::from_utf8(screen.0).unwrap(), "one \u{1b}[1;31mt\u{1b}[0m\u{1b}[2m…\u{1b}[0m\n");
+        assert_eq!(String::from_utf8(pipe).unwrap(), "one two three\n");
+        assert_eq!(line().cut(13), line());
+        assert_eq!(line().cut(0).width(), 0);
+    }
+
+    #[test]
+    fn spans_are_told_in_the_largest_unit_of_which_there_are_two() {
+        let told = [0, 119, 120, 7_199, 7_200, 172_799, 172_800].map(span);
+        assert_eq!(told, ["0 s", "119 s", "2 min", "119 min", "2 h", "47 h", "2 days"]);
+    }
+}

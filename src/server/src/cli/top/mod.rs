@@ -1,0 +1,92 @@
+//! `sakshi top`: what all nodes do, drawn again each second.
+//!
+//! It asks the admin API of one node, which knows the others. Output that is not a terminal gets one picture.
+
+mod picture;
+mod terminal;
+
+use std::time::Duration;
+
+use clap::Args;
+use sakshi_client::internal;
+use sakshi_wire::operator::nodes::NodesResponse;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use self::picture::picture;
+use self::terminal::Terminal;
+use super::api::Api;
+use super::connection::Access;
+use super::error::CliError;
+use super::style::{Line, Out, Tone, write_lines};
+use crate::settings::Sources;
+
+/// Between two pictures.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The time in which nodes that had not been watched tell about themselves.
+const FIRST_TELLING: Duration = Duration::from_secs(3);
+/// The width of a picture that no terminal limits.
+const USUAL_WIDTH: usize = 100;
+
+/// Options of `top`.
+#[derive(Args, Debug)]
+pub struct Top {
+    #[command(flatten)]
+    access: Access,
+    /// Print one picture and end, as when the output is not a terminal.
+    #[arg(long)]
+    once: bool,
+}
+
+impl Top {
+    /// Draws until a key or a signal ends it.
+    ///
+    /// # Errors
+    /// The service cannot be asked at the start, or the terminal cannot be used.
+    pub(super) async fn run(&self, sources: &Sources, out: &mut dyn Out) -> Result<bool, CliError> {
+        let api = self.access.api(sources)?;
+        let first = ask(&api).await?;
+        let terminal = if self.once || !out.look().is_terminal { None } else { Terminal::open(out)? };
+        let Some(terminal) = terminal else {
+            print(&api, first, out).await?;
+            return Ok(true);
+        };
+        let drawn = draw_until_ended(&api, first, terminal, out).await;
+        Terminal::leave(out)?;
+        drawn.map(|()| true)
+    }
+}
+
+async fn ask(api: &Api) -> Result<NodesResponse, CliError> {
+    api.send(internal::nodes()).await
+}
+
+/// Prints one picture, of nodes that have told about themselves.
+async fn print(api: &Api, first: NodesResponse, out: &mut dyn Out) -> Result<(), CliError> {
+    let is_whole = first.nodes.iter().all(|node| node.tree.is_some());
+    let answer = if is_whole {
+        first
+    } else {
+        sleep(FIRST_TELLING).await;
+        ask(api).await?
+    };
+    Ok(write_lines(picture(&answer, out.look().width().unwrap_or(USUAL_WIDTH), ""), out)?)
+}
+
+/// Draws a picture each second until a key or a signal ends it. While the service is away, the last picture stays.
+async fn draw_until_ended(api: &Api, first: NodesResponse, mut terminal: Terminal, out: &mut dyn Out) -> Result<(), CliError> {
+    let (mut answer, mut away) = (first, None);
+    loop {
+        let (width, height) = out.look().size.unwrap_or((USUAL_WIDTH, usize::MAX));
+        let note = away.take().map(|reason: String| Line::of(Tone::Bad, reason));
+        let lines = note.into_iter().chain(picture(&answer, width, "q ends")).collect();
+        terminal::draw(lines, (width, height), out)?;
+        let next = Instant::now() + INTERVAL;
+        if timeout_at(next, terminal.ended()).await.is_ok() {
+            return Ok(());
+        }
+        match ask(api).await {
+            Ok(fresh) => answer = fresh,
+            Err(error) => away = Some(format!("{error}; this was seen at {}", answer.now)),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The terminal of `top`: another screen without a cursor, keys that come at once, and everything as it was at the end.
+
+use std::io::{self, IsTerminal as _, Read as _, Stdin};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use tokio::sync::mpsc;
+
+use crate::cli::style::{Line, Out, Tone};
+use crate::serve::Signals;
+
+/// Shows another screen, without a cursor.
+const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
+/// Shows the cursor and the screen before.
+const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
+/// Begins in the first corner.
+const HOME: &str = "\u{1b}[H";
+/// Clears the rest of a line.
+const REST_OF_LINE: &str = "\u{1b}[K";
+/// Clears the rest of the screen.
+const REST_OF_SCREEN: &str = "\u{1b}[J";
+/// Keys that end it: `q`, Ctrl-C and Ctrl-D.
+const ENDS: [u8; 4] = [b'q', b'Q', 3, 4];
+
+/// A terminal whose keys come at once. Dropping it gives the modes back.
+pub(super) struct Terminal {
+    input: Stdin,
+    before: Termios,
+    keys: mpsc::UnboundedReceiver<u8>,
+    signals: Signals,
+}
+
+impl Terminal {
+    /// Takes the terminal over; `None` when no keys can be read from it.
+    pub(super) fn open(out: &mut dyn Out) -> io::Result<Option<Self>> {
+        let input = io::stdin();
+        if !input.is_terminal() {
+            return Ok(None);
+        }
+        let (before, signals) = (tcgetattr(&input)?, Signals::listen()?);
+        let mut modes = before.clone();
+        modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        tcsetattr(&input, OptionalActions::Now, &modes)?;
+        let (sender, keys) = mpsc::unbounded_channel();
+        // It ends with the process: nothing else can interrupt a read.
+        std::thread::spawn(move || io::stdin().lock().bytes().map_while(Result::ok).try_for_each(|key| sender.send(key)));
+        write!(out, "{ENTER}")?;
+        Ok(Some(Self { input, before, keys, signals }))
+    }
+
+    /// Waits for a key that ends it, or for a signal.
+    pub(super) async fn ended(&mut self) {
+        loop {
+            tokio::select! {
+                key = self.keys.recv() => if key.is_none_or(|key| ENDS.contains(&key)) { return },
+                () = self.signals.next() => return,
+            }
+        }
+    }
+
+    /// Shows the screen before.
+    pub(super) fn leave(out: &mut dyn Out) -> io::Result<()> {
+        write!(out, "{LEAVE}")?;
+        out.flush()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A terminal that is gone has no modes.
+        let _ = tcsetattr(&self.input, OptionalActions::Now, &self.before);
+    }
+}
+
+/// Draws lines over those before, in one write; what does not fit is counted.
+pub(super) fn draw(mut lines: Vec<Line>, (width, height): (usize, usize), out: &mut dyn Out) -> io::Result<()> {
+    let hidden = (lines.len() + 1).saturating_sub(height);
+    if hidden > 0 {
+        lines.truncate(height.saturating_sub(2));
+        lines.push(Line::of(Tone::Dim, format!("… {} more lines", hidden + 1)));
+    }
+    let look = out.look();
+    let mut screen = HOME.to_owned();
+    for line in lines {
+        screen.push_str(&line.cut(width).painted(look));
+        screen.push_str(REST_OF_LINE);
+        screen.push('\n');
+    }
+    write!(out, "{screen}{REST_OF_SCREEN}")?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_on_the_screen_is_counted() {
+        let drawn = |lines: usize, height| {
+            let mut out = Vec::new();
+            draw((1..=lines).map(|line| Line::of(Tone::Plain, format!("line {line}"))).collect(), (20, height), &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(text.starts_with(HOME) && text.ends_with(REST_OF_SCREEN), "{text:?}");
+            text.replace([HOME, REST_OF_LINE, REST_OF_SCREEN].map(|code| code).concat().as_str(), "").matches("line ").count()
+        };
+        assert_eq!(drawn(4, 5), 4);
+        assert_eq!(drawn(9, 5), 3);
+    }
+}

@@ -1,0 +1,155 @@
+//! The supervision tree for people: columns that line up, and what is wrong in colour and in words.
+
+use std::borrow::Cow;
+
+use sakshi_domain::time::Timestamp;
+use sakshi_wire::operator::views::{LastPanic, TreeNode};
+
+use super::style::{Line, Tone, span};
+
+/// The kind of the actor that a store of one node does not need.
+const CHANGE_LISTENER: &str = "change_listener";
+
+/// The tree, one line for each node and one below each that has panicked.
+pub(super) fn lines(root: &TreeNode, now: Timestamp) -> Vec<Line> {
+    let mut rows = Vec::new();
+    collect(root, "", "", &mut rows);
+    let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("ACTOR".len());
+    let header = format!("{:width$}  {:<10}{:>6}{:>10}{:>9}  {}", "ACTOR", "STATE", "LIVE", "RESTARTS", "MAILBOX", "AGE");
+    let mut lines = vec![Line::of(Tone::Dim, header)];
+    for Row { label, below, node } in rows {
+        lines.push(row(&format!("{label:width$}"), node));
+        if let Some(panic) = &node.last_panic {
+            lines.push(Line::of(Tone::Plain, below).and(trouble(node).map_or(Tone::Warn, |(tone, _)| tone), told(panic, now)));
+        }
+    }
+    lines
+}
+
+/// The tone and the words for a node that is not as it should be.
+pub(super) fn trouble(node: &TreeNode) -> Option<(Tone, Cow<'static, str>)> {
+    match node.last_exit.as_deref() {
+        _ if is_unneeded(node) => None,
+        Some("given_up") => Some((Tone::Bad, "given up".into())),
+        _ if node.state != "running" => Some((Tone::Bad, node.state.clone())),
+        _ if node.restarts > 0 => Some((Tone::Warn, "restarted".into())),
+        _ => None,
+    }
+}
+
+/// The last panic in words.
+pub(super) fn told(panic: &LastPanic, now: Timestamp) -> String {
+    let LastPanic { at, place, request_id, count } = panic;
+    let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let request = request_id.as_ref().map(|id| format!(", request {id}")).unwrap_or_default();
+    format!("panicked {times} at {place}{request}, {} ago", span(now.since(*at).as_secs()))
+}
+
+/// Returns true for the listener on a store of one node: it has nothing to hear and ended by itself.
+fn is_unneeded(node: &TreeNode) -> bool {
+    node.kind == CHANGE_LISTENER && node.state == "down" && node.last_exit.is_none()
+}
+
+struct Row<'a> {
+    label: String,
+    /// What stands before a line below it.
+    below: String,
+    node: &'a TreeNode,
+}
+
+fn collect<'a>(node: &'a TreeNode, lead: &str, bars: &str, rows: &mut Vec<Row<'a>>) {
+    let hangs = if node.children.is_empty() { "     " } else { "│    " };
+    rows.push(Row { label: format!("{lead}{}", node.name), below: format!("{bars}{hangs}"), node });
+    for (index, child) in node.children.iter().enumerate() {
+        let (tip, bar) = if index + 1 == node.children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        collect(child, &format!("{bars}{tip}"), &format!("{bars}{bar}"), rows);
+    }
+}
+
+fn row(label: &str, node: &TreeNode) -> Line {
+    if is_unneeded(node) {
+        return Line::of(Tone::Dim, format!("{label}  not needed (embedded store)"));
+    }
+    let (tone, state) = trouble(node).unwrap_or_else(|| (Tone::Plain, node.state.clone()));
+    let marked = |is: bool, tone: Tone| if is { tone } else { Tone::Plain };
+    let name = if node.mailbox > 0 && tone == Tone::Plain { Tone::Bold } else { tone };
+    let age = node.age_s.map_or_else(|| "-".to_owned(), span);
+    Line::of(name, label)
+        .and(tone, format!("  {state:<10}"))
+        .and(Tone::Plain, format!("{:>6}", node.live))
+        .and(marked(node.restarts > 0, tone), format!("{:>10}", node.restarts))
+        .and(marked(node.mailbox > 0, Tone::Bold), format!("{:>9}", node.mailbox))
+        .and(Tone::Plain, format!("  {age}"))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::style::Look;
+    use super::*;
+
+    /// A node that has run for two hours.
+    pub(crate) fn node(name: &str, kind: &'static str, children: Vec<TreeNode>) -> TreeNode {
+        TreeNode {
+            name: name.into(),
+            kind: kind.into(),
+            state: "running".into(),
+            live: 1,
+            restarts: 0,
+            last_exit: None,
+            last_panic: None,
+            age_s: Some(7_200),
+            mailbox: 0,
+            children,
+        }
+    }
+
+    /// One that has panicked at three seconds.
+    pub(crate) fn panicked(node: TreeNode, request_id: Option<&str>) -> TreeNode {
+        let request_id = request_id.map(str::to_owned);
+        let last_panic = LastPanic { at: Timestamp::from_millis(3_000), place: "actors/src/ledger.rs:70".into(), request_id, count: 2 };
+        TreeNode { restarts: 2, last_exit: Some("panicked".into()), last_panic: Some(last_panic), age_s: Some(5), ..node }
+    }
+
+    fn drawn(root: &TreeNode, look: Look) -> Vec<String> {
+        lines(root, Timestamp::from_millis(8_000)).iter().map(|line| line.painted(look)).collect()
+    }
+
+    #[test]
+    fn columns_line_up_and_what_has_panicked_says_where_and_for_whom() {
+        let listener = TreeNode { state: "down".into(), live: 0, age_s: None, ..node("change-listener", CHANGE_LISTENER, vec![]) };
+        let ledger = panicked(node("credit-ledger", "credit_ledger", vec![]), Some("order-7"));
+        let root = node("root", "root", vec![ledger, TreeNode { mailbox: 12, ..node("reaper", "reaper", vec![]) }, listener]);
+        assert_eq!(
+            drawn(&root, Look::default()),
+            [
+                "ACTOR               STATE       LIVE  RESTARTS  MAILBOX  AGE",
+                "root                running        1         0        0  2 h",
+                "├─ credit-ledger    restarted      1         2        0  5 s",
+                "│       panicked 2 times at actors/src/ledger.rs:70, request order-7, 5 s ago",
+                "├─ reaper           running        1         0       12  2 h",
+                "└─ change-listener  not needed (embedded store)",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_actor_that_is_down_or_given_up_is_red_and_one_with_a_mailbox_bold() {
+        let look = Look { has_colour: true, ..Look::default() };
+        let down = |last_exit: Option<&'static str>| TreeNode {
+            state: "down".into(),
+            last_exit: last_exit.map(Into::into),
+            ..node("reaper", "reaper", vec![])
+        };
+        for (root, tone, words) in [
+            (down(None), Tone::Bad, "down"),
+            (down(Some("given_up")), Tone::Bad, "given up"),
+            (panicked(node("reaper", "reaper", vec![]), None), Tone::Warn, "restarted"),
+        ] {
+            let line = &drawn(&root, look)[1];
+            assert!(line.starts_with(&look.paint(tone, "reaper")) && line.contains(words), "{line}");
+        }
+        let waiting = TreeNode { mailbox: 3, ..node("reaper", "reaper", vec![]) };
+        assert!(drawn(&waiting, look)[1].starts_with(&look.paint(Tone::Bold, "reaper")));
+        assert!(drawn(&node("reaper", "reaper", vec![]), look)[1].starts_with("reaper"));
+    }
+}

@@ -1,0 +1,39 @@
+//! The log of a client: what its people, its keys and operators have done. It is kept for `CLIENT_LOG_MONTHS`.
+
+use sakshi_domain::client_log::{Action, Actor, LogEntry, LogFilter, Subject};
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::request_id::RequestId;
+use sakshi_store::{AskedLog, LogPage, LogPlace};
+
+use crate::{Service, ServiceError};
+
+/// Appends an entry of this moment. What must not happen unseen is done after it.
+///
+/// # Errors
+/// The store does not take it.
+pub async fn append(
+    service: &Service,
+    client: &ClientId,
+    actor: Actor,
+    action: Action,
+    subjects: Vec<Subject>,
+    request_id: RequestId,
+) -> Result<(), ServiceError> {
+    let entry = LogEntry { at: service.clock.now(), actor, action, subjects, request_id };
+    Ok(service.store.append_client_log(client.clone(), entry).await?)
+}
+
+/// Lists entries, the newest first, before a place.
+///
+/// # Errors
+/// The store's.
+pub async fn list(
+    service: &Service,
+    client: ClientId,
+    filter: LogFilter,
+    before: Option<LogPlace>,
+    limit: u32,
+) -> Result<LogPage, ServiceError> {
+    let now = service.clock.now();
+    Ok(service.store.client_log(AskedLog { client, filter, before, limit, now }).await?)
+}

@@ -1,0 +1,84 @@
+//! The log of a client: every entry once, the newest first, for its own time.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sakshi_domain::client_log::{Action, Actor, LogEntry, LogFilter, Subject};
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::ids::{AppId, ClientId, UserId};
+use sakshi_domain::request_id::RequestId;
+
+use super::TestStore;
+use super::fixture::client_with;
+use crate::client_log::AskedLog;
+
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+pub(crate) fn entry(test: &impl TestStore, action: Action) -> LogEntry {
+    LogEntry {
+        at: test.now(),
+        actor: Actor::User { id: UserId::generate(), name: "Planted Person".into() },
+        action,
+        subjects: vec![Subject::App(AppId::generate())],
+        request_id: RequestId::mint(),
+    }
+}
+
+/// The whole log, read in parts of so many.
+async fn log(test: &impl TestStore, client: &ClientId, filter: LogFilter, limit: u32) -> Vec<LogEntry> {
+    let (mut entries, mut before) = (Vec::new(), None);
+    loop {
+        let asked = AskedLog { client: client.clone(), filter: filter.clone(), before, limit, now: test.now() };
+        let page = test.store().client_log(asked).await.unwrap();
+        assert!(page.entries.len() <= limit as usize);
+        entries.extend(page.entries);
+        before = page.next;
+        if before.is_none() {
+            return entries;
+        }
+    }
+}
+
+pub(crate) async fn the_log_of_a_client_is_read_in_parts_the_newest_entry_first(test: &impl TestStore) {
+    let (client, mut written) = (client_with(test, 0).await, Vec::new());
+    for number in 0..7 {
+        let entry = entry(test, if number % 2 == 0 { Action::SignedIn } else { Action::DetailsShown });
+        test.store().append_client_log(client.clone(), entry.clone()).await.unwrap();
+        written.insert(0, entry);
+        if number % 3 == 0 {
+            test.advance(MONTH);
+        }
+    }
+    for limit in [1, 2, 7, 100] {
+        assert_eq!(log(test, &client, LogFilter::default(), limit).await, written, "{limit}");
+    }
+    let signed_in = LogFilter { action: Some(Action::SignedIn), actor: None };
+    assert_eq!(log(test, &client, signed_in, 2).await.len(), 4);
+    let one = LogFilter { action: None, actor: Some(written[3].actor.id().to_owned()) };
+    assert_eq!(log(test, &client, one, 2).await, written[3..4]);
+    assert_eq!(log(test, &client_with(test, 0).await, LogFilter::default(), 10).await, [], "another client has its own");
+}
+
+pub(crate) async fn entries_that_race_for_a_new_month_are_all_in_the_log(test: &impl TestStore) {
+    let client = client_with(test, 0).await;
+    let entries: Vec<_> = (0..20).map(|_| entry(test, Action::SignedIn)).collect();
+    let appended = join_all(entries.iter().map(|entry| test.store().append_client_log(client.clone(), entry.clone()))).await;
+    appended.into_iter().for_each(Result::unwrap);
+    let mut ids: Vec<_> = log(test, &client, LogFilter::default(), 6).await.into_iter().map(|entry| entry.actor.id().to_owned()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 20);
+}
+
+pub(crate) async fn the_log_goes_with_what_is_erased_of_its_client(test: &impl TestStore) {
+    let (client, other) = (client_with(test, 0).await, client_with(test, 0).await);
+    for owner in [&client, &other] {
+        test.store().append_client_log(owner.clone(), entry(test, Action::SignedIn)).await.unwrap();
+        test.advance(MONTH);
+        test.store().append_client_log(owner.clone(), entry(test, Action::SignedOut)).await.unwrap();
+    }
+    test.store().erase(ErasureSubject::Client(client.clone())).await.unwrap();
+    assert_eq!(log(test, &client, LogFilter::default(), 10).await, []);
+    assert_eq!(log(test, &other, LogFilter::default(), 10).await.len(), 2);
+}

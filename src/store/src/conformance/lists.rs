@@ -1,0 +1,116 @@
+//! What lists and overviews read: summaries of transactions, the flows of an app, and figures for each day.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use std::time::Duration;
+
+use sakshi_domain::day_figures::{AnswerKind, Day, DayFigures, FIGURE_DAYS};
+use sakshi_domain::delivery::Attempt;
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::ids::{AppId, TxnId};
+use sakshi_domain::transaction::TransactionStatus;
+
+use super::TestStore;
+use super::fixture::{RESULT_TTL, WINDOW, client_with, completing, declining, opened};
+use super::flow_fixture::{FLOW, Told, accepted, locker, opened as opened_flow, party, registered, wealth};
+use crate::Swept;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn a_summary_tells_the_steps_of_a_transaction_each_at_its_first_time(test: &impl TestStore) {
+    let (store, client) = (test.store(), client_with(test, 3).await);
+    let pending = opened(test, &client).await;
+    let id = pending.id;
+    store.note_poll(id).await.unwrap();
+    test.advance(MINUTE);
+    let page_seen_at = Some(test.now());
+    store.note_page(id).await.unwrap();
+    test.advance(MINUTE);
+    store.note_page(id).await.unwrap();
+    let found = summary(test, id).await;
+    assert_eq!((found.opened, found.status, found.page_seen_at), (pending, TransactionStatus::Pending, page_seen_at));
+    assert_eq!((found.verified_at, found.code, found.polled_at, found.delivery), (None, None, None, None));
+
+    let verified_at = Some(test.now());
+    store.complete_transaction(completing(id, 1)).await.unwrap();
+    let queued = store.load_delivery(id.into()).await.unwrap().unwrap();
+    store.claim_delivery(queued.id, id.into()).await.unwrap();
+    store.settle_delivery(queued.id, id.into(), Attempt::answered(503, 7)).await.unwrap();
+    test.advance(MINUTE);
+    let polled_at = Some(test.now());
+    store.note_poll(id).await.unwrap();
+    test.advance(MINUTE);
+    store.note_poll(id).await.unwrap();
+    let found = summary(test, id).await;
+    assert_eq!((found.status, found.page_seen_at, found.verified_at), (TransactionStatus::Passed, page_seen_at, verified_at));
+    assert_eq!((found.polled_at, found.delivery), (polled_at, store.load_delivery(id.into()).await.unwrap()));
+
+    let (declined, late) = (opened(test, &client).await.id, opened(test, &client).await.id);
+    store.complete_transaction(crate::CompleteTransaction { code: Some("301".into()), ..declining(declined, 2) }).await.unwrap();
+    store.note_page(declined).await.unwrap();
+    test.advance(WINDOW);
+    let found = summary(test, declined).await;
+    assert_eq!((found.status, found.code.as_deref(), found.page_seen_at), (TransactionStatus::Failed, Some("301"), None));
+    assert_eq!(summary(test, late).await.status, TransactionStatus::Expired);
+
+    test.advance(RESULT_TTL);
+    let unknown = TxnId::generate(client.partition(), 0);
+    assert_eq!(store.summarise_transactions(vec![id, unknown]).await, Ok(vec![None, None]));
+}
+
+async fn summary(test: &impl TestStore, id: TxnId) -> crate::TransactionSummary {
+    test.store().summarise_transactions(vec![id]).await.unwrap().pop().unwrap().unwrap()
+}
+
+pub(crate) async fn figures_of_a_day_are_added_up_and_a_repeated_call_counts_once(test: &impl TestStore) {
+    let (store, app, today) = (test.store(), AppId::generate(), Day::of(test.now()));
+    let mut first = DayFigures { opened: 3, lost: 1, ..DayFigures::default() };
+    first.answer(AnswerKind::Verified, MINUTE);
+    first.answer(AnswerKind::Declined, WINDOW);
+    let second = DayFigures { opened: 2, failed: 1, delivered: 4, ..DayFigures::default() };
+    for (call, more) in [(1, &first), (2, &second)] {
+        // Only an engine that may lose an answer knows a call again.
+        for _ in 0..if store.is_shared() { 2 } else { 1 } {
+            store.add_day_figures(app.clone(), today, more.clone(), [call; 16]).await.unwrap();
+        }
+    }
+    let oldest = today.plus(1 - FIGURE_DAYS);
+    store.add_day_figures(app.clone(), oldest, second.clone(), [3; 16]).await.unwrap();
+    let mut both = first;
+    both += &second;
+    let found = store.day_figures(app.clone(), today).await.unwrap();
+    assert_eq!(found.len() as i64, FIGURE_DAYS);
+    assert_eq!((found.first(), found.last()), (Some(&(oldest, second)), Some(&(today, both.clone()))));
+    assert_eq!(store.day_figures(AppId::generate(), today).await.unwrap().pop(), Some((today, DayFigures::default())));
+    test.advance(Duration::from_secs(3 * 86_400));
+    while store.sweep(test.now(), 10).await.unwrap() != Swept::default() {}
+    let found = store.day_figures(app, today).await.unwrap();
+    assert_eq!((&found[0].1, &found[found.len() - 1].1), (&DayFigures::default(), &both), "the oldest day has gone");
+}
+
+pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &impl TestStore) {
+    let (party, other) = (party(test).await, party(test).await);
+    registered(test, &party).await;
+    let first = opened_flow(test, locker(test, &party)).await;
+    test.advance(MINUTE);
+    let second = opened_flow(test, wealth(test, &party)).await;
+    opened_flow(test, locker(test, &other)).await;
+    let listed = async || {
+        let found = test.store().list_flows(party.client.clone(), party.app.clone(), 10).await.unwrap();
+        found.into_iter().map(|flow| (flow.state.header().id, flow.state.status(), flow.deliveries.len())).collect::<Vec<_>>()
+    };
+    assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Pending", 0)]);
+    test.advance(MINUTE);
+    let delivery = accepted(test, &first, Told::Locker("Fetched", 1)).await.unwrap();
+    assert_eq!(delivery.app, Some(party.app.clone()));
+    assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Fetched", 1)], "one report more");
+    test.advance(RESULT_TTL);
+    // One that has ended is kept for a shorter time.
+    test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap();
+    test.store().settle_delivery(delivery.id, delivery.subject, Attempt::answered(200, 1)).await.unwrap();
+    assert_eq!(listed().await, [(second.id, "Pending", 0)]);
+    test.store().erase(ErasureSubject::Flow(second.id)).await.unwrap();
+    assert_eq!(listed().await, []);
+    test.advance(FLOW + RESULT_TTL);
+    let third = opened_flow(test, locker(test, &party)).await;
+    assert_eq!(listed().await, [(third.id, "Pending", 0)]);
+}

@@ -1,0 +1,57 @@
+//! The log of a client, in a list for each month of 30 days: each goes as a whole when its time has come.
+
+use std::ops::RangeInclusive;
+
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::limits::CLIENT_LOG_MONTHS;
+use sakshi_domain::time::Timestamp;
+
+use super::{in_partition, table};
+use crate::engine::Key;
+
+const MONTH_MS: i64 = 30 * 24 * 3_600 * 1_000;
+
+table! {
+    /// A month in which something was done. It ends when its entries do.
+    CLIENT_LOG_MONTH = "client_log_month", Record Ends(CLIENT_LOG) {
+        client: Text,
+    }
+}
+
+table! {
+    /// The entries of a month, numbered from 1. They are sealed because they have names.
+    CLIENT_LOG = "client_log", List With(CLIENT_LOG_MONTH) {
+        entry: Sealed(Id),
+    }
+}
+
+/// Returns the month of a time, counted from 1970.
+#[must_use]
+pub(crate) const fn month_of(at: Timestamp) -> i64 {
+    at.millis().div_euclid(MONTH_MS)
+}
+
+/// Returns the end of what is kept of the month of a time.
+#[must_use]
+pub(crate) const fn end_of_log(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis((month_of(at) + 1 + CLIENT_LOG_MONTHS).saturating_mul(MONTH_MS))
+}
+
+/// Returns the months that may have entries. The clock of another node may be ahead.
+#[must_use]
+pub(crate) const fn months(now: Timestamp) -> RangeInclusive<i64> {
+    let month = month_of(now);
+    month - CLIENT_LOG_MONTHS - 1..=month + 1
+}
+
+/// A month of a client.
+#[must_use]
+pub(crate) fn client_log_month(client: &ClientId, month: i64) -> Key {
+    in_partition(&CLIENT_LOG_MONTH, client.partition(), format!("{client}:{month}").into_bytes())
+}
+
+/// The entries of a client in a month.
+#[must_use]
+pub(crate) fn client_log(client: &ClientId, month: i64) -> Key {
+    client_log_month(client, month).of(&CLIENT_LOG)
+}

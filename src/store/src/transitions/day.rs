@@ -1,0 +1,45 @@
+//! The figures of an app for each day.
+
+use sakshi_domain::day_figures::{ANSWER_SPANS, Day, DayFigures, FIGURE_DAYS};
+use sakshi_domain::ids::AppId;
+
+use crate::engine::{Batch, CallId, Guard, Op, Operand, Record, Value};
+use crate::records::day::day;
+
+/// The fields that count answers by how long they took, in the order of [`ANSWER_SPANS`].
+const TOOK: [&str; ANSWER_SPANS.len()] = [
+    "took_2", "took_5", "took_10", "took_15", "took_20", "took_30", "took_45", "took_60", "took_90", "took_120", "took_180", "took_300",
+    "took_600", "took_900",
+];
+
+fn fields(figures: &DayFigures) -> impl Iterator<Item = (&'static str, u64)> {
+    let DayFigures { opened, verified, declined, failed, delivered, lost, took } = figures;
+    let named = [("opened", *opened), ("verified", *verified), ("declined", *declined), ("failed", *failed)];
+    named.into_iter().chain([("delivered", *delivered), ("lost", *lost)]).chain(TOOK.into_iter().zip(*took)).filter(|(_, count)| *count > 0)
+}
+
+/// The batches that add to the figures of a day, of which one is applied: the first if there are any, the second if there are none.
+#[must_use]
+pub(crate) fn add(app: &AppId, at: Day, more: &DayFigures, call: CallId) -> [Batch; 2] {
+    let key = day(app, at);
+    let sums = fields(more).map(|(name, count)| Op::Add(key.clone(), name, Value::number(count).into())).collect();
+    let values = fields(more).map(|(name, count)| (name, Operand::from(Value::number(count)))).collect();
+    let ends = Op::ExpireAt(key.clone(), at.plus(FIGURE_DAYS + 1).begin().into());
+    [(Guard::Present(key.clone()), sums), (Guard::Absent(key.clone()), vec![Op::Put(key.clone(), values), ends])]
+        .map(|(guard, ops)| Batch::on_full(vec![guard], ops).called(call, key.clone()))
+}
+
+/// The figures of a record.
+#[must_use]
+pub(crate) fn figures_of(record: &Record) -> DayFigures {
+    let count = |name| record.integer(name).unsigned_abs();
+    DayFigures {
+        opened: count("opened"),
+        verified: count("verified"),
+        declined: count("declined"),
+        failed: count("failed"),
+        delivered: count("delivered"),
+        lost: count("lost"),
+        took: TOOK.map(count),
+    }
+}

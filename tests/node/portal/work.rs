@@ -1,0 +1,123 @@
+//! What people work with: the overview, the filtered list and its file, details behind a button, and orders.
+
+use std::time::Duration;
+
+use sakshi_domain::client_log::{Action, LogFilter, Subject};
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::flow::doclocker::DocLockerFlow;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FlowState;
+use sakshi_domain::flow::header::FlowHeader;
+use sakshi_domain::ids::AppId;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::retention::ClientRetention;
+use sakshi_service::client_log;
+use sakshi_store::OpenFlow;
+
+use super::Browser;
+use crate::pages_fixture::PagesFixture;
+
+#[actix_rt::test]
+async fn details_are_shown_to_whom_asks_for_them_and_the_log_says_so() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let passed = fixture.open(|_| {}).await;
+    fixture.verify(&passed).await;
+    let path = format!("/portal/transactions/{}", passed.id);
+    let hidden = browser.get(&path).await;
+    assert!(!hidden.html.contains("Asha Rao") && !hidden.html.contains("id=\"body\"") && hidden.html.contains("Show the details"));
+    let log = async || {
+        let filter = LogFilter { action: Some(Action::DetailsShown), ..LogFilter::default() };
+        client_log::list(&fixture.shared.service, fixture.first.client.clone(), filter, None, 10).await.unwrap().entries
+    };
+    assert!(log().await.is_empty());
+    assert_eq!(browser.post(&format!("{path}/details"), &[]).await.status, 403, "a form of another page");
+    assert!(log().await.is_empty());
+    let shown = browser.send(&format!("{path}/details"), &[]).await;
+    assert!(shown.status == 200 && shown.html.contains("Asha Rao") && shown.html.contains("Full name"), "{}", shown.html);
+    assert_eq!(shown.header("cache-control"), Some("no-store"));
+    let [entry] = &log().await[..] else { panic!("one look is one entry") };
+    assert_eq!((entry.action, &entry.subjects[..]), (Action::DetailsShown, &[Subject::Transaction(passed.id)][..]));
+    let reload = browser.get(&format!("{path}/details")).await;
+    assert_eq!((reload.status, reload.location), (303, path));
+    let strange = format!("/portal/transactions/{}/details", sakshi_domain::ids::TxnId::generate(passed.client.partition(), 0));
+    assert_eq!(browser.send(&strange, &[]).await.status, 404);
+    assert_eq!(log().await.len(), 1);
+}
+
+#[actix_rt::test]
+async fn the_file_of_verifications_has_the_filtered_list_and_no_detail() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let (passed, declined) = (fixture.open(|_| {}).await, fixture.open(|_| {}).await);
+    fixture.clock.advance(Duration::from_secs(2));
+    fixture.verify(&passed).await;
+    fixture.fail(&declined, "no", "301").await;
+    let sheet = browser.get("/portal/verifications.csv").await;
+    assert_eq!(sheet.header("content-disposition"), Some("attachment; filename=\"verifications.csv\""));
+    let lines: Vec<_> = sheet.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
+    assert!(lines.len() == 4 && lines[0].starts_with("txn_id,client_reference_id,status,code"), "{lines:?}");
+    assert!(lines[1].starts_with(&format!("{},\"\",failed,301,", declined.id)), "{lines:?}");
+    assert!(lines[2].starts_with(&format!("{},\"\",passed,,", passed.id)) && lines[2].contains(",2.000,"), "{lines:?}");
+    assert!(!sheet.html.contains("Asha"));
+    let only = browser.get("/portal/verifications.csv?why=301").await.html;
+    assert!(only.contains(&declined.id.to_string()) && !only.contains(&passed.id.to_string()));
+}
+
+#[actix_rt::test]
+async fn a_filter_that_is_on_is_a_chip_and_the_count_says_how_far_it_looked() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    for _ in 0..3 {
+        fixture.open(|_| {}).await;
+    }
+    let page = browser.get("/portal/verifications?status=verified").await.html;
+    assert!(page.contains("aria-label=\"Remove the filter Status: Verified\"") && page.contains("0 of 3 looked at"), "{page}");
+    assert!(page.contains("Nothing found") && page.contains("<option value=\"verified\" selected>"), "{page}");
+    let all = browser.get("/portal/verifications").await.html;
+    assert!(!all.contains("Clear all") && all.contains("3 shown") && all.contains("15:00 left"), "{all}");
+}
+
+#[actix_rt::test]
+async fn the_overview_tells_what_needs_attention_and_the_first_steps() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let page = browser.get("/portal").await.html;
+    assert!(page.contains("First steps") && !page.contains("Needs attention") && page.contains("No verification was opened."), "{page}");
+    let event = fixture.event(|_| {}).await;
+    fixture.leave_credits(0).await;
+    let page = browser.get("/portal").await.html;
+    assert!(page.contains("No credits are left.") && page.contains("turns guests away: no credits are left."), "{page}");
+    assert!(page.contains(&format!("<a href=\"/portal/events/{}\">Event</a>", event.id)), "{page}");
+    assert_eq!(browser.get("/portal?x=1").await.status, 400);
+}
+
+#[actix_rt::test]
+async fn orders_are_listed_for_their_app_and_none_of_another_is_shown() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    assert!(browser.get("/portal/orders").await.html.contains("No order yet"));
+    let mut ids = Vec::new();
+    for app in [fixture.first.app.clone(), AppId::generate()] {
+        let id = FlowId::generate(fixture.first.client.partition(), 0);
+        let header = FlowHeader {
+            id,
+            client: fixture.first.client.clone(),
+            app,
+            opened_at: fixture.clock.now(),
+            request_id: RequestId::mint(),
+            retention: ClientRetention::default(),
+        };
+        let flow = FlowState::DocLocker(DocLockerFlow::new(header));
+        let until = fixture.clock.now() + Duration::from_secs(60);
+        fixture.shared.service.store.open_flow(OpenFlow { flow, payload: None, until, idempotency: None }).await.unwrap();
+        ids.push(id);
+    }
+    let list = browser.get("/portal/orders").await.html;
+    assert!(list.contains(&format!("/portal/orders/{}", ids[0])) && !list.contains(&ids[1].to_string()), "{list}");
+    let page = browser.get(&format!("/portal/orders/{}", ids[0])).await;
+    assert!(page.status == 200 && page.html.contains("Document locker <span class=\"tag waiting\">Pending"), "{}", page.html);
+    assert!(page.html.contains(&format!("/api/v1/doclocker/details/{}", ids[0])) && page.html.contains("No webhook yet"));
+    assert_eq!(browser.get(&format!("/portal/orders/{}", ids[1])).await.status, 404);
+    assert!(!browser.get("/portal/orders?kind=esign").await.html.contains(&ids[0].to_string()));
+}
