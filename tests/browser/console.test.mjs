@@ -62,7 +62,7 @@ test("support finds out by its id why an order was never confirmed, and grants c
   await page.getByRole("button", { name: "Find" }).click();
   await page.getByRole("heading", { level: 1, name: "Transaction" }).waitFor();
   const story = await page.locator(".story").innerText();
-  for (const words of ["The person was verified", "The webhook was lost: rejected, status 500", "The receiver has seen it and did not take it", "only an answer with 2xx", `/result/${txn}`]) {
+  for (const words of ["Nobody has opened its page", "The client has not fetched the outcome", "The person was verified", "The webhook was lost: rejected, status 500", "The receiver has seen it and did not take it", "only an answer with 2xx", `/result/${txn}`]) {
     assert.ok(story.includes(words), `${words}: ${story}`);
   }
   assert.ok(!(await page.content()).includes("of-the-shop"), "the path of a receiver is not shown");

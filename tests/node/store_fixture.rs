@@ -153,6 +153,7 @@ impl StoreFixture {
             trusted_proxies: [].into(),
             urls: UrlPolicy::PUBLIC,
             docs: DocsBase::default(),
+            provider_roles: None,
             second_person_above: None,
             body_bytes: 4_096,
         }

@@ -10,6 +10,7 @@ pub mod capability;
 pub mod claims;
 mod encoding;
 pub mod evidence;
+pub mod id_token;
 pub mod intent;
 pub mod launch;
 pub mod qr;

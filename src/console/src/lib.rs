@@ -19,7 +19,9 @@ mod front;
 mod keys;
 mod layout;
 mod multipart;
+mod oidc;
 mod operators;
+mod provider_sign_in;
 mod records;
 mod requests;
 mod routes;
@@ -42,6 +44,7 @@ use sakshi_web::error_page::ErrorPages;
 use sakshi_web::routing;
 
 pub use self::error::error_page;
+pub use self::oidc::{Provider, ProviderSettings};
 pub use self::routes::ROUTES;
 
 /// Readers of the tree at one time; one session has half of them at most.
@@ -60,6 +63,8 @@ pub struct Console {
     pub kept: Duration,
     /// The name of this installation, its public URL.
     pub installation: Arc<str>,
+    /// The identity provider, if operators may sign in there.
+    pub provider: Option<Provider>,
     /// Ends streams when the node drains.
     pub drain: Drain,
     /// Places for streams, by the session that reads one.

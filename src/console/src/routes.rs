@@ -6,8 +6,8 @@ use sakshi_web::routing::{Audience, Row, row};
 
 use super::layout::{OWN_ICON, SCRIPT, STYLE};
 use super::{
-    audit_log, brand, clients, consents, credits, encryption, erasure, find, flow, front, keys, operators, requests, sign_in, transaction,
-    tree, webhooks,
+    audit_log, brand, clients, consents, credits, encryption, erasure, find, flow, front, keys, operators, provider_sign_in, requests,
+    sign_in, transaction, tree, webhooks,
 };
 
 /// Every route of the console.
@@ -17,6 +17,9 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/console/sign-in", Audience::Operators, || web::to(sign_in::show)),
     row("POST", "/console/sign-in", Audience::Operators, || web::to(sign_in::enter)),
     row("POST", "/console/sign-out", Audience::Operators, || web::to(sign_in::leave)),
+    row("GET", "/console/oidc/start", Audience::Operators, || web::to(provider_sign_in::start)),
+    row("GET", "/console/oidc/back", Audience::Operators, || web::to(provider_sign_in::back)),
+    row("POST", "/console/oidc/logout", Audience::Operators, || web::to(provider_sign_in::logout)),
     row("GET", "/console/find", Audience::Operators, || web::to(find::find)),
     row("POST", "/console/grants/{grant_id}/confirm", Audience::Operators, || web::to(front::confirm)),
     row("POST", "/console/grants/{grant_id}/refuse", Audience::Operators, || web::to(front::refuse)),

@@ -1,5 +1,7 @@
 //! `/console/sign-in` and `/console/sign-out`: from an operator's token to a session, and back.
 
+use std::time::Duration;
+
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
@@ -15,6 +17,7 @@ use sakshi_web::session::{IDLE, LIFETIME};
 use crate::Console;
 use crate::error::ConsoleError;
 use crate::layout::Layout;
+use crate::oidc::Provider;
 use crate::staff::COOKIE;
 use crate::submitted::{Posted, Submitted};
 
@@ -26,6 +29,8 @@ struct Page {
     notice: Option<&'static str>,
     trouble: Option<String>,
     token: Field<'static>,
+    /// The host of the identity provider, if there is one.
+    provider: Option<String>,
 }
 
 impl Page {
@@ -33,7 +38,8 @@ impl Page {
     fn new(request: &HttpRequest, notice: Option<&'static str>, trouble: Option<String>) -> Self {
         let token =
             Field::new("token", "Operator’s token", "password", "", None).hint("It begins with so_, and is not kept here.").required();
-        Self { layout: Layout::of(request, None), notice, trouble, token }
+        let provider = request.app_data::<Data<Console>>().and_then(|console| console.provider.as_ref()).map(Provider::host);
+        Self { layout: Layout::of(request, None), notice, trouble, token, provider }
     }
 }
 
@@ -56,26 +62,34 @@ pub(crate) async fn enter(
 ) -> Result<HttpResponse, ConsoleError> {
     let Posted(mut form) = posted;
     match inside::sign_in(&request, &api, form.take("token").trim()).await {
-        Ok(sign_in) => open(&request, &api, &console, sign_in, LIFETIME).await,
+        Ok(sign_in) => {
+            let cookie = open(&request, &api, &console, sign_in, LIFETIME).await?;
+            Ok(with_cookie(redirect("/console"), &cookie))
+        }
         Err(error @ (ApiError::BearerUnauthorized | ApiError::RateLimited { .. })) => {
             let words = match error.retry_after() {
                 Some(seconds) => format!("Too many attempts. Try again in {seconds} seconds."),
                 None => "This token is wrong, revoked or expired.".to_owned(),
             };
-            Ok(form_page(error.status_code(), &Page::new(&request, None, Some(words))))
+            Ok(refused(&request, error.status_code(), words))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Opens a session under a fresh id and ends the one that the browser had.
+/// The form again, with what is wrong.
+pub(crate) fn refused(request: &HttpRequest, status: StatusCode, words: String) -> HttpResponse {
+    form_page(status, &Page::new(request, None, Some(words)))
+}
+
+/// Opens a session under a fresh id and ends the one that the browser had; the cookie for it.
 pub(crate) async fn open(
     request: &HttpRequest,
     api: &InternalDeps,
     console: &Console,
     sign_in: SignIn,
-    lifetime: std::time::Duration,
-) -> Result<HttpResponse, ConsoleError> {
+    lifetime: Duration,
+) -> Result<String, ConsoleError> {
     if let Some(before) = COOKIE.of(request) {
         api.store.end_console_session(before.digest()).await?;
     }
@@ -84,7 +98,7 @@ pub(crate) async fn open(
     let session = ConsoleSession { digest: id.digest(), sign_in, idle_until: now + IDLE, ends_at: now + lifetime };
     api.store.open_console_session(session).await?;
     tracing::info!("console session opened");
-    Ok(with_cookie(redirect("/console"), &id.cookie(is_secure(request, console))))
+    Ok(id.cookie(is_secure(request, console)))
 }
 
 /// Signs out.
@@ -96,7 +110,7 @@ pub(crate) async fn leave(submitted: Submitted) -> Result<HttpResponse, ConsoleE
 }
 
 /// Returns true if the browser speaks TLS, with this listener or with a proxy. One that only says so gets a cookie that it never sends.
-fn is_secure(request: &HttpRequest, console: &Console) -> bool {
+pub(crate) fn is_secure(request: &HttpRequest, console: &Console) -> bool {
     let forwarded = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok());
     console.is_https || forwarded.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
 }

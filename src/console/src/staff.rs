@@ -11,14 +11,15 @@ use sakshi_domain::operator::Role;
 use sakshi_operator::{InternalDeps, Who, inside};
 use sakshi_store::ConsoleSession;
 use sakshi_web::error::ApiError;
-use sakshi_web::session::{CsrfToken, IDLE, PROLONG_INTERVAL, SessionCookie};
+use sakshi_web::session::{CsrfToken, IDLE, PROLONG_INTERVAL, SameSite, SessionCookie};
 
 use crate::Console;
 use crate::error::ConsoleError;
 use crate::layout::LayoutUser;
 
 /// The cookie of the console's sessions.
-pub(crate) static COOKIE: SessionCookie = SessionCookie { name: "sakshi_console", path: "/console", site: "console" };
+pub(crate) static COOKIE: SessionCookie =
+    SessionCookie { name: "sakshi_console", path: "/console", site: "console", same_site: SameSite::Strict };
 
 /// An operator who has signed in.
 pub(crate) struct Staff {

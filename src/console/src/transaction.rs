@@ -6,13 +6,12 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Path;
 use askama::Template;
-use sakshi_domain::consent::Consent;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, Sent};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::ServiceError;
-use sakshi_store::{AskedConsents, CompletedRecord, ConsentPlace, TransactionRecord};
+use sakshi_store::{CompletedRecord, TransactionRecord, TransactionSummary};
 use sakshi_web::delivery::advice;
 use sakshi_web::html::form_page;
 use sakshi_web::when::{When, lasted};
@@ -22,9 +21,6 @@ use crate::layout::{Layout, Section};
 use crate::records::{app_cell, client_cell};
 use crate::staff::Staff;
 use crate::view::Cell;
-
-/// Entries of the register of consents that were made in the same millisecond.
-const CONSENTS_AT_ONCE: u32 = 100;
 
 /// A step of the story.
 #[derive(Debug)]
@@ -65,14 +61,14 @@ struct Page {
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let record = staff.api.store.load_transaction(id).await?.ok_or(ServiceError::TransactionNotFound)?;
-    let opened = record.opened().clone();
-    let (tag, mut steps) = (state(&record), vec![opening(&opened)]);
-    steps.push(answer(&staff, &record).await?);
+    let summary = staff.api.store.summarise_transactions(vec![id]).await?.pop().flatten().ok_or(ServiceError::TransactionNotFound)?;
+    let (tag, mut steps) = (state(&record), vec![opening(&summary.opened), seen(&summary)]);
+    steps.push(answer(&record, summary.code.as_deref()));
     if let TransactionRecord::Completed(completed) = &record {
-        let delivery = staff.api.store.load_delivery(id.into()).await?;
-        steps.extend(webhook(delivery.as_ref(), &fetching(&staff, completed)));
+        steps.extend(webhook(summary.delivery.as_ref(), &fetching(&staff, completed)));
+        steps.push(fetched(&summary));
     }
-    let facts = facts(&staff, &opened).await?;
+    let facts = facts(&staff, &summary.opened).await?;
     let layout = Layout::of(&staff.request, Some(Section::Clients));
     Ok(form_page(StatusCode::OK, &Page { layout, id, tag, steps, facts }))
 }
@@ -101,8 +97,25 @@ fn opening(opened: &Pending) -> Step {
     ))
 }
 
-async fn answer(staff: &Staff, record: &TransactionRecord) -> Result<Step, ConsoleError> {
-    Ok(match record {
+/// The first look at its page, or the first question of the identity app.
+fn seen(summary: &TransactionSummary) -> Step {
+    match summary.page_seen_at {
+        Some(at) => Step::new("good", at, "The person opened its page, or the identity app asked for it."),
+        None => Step::new("waiting", None, "Nobody has opened its page, and the identity app has not asked for it.")
+            .more("The link or code may not have reached the person. A native app that fires the intent itself asks for no page."),
+    }
+}
+
+/// The first time that the client fetched the outcome.
+fn fetched(summary: &TransactionSummary) -> Step {
+    match summary.polled_at {
+        Some(at) => Step::new("good", at, "The client fetched the outcome."),
+        None => Step::new("waiting", None, "The client has not fetched the outcome."),
+    }
+}
+
+fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
+    match record {
         TransactionRecord::Pending(opened) => Step::new("waiting", None, "No answer of the identity app has arrived yet.")
             .more(format!("It can come until {}. Polls are answered with pending.", in_words(opened.expires_at))),
         TransactionRecord::Expired(opened) => Step::new("bad", opened.expires_at, "Nobody answered in time, and the transaction expired.")
@@ -117,7 +130,7 @@ async fn answer(staff: &Staff, record: &TransactionRecord) -> Result<Step, Conso
                 }
                 (false, None) => {
                     let step = Step::new("bad", record.verified_at, format!("The person was not verified, after {took}."));
-                    let step = match code_of(staff, record).await? {
+                    let step = match code {
                         Some(code) => step.more(format!("The reason’s code is {code}.")),
                         None => step,
                     };
@@ -125,22 +138,7 @@ async fn answer(staff: &Staff, record: &TransactionRecord) -> Result<Step, Conso
                 }
             }
         }
-    })
-}
-
-/// The code of the reason, from the register of consents: the outcome itself stays sealed.
-async fn code_of(staff: &Staff, record: &CompletedRecord) -> Result<Option<String>, ConsoleError> {
-    let opened = &record.opened;
-    let asked = AskedConsents {
-        client: opened.client.clone(),
-        from: opened.opened_at,
-        to: opened.opened_at + Duration::from_millis(1),
-        after: ConsentPlace::default(),
-        limit: CONSENTS_AT_ONCE,
-    };
-    let id = opened.id.to_string();
-    let found = staff.api.store.consents(asked).await?.entries.into_iter().map(|(_, kept)| kept.consent);
-    Ok(found.into_iter().find(|consent: &Consent| consent.id == id).and_then(|consent| consent.code))
+    }
 }
 
 /// A time within a sentence.

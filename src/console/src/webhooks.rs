@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use actix_web::web::Path;
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_domain::delivery::{Attempt, DeliveryRecord};
-use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::delivery::{Attempt, DeliveryRecord, FlowDelivery};
+use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::TransactionStatus;
 use sakshi_service::ServiceError;
+use sakshi_service::deliveries::ORDERS_MAX;
 use sakshi_service::verifications::{Filter, LISTED, list_of_client, reference as own_reference};
 use sakshi_store::TransactionSummary;
 use sakshi_web::delivery::advice;
@@ -28,7 +29,9 @@ const LOOKED_AT: usize = 1_000;
 
 /// A webhook that its receiver does not have, as far as is known.
 pub(crate) struct LostWebhook {
-    txn: TxnId,
+    /// The page of the verification or order that it reports.
+    folder: &'static str,
+    id: String,
     delivery: DeliveryRecord,
     attempt: Attempt,
 }
@@ -48,12 +51,30 @@ pub(crate) async fn lost_of(staff: &Staff, client: &ClientId, most: usize) -> Re
     for TransactionSummary { opened, delivery, .. } in listing.verifications {
         let Some(delivery) = delivery else { continue };
         match (lost(&delivery), delivery.attempt) {
-            (Some(attempt), _) => found.lost.push(LostWebhook { txn: opened.id, delivery, attempt }),
+            (Some(attempt), _) => found.lost.push(LostWebhook { folder: "transactions", id: opened.id.to_string(), delivery, attempt }),
             (None, Some(_)) => found.delivered += 1,
             (None, None) => found.waiting += 1,
         }
     }
     Ok(found)
+}
+
+/// Adds the webhooks of the client's newest orders.
+async fn add_orders(staff: &Staff, client: &ClientId, found: &mut Lost) -> Result<(), ConsoleError> {
+    for app in staff.api.store.list_apps(client.clone()).await? {
+        for order in staff.api.store.list_flows(client.clone(), app.app_id, ORDERS_MAX).await? {
+            let id = order.state.header().id.to_string();
+            for FlowDelivery { delivery, .. } in order.deliveries {
+                match (lost(&delivery), delivery.attempt) {
+                    (Some(attempt), _) => found.lost.push(LostWebhook { folder: "flows", id: id.clone(), delivery, attempt }),
+                    (None, Some(_)) => found.delivered += 1,
+                    (None, None) => found.waiting += 1,
+                }
+            }
+        }
+    }
+    found.lost.sort_by_key(|lost| std::cmp::Reverse(lost.delivery.queued_at));
+    Ok(())
 }
 
 /// A transaction that was opened before may be gone.
@@ -68,10 +89,11 @@ fn kept_since(staff: &Staff) -> Timestamp {
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
     let client = client_of(&staff, &id).await?;
-    let found = lost_of(&staff, &id, LOOKED_AT).await?;
+    let mut found = lost_of(&staff, &id, LOOKED_AT).await?;
+    add_orders(&staff, &id, &mut found).await?;
     let counts = Part::new("counts", "Webhooks")
         .words(format!(
-            "Of the newest {} verifications that are kept. Each webhook is sent once; the client fetches a lost result.",
+            "Of the newest {} verifications that are kept, and the newest {ORDERS_MAX} orders of each app. Each webhook is sent once; the client fetches a lost result.",
             found.looked_at
         ))
         .fact("Delivered", Cell::number(found.delivered))
@@ -93,7 +115,7 @@ fn by_receiver(found: &[LostWebhook]) -> Part {
     }
     let row = |((origin, reason), (count, newest)): ((&str, &str), (u64, &LostWebhook))| {
         let words = newest.attempt.failure.map_or("", advice);
-        vec![Cell::code(origin), Cell::tag("lost", reason), Cell::number(count), Cell::text(words), Cell::link("transactions", newest.txn)]
+        vec![Cell::code(origin), Cell::tag("lost", reason), Cell::number(count), Cell::text(words), Cell::link(newest.folder, &newest.id)]
     };
     let rows = groups.into_iter().map(row).collect();
     let columns = &["Receiver", "Reason", "Lost", "What is wrong there", "The newest"];
@@ -104,14 +126,14 @@ fn by_receiver(found: &[LostWebhook]) -> Part {
 fn each(found: &[LostWebhook]) -> Part {
     let row = |lost: &LostWebhook| {
         vec![
-            Cell::link("transactions", lost.txn),
+            Cell::link(lost.folder, &lost.id),
             Cell::or_none(lost.delivery.claimed_at, Cell::at),
             Cell::code(&lost.delivery.origin),
             Cell::tag("lost", lost.attempt.outcome.as_str()),
             Cell::or_none(lost.attempt.status, Cell::number),
         ]
     };
-    let columns = &["Transaction", "Attempt", "Receiver", "Outcome", "Status"];
+    let columns = &["Verification or order", "Attempt", "Receiver", "Outcome", "Status"];
     let table = Table { caption: "Lost webhooks, the newest first", columns, rows: found.iter().map(row).collect() };
     Part::new("each", "Each of them").table(table, "None was lost.")
 }

@@ -70,6 +70,8 @@ pub const STATUS_FAILURE_KEPT: Duration = Duration::from_secs(5);
 pub const STATUS_ANSWERS_KEPT_MAX: usize = 4_096;
 /// Bytes of the lists among them.
 pub const STATUS_BYTES_KEPT_MAX: usize = 16 * 1_024 * 1_024;
+/// How long a session of the console can last.
+pub const CONSOLE_SESSION_MAX: Duration = Duration::from_secs(8 * 3_600);
 /// How long a grant of credits waits for a second person.
 pub const GRANT_REQUEST_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// Refused requests that are kept of an app for its developers.

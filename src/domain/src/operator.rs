@@ -59,12 +59,18 @@ impl fmt::Debug for SignIn {
 /// An operator as the identity provider names one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderAccount {
+    /// The provider.
+    pub issuer: String,
     /// The subject.
     pub subject: String,
+    /// The session at the provider, if it names one.
+    pub session: Option<String>,
     /// The name.
     pub name: String,
-    /// The role that the groups stand for.
-    pub role: Role,
+    /// The groups, by which the settings give a role.
+    pub groups: Vec<String>,
+    /// When the person signed in.
+    pub signed_in_at: Timestamp,
 }
 
 /// An operator as it is stored.

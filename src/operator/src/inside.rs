@@ -30,16 +30,60 @@ pub async fn sign_in(request: &HttpRequest, deps: &Data<InternalDeps>, token: &s
     Ok(sign_in)
 }
 
-/// Notes that somebody has signed in at the identity provider; the way to check it again.
+/// Signs somebody in who was at the identity provider; the way to check it again. `None` for an account without a role.
 ///
 /// # Errors
 /// The audit log cannot be written.
-pub async fn signed_in_elsewhere(request: &HttpRequest, deps: &InternalDeps, account: ProviderAccount) -> Result<SignIn, ApiError> {
+pub async fn sign_in_elsewhere(request: &HttpRequest, deps: &InternalDeps, account: ProviderAccount) -> Result<Option<SignIn>, ApiError> {
     let sign_in = SignIn::Provider(account);
-    if let Some(who) = find(deps, &sign_in).await? {
-        note_sign_in(request, deps, who).await?;
+    match find(deps, &sign_in).await? {
+        Some(who) => {
+            note_sign_in(request, deps, who).await?;
+            Ok(Some(sign_in))
+        }
+        None => Ok(None),
     }
-    Ok(sign_in)
+}
+
+/// Takes note of a sign-in that failed, as of a token that is not good, and returns the refusal.
+pub fn refuse_sign_in(request: &HttpRequest, deps: &Data<InternalDeps>) -> ApiError {
+    refuse(deps, request, Login::Operator)
+}
+
+/// The names under which a logout at the provider is kept: of one session, of all of a person, or of any of a person.
+#[must_use]
+pub fn sessions_ended(subject: Option<&str>, session: Option<&str>) -> Vec<String> {
+    let of_session = session.map(|session| format!("session {session}"));
+    let of_all = subject.filter(|_| session.is_none()).map(|subject| format!("all {subject}"));
+    // For a session here that does not know which one it is there.
+    let of_any = subject.map(|subject| format!("any {subject}"));
+    [of_session, of_all, of_any].into_iter().flatten().collect()
+}
+
+/// The names of logouts that end a session of this account.
+fn sessions_of(ProviderAccount { subject, session, .. }: &ProviderAccount) -> Vec<String> {
+    match session {
+        Some(session) => vec![format!("session {session}"), format!("all {subject}")],
+        None => vec![format!("any {subject}")],
+    }
+}
+
+/// The roles of people who sign in at the identity provider.
+#[derive(Clone, Debug)]
+pub struct ProviderRoles {
+    /// The provider; accounts of another one have no role.
+    pub issuer: String,
+    /// Groups with the roles that they stand for.
+    pub groups: Vec<(String, Role)>,
+}
+
+impl ProviderRoles {
+    /// The role that does most of those that the groups stand for.
+    fn of(&self, account: &ProviderAccount) -> Option<Role> {
+        let mine = self.groups.iter().filter(|(group, _)| account.groups.contains(group)).map(|(_, role)| *role);
+        // Roles are in the order of what they may do.
+        mine.min().filter(|_| account.issuer == self.issuer)
+    }
 }
 
 async fn note_sign_in(request: &HttpRequest, deps: &InternalDeps, who: Who) -> Result<(), ApiError> {
@@ -63,8 +107,15 @@ pub async fn recognise(request: &HttpRequest, deps: &InternalDeps, sign_in: &Sig
 async fn find(deps: &InternalDeps, sign_in: &SignIn) -> Result<Option<Who>, ApiError> {
     match sign_in {
         SignIn::Token(digest) => by_digest(deps, *digest).await,
-        SignIn::Provider(ProviderAccount { subject, name, role }) => {
-            Ok(Some(Who { id: None, subject: Some(subject.clone()), name: name.clone(), role: *role }))
+        SignIn::Provider(account) => {
+            let Some(role) = deps.provider_roles.as_ref().and_then(|roles| roles.of(account)) else { return Ok(None) };
+            for name in sessions_of(account) {
+                let ended_at = deps.store.provider_sessions_ended(account.issuer.clone(), name).await?;
+                if ended_at.is_some_and(|at| at >= account.signed_in_at) {
+                    return Ok(None);
+                }
+            }
+            Ok(Some(Who { id: None, subject: Some(account.subject.clone()), name: account.name.clone(), role }))
         }
     }
 }
@@ -92,4 +143,51 @@ pub async fn carry_out(request: &HttpRequest, operation: &'static str, sent: Opt
     deps(request)?;
     request.extensions_mut().insert(SentByPage(sent));
     (known.perform)(request.clone(), who, known.logging).await
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::time::Timestamp;
+
+    use super::*;
+
+    fn account(groups: &[&str], session: Option<&str>) -> ProviderAccount {
+        ProviderAccount {
+            issuer: "https://login.example".to_owned(),
+            subject: "asha".to_owned(),
+            session: session.map(str::to_owned),
+            name: "Asha Rao".to_owned(),
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+            signed_in_at: Timestamp::from_millis(0),
+        }
+    }
+
+    #[test]
+    fn of_several_groups_the_role_counts_that_may_do_most_and_other_issuers_have_none() {
+        let groups = [("revision", Role::Auditor), ("desk", Role::Support), ("owners", Role::Owner)];
+        let groups = groups.map(|(group, role)| (group.to_owned(), role)).into();
+        let roles = ProviderRoles { issuer: "https://login.example".to_owned(), groups };
+        for (groups, role) in [
+            (&["desk", "revision"] as &[&str], Some(Role::Support)),
+            (&["owners", "desk"], Some(Role::Owner)),
+            (&["staff"], None),
+            (&[], None),
+        ] {
+            assert_eq!(roles.of(&account(groups, None)), role, "{groups:?}");
+        }
+        let elsewhere = ProviderAccount { issuer: "https://login.example/".to_owned(), ..account(&["owners"], None) };
+        assert_eq!(roles.of(&elsewhere), None);
+    }
+
+    #[test]
+    fn a_logout_ends_the_session_that_it_names_or_all_of_a_person() {
+        let ends = |subject, session, of: &ProviderAccount| {
+            let ended = sessions_ended(subject, session);
+            sessions_of(of).iter().any(|name| ended.contains(name))
+        };
+        let (one, unnamed) = (account(&[], Some("s1")), account(&[], None));
+        assert!(ends(Some("asha"), Some("s1"), &one) && ends(None, Some("s1"), &one) && ends(Some("asha"), None, &one));
+        assert!(ends(Some("asha"), Some("s2"), &unnamed) && ends(Some("asha"), None, &unnamed));
+        assert!(!ends(Some("asha"), Some("s2"), &one) && !ends(Some("ravi"), None, &one) && !ends(None, Some("asha"), &unnamed));
+    }
 }

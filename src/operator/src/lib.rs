@@ -62,6 +62,7 @@ pub use failed_logins::FailedLogins;
 pub use operation::Operation;
 pub use routes::operations;
 
+use self::inside::ProviderRoles;
 use self::routes::Part;
 
 /// Where credits are moved: the ledger actor, which keeps the order per client.
@@ -144,6 +145,8 @@ pub struct InternalDeps {
     pub urls: UrlPolicy,
     /// The address of the pages that explain errors.
     pub docs: DocsBase,
+    /// The roles of people who sign in at the identity provider, if there is one.
+    pub provider_roles: Option<ProviderRoles>,
     /// Credits above which a grant waits for a second operator.
     pub second_person_above: Option<u64>,
     /// Bytes of a JSON body.

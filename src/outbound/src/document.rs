@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::ACCEPT;
-use reqwest::{Client, StatusCode};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, RequestBuilder, StatusCode};
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -107,9 +108,38 @@ impl DocumentClient {
         if self.resolver.as_ref().is_some_and(|guarded| !guarded.policy.permits_host(url)) {
             return Err(DocumentError::Blocked);
         }
+        self.exchange(async { Ok(self.client(url).await?.get(url.clone()).header(ACCEPT, accept)) }, most).await
+    }
+
+    /// The JSON document that answers a form, of at most this many bytes. The header of authorization is never logged.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn post_form(
+        &self,
+        url: &Url,
+        form: String,
+        authorization: Option<SecretString>,
+        most: usize,
+    ) -> Result<Vec<u8>, DocumentError> {
+        let request = async {
+            let request = self.client(url).await?.post(url.clone()).header(ACCEPT, "application/json");
+            let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
+            let Some(authorization) = authorization else { return Ok(request) };
+            let mut value = HeaderValue::from_str(authorization.expose_secret()).map_err(|_| DocumentError::Unreachable)?;
+            value.set_sensitive(true);
+            Ok(request.header(AUTHORIZATION, value))
+        };
+        self.exchange(request, most).await
+    }
+
+    async fn exchange(
+        &self,
+        request: impl Future<Output = Result<RequestBuilder, DocumentError>>,
+        most: usize,
+    ) -> Result<Vec<u8>, DocumentError> {
         let exchange = async {
-            let mut response =
-                self.client(url).await?.get(url.clone()).header(ACCEPT, accept).send().await.map_err(|error| failure(&error))?;
+            let mut response = request.await?.send().await.map_err(|error| failure(&error))?;
             if response.status() != StatusCode::OK {
                 return Err(DocumentError::Status(response.status().as_u16()));
             }

@@ -1,6 +1,8 @@
 //! The cookie of the portal's sessions.
 
+use sakshi_web::session::SameSite;
 pub(super) use sakshi_web::session::{CsrfToken, IDLE, LIFETIME, SessionCookie, SessionId};
 
 /// The cookie.
-pub(super) static COOKIE: SessionCookie = SessionCookie { name: "sakshi_portal", path: "/portal", site: "portal" };
+pub(super) static COOKIE: SessionCookie =
+    SessionCookie { name: "sakshi_portal", path: "/portal", site: "portal", same_site: SameSite::Strict };

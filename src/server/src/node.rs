@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
-use sakshi_console::{Console, STREAMS_MAX};
+use sakshi_console::{Console, Provider, STREAMS_MAX};
 use sakshi_domain::profile::Profile;
 use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
 use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_outbound::document::DocumentClient;
 use sakshi_portal::docs::DocsPages;
 use sakshi_service::Service;
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
@@ -44,6 +45,8 @@ use crate::{authority, bounds, internal, public, tls_files, upstreams};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
+/// How long the identity provider of operators may take to answer.
+const PROVIDER_TIME: Duration = Duration::from_secs(10);
 /// How long the first worker may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -251,15 +254,21 @@ impl Node {
             trusted_proxies: settings.server.trusted_proxies.clone().into(),
             urls: bounds::rules(settings).urls,
             docs: DocsBase(public_base.as_str().into()),
+            provider_roles: settings.console.provider.as_ref().map(|(_, roles)| roles.clone()),
             second_person_above: settings.admin.second_person_above,
             body_bytes: settings.limits.body_bytes,
         };
         let console = Console {
-            is_https: tls.internal.is_some(),
+            is_https: tls.internal.is_some() || settings.console.base_url.as_ref().is_some_and(|url| url.scheme() == "https"),
             sandbox: settings.profile == Profile::Sandbox,
             low_credits: settings.telemetry.low_credits,
             kept: settings.ovse.window + settings.ovse.result_ttl,
             installation: public_base.as_str().into(),
+            provider: settings
+                .console
+                .provider
+                .clone()
+                .map(|(settings, _)| Provider::new(settings, DocumentClient::new(PROVIDER_TIME, &egress))),
             drain: drain.clone(),
             streams: FairSlots::new(STREAMS_MAX),
         };

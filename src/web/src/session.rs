@@ -10,6 +10,7 @@ use actix_web::http::header::COOKIE;
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_domain::limits::CONSOLE_SESSION_MAX;
 use sakshi_service::api_key::sha256;
 use sakshi_store::SessionDigest;
 use subtle::ConstantTimeEq as _;
@@ -19,7 +20,7 @@ const BYTES: usize = 32;
 /// How long a session lasts that nobody uses.
 pub const IDLE: Duration = Duration::from_secs(30 * 60);
 /// How long a session lasts at most.
-pub const LIFETIME: Duration = Duration::from_secs(8 * 3_600);
+pub const LIFETIME: Duration = CONSOLE_SESSION_MAX;
 /// The least time between two prolongations of a session, so that not every page writes to the store.
 pub const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -32,6 +33,17 @@ pub struct SessionCookie {
     pub path: &'static str,
     /// A word that tells digests and tokens of this site from those of others.
     pub site: &'static str,
+    /// The links with which browsers send it.
+    pub same_site: SameSite,
+}
+
+/// The links with which a cookie is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SameSite {
+    /// Those of our own pages alone.
+    Strict,
+    /// Those of other sites too, but not their forms.
+    Lax,
 }
 
 /// The id of a session.
@@ -73,7 +85,7 @@ impl SessionCookie {
     }
 
     fn attributes(&self, secure: bool) -> String {
-        format!("Path={}; HttpOnly; SameSite=Strict{}", self.path, if secure { "; Secure" } else { "" })
+        format!("Path={}; HttpOnly; SameSite={:?}{}", self.path, self.same_site, if secure { "; Secure" } else { "" })
     }
 }
 
@@ -87,7 +99,13 @@ impl SessionId {
     /// The CSRF token that each form of this session carries.
     #[must_use]
     pub fn csrf_token(&self) -> CsrfToken {
-        CsrfToken(URL_SAFE_NO_PAD.encode(self.hash("form")))
+        CsrfToken(self.derived("form"))
+    }
+
+    /// A secret of this session for one purpose, which neither the token nor another secret reveals.
+    #[must_use]
+    pub fn derived(&self, purpose: &str) -> String {
+        URL_SAFE_NO_PAD.encode(self.hash(purpose))
     }
 
     fn hash(&self, of: &str) -> [u8; 32] {
@@ -99,6 +117,12 @@ impl SessionId {
     pub fn cookie(&self, secure: bool) -> String {
         format!("{}={}; {}", self.cookie.name, URL_SAFE_NO_PAD.encode(self.bytes), self.cookie.attributes(secure))
     }
+}
+
+/// The SHA-256 of a text in Base64url, as PKCE wants it of a verifier (RFC 7636, section 4.2).
+#[must_use]
+pub fn sha256_base64url(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(sha256(&[text.as_bytes()]))
 }
 
 /// The CSRF token of a session's forms, which only pages of this session know.
@@ -125,7 +149,8 @@ mod tests {
 
     use super::*;
 
-    static COOKIE_OF_TESTS: SessionCookie = SessionCookie { name: "sakshi_portal", path: "/portal", site: "portal" };
+    static COOKIE_OF_TESTS: SessionCookie =
+        SessionCookie { name: "sakshi_portal", path: "/portal", site: "portal", same_site: SameSite::Strict };
     static OTHER: SessionCookie = SessionCookie { site: "console", ..COOKIE_OF_TESTS };
 
     fn sent(cookies: &[&str]) -> Option<SessionId> {

@@ -37,6 +37,7 @@ fn console() -> Console {
         low_credits: 100,
         kept,
         installation: "https://v.example".into(),
+        provider: None,
         drain: Drain::default(),
         streams: FairSlots::new(STREAMS_MAX),
     }

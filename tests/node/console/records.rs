@@ -74,7 +74,12 @@ async fn a_transaction_is_a_story_that_says_why_its_webhook_was_lost_and_what_to
     let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
     let id = opened(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
     let page = browser.page(&format!("/console/transactions/{id}")).await;
-    assert!(page.contains("No answer of the identity app has arrived yet.") && page.contains("one credit was debited"), "{page}");
+    assert!(
+        page.contains("Nobody has opened its page")
+            && page.contains("No answer of the identity app has arrived yet.")
+            && page.contains("one credit was debited"),
+        "{page}"
+    );
     fixture.clock.advance(Duration::from_secs(75));
     completed(&fixture, id, true, Some(EXPIRED)).await;
     let page = browser.page(&format!("/console/transactions/{id}")).await;
@@ -84,6 +89,7 @@ async fn a_transaction_is_a_story_that_says_why_its_webhook_was_lost_and_what_to
         "The webhook was lost: unreachable, after 12 ms. The receiver does not have it.",
         "certificate is not valid now (tls_expired)",
         &format!("GET /api/v1/nationalid-ovse/result/{id} until"),
+        "The client has not fetched the outcome.",
         "order-42",
         "Acme",
         "Kiosk",

@@ -357,6 +357,7 @@ pub(crate) async fn start(
         trusted_proxies: Vec::new().into(),
         urls: UrlPolicy::PUBLIC,
         docs: DocsBase(BASE.into()),
+        provider_roles: None,
         second_person_above: None,
         body_bytes: BODY_BYTES,
         longest: LongestKept { result_ttl: DAY, registration_ttl: DAY },

@@ -4,6 +4,7 @@
 //! all problems are reported at once. Values of secrets are never shown.
 
 mod authority;
+mod console;
 pub(crate) mod endpoints;
 mod flows;
 mod layers;
@@ -20,6 +21,7 @@ use sakshi_domain::profile::Profile;
 use sakshi_service::page_settings::PageSettings;
 
 pub use authority::{Authority, FurtherKey, KeyPlace};
+pub use console::ConsoleSettings;
 pub use endpoints::{InternalEndpoint, internal_endpoint, profile, public_endpoint};
 pub use flows::{Flows, Upstreams};
 pub use layers::Sources;
@@ -44,6 +46,8 @@ pub struct Settings {
     pub store: StoreSettings,
     /// Tokens of the internal listener.
     pub admin: Admin,
+    /// The console of operators.
+    pub console: ConsoleSettings,
     /// What is agreed with the identity authority.
     pub authority: Authority,
     /// Times of a verification.
@@ -106,6 +110,7 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
     let server = Server::read(&mut reader);
     let store = StoreSettings::read(&mut reader);
     let admin = Admin::read(&mut reader);
+    let console = ConsoleSettings::read(&mut reader);
     let authority = Authority::read(&mut reader, profile);
     let ovse = Ovse::read(&mut reader);
     let pages = pages::read(&mut reader);
@@ -118,8 +123,22 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
     reader.refuse_unknown_keys();
     let Reader { mut problems, effective, secrets, .. } = reader;
     let exposed = sources.file.as_deref().and_then(|file| layers::exposed(file, &secrets));
-    let settings =
-        Settings { profile, server, store, admin, authority, ovse, pages, webhooks, outbound, upstreams, flows, limits, telemetry };
+    let settings = Settings {
+        profile,
+        server,
+        store,
+        admin,
+        console,
+        authority,
+        ovse,
+        pages,
+        webhooks,
+        outbound,
+        upstreams,
+        flows,
+        limits,
+        telemetry,
+    };
     rules::refuse(&settings, &mut problems);
     problems.0.retain(&matters);
     if !problems.0.is_empty() {

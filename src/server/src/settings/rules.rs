@@ -28,6 +28,7 @@ pub(super) fn refuse(settings: &Settings, problems: &mut Problems) {
     built_in(settings.profile, cfg!(feature = "sandbox"), problems);
     tokens(settings, problems);
     contradictions(settings, problems);
+    settings.console.refuse(settings.profile, problems);
     if settings.profile != Profile::Sandbox {
         demands(settings, problems);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::grant_request::{DecisionRefusal, GrantState};
 use sakshi_domain::ids::{ClientId, GrantId};
-use sakshi_domain::limits::GRANT_REQUEST_TTL;
+use sakshi_domain::limits::{CONSOLE_SESSION_MAX, GRANT_REQUEST_TTL};
 use sakshi_domain::operator::{SignIn, Signatory};
 
 use super::TestStore;
@@ -27,6 +27,7 @@ pub(crate) async fn used(test: &impl TestStore) {
     store.ask_grant(asked.clone()).await.unwrap();
     let decided = DecideGrant { id: asked.id, by: by("op_2"), decision: GrantState::Confirmed };
     assert!(matches!(store.decide_grant(decided).await, Ok(DecideGrantOutcome::Decided(_))));
+    store.end_provider_sessions("https://login.example".to_owned(), "asha".to_owned(), test.now()).await.unwrap();
 }
 
 fn asked(by: Signatory, amount: i64) -> AskGrant {
@@ -70,6 +71,19 @@ pub(crate) async fn a_session_of_the_console_that_was_ended_is_gone_at_once(test
         assert_eq!(store.load_console_session(one.digest).await, Ok(None));
         assert_eq!(store.prolong_console_session(one.digest, test.now() + IDLE).await, Ok(false));
     }
+}
+
+pub(crate) async fn the_end_of_sessions_at_a_provider_is_known_by_issuer_and_name(test: &impl TestStore) {
+    let (store, now) = (test.store(), test.now());
+    let end = |issuer: &str| store.end_provider_sessions(issuer.to_owned(), "asha".to_owned(), now);
+    let ended = |issuer: &str, name: &str| store.provider_sessions_ended(issuer.to_owned(), name.to_owned());
+    assert_eq!(ended("one", "asha").await, Ok(None));
+    end("one").await.unwrap();
+    end("one").await.unwrap();
+    assert_eq!(ended("one", "asha").await, Ok(Some(now)));
+    assert_eq!((ended("one", "ravi").await, ended("two", "asha").await), (Ok(None), Ok(None)));
+    test.advance(CONSOLE_SESSION_MAX);
+    assert_eq!(ended("one", "asha").await, Ok(None));
 }
 
 pub(crate) async fn a_grant_waits_for_a_second_person_and_is_decided_once(test: &impl TestStore) {

@@ -171,6 +171,7 @@ macro_rules! store_conformance {
             operators::a_revoked_operator_stays_revoked_as_of_the_first_time,
             console::a_session_of_the_console_is_kept_while_it_is_used_and_never_beyond_its_end,
             console::a_session_of_the_console_that_was_ended_is_gone_at_once,
+            console::the_end_of_sessions_at_a_provider_is_known_by_issuer_and_name,
             console::a_grant_waits_for_a_second_person_and_is_decided_once,
             console::a_grant_that_nobody_decides_ends_after_a_day_and_can_be_asked_for_again,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,

@@ -10,10 +10,10 @@ use crate::console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, Dec
 use crate::engine::{Applied, Batch, Op};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::client;
-use crate::records::console::{console_session, grant_request, grant_requests};
+use crate::records::console::{console_session, grant_request, grant_requests, provider_logout};
 use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
-use crate::transitions::console::{ask, decide, open, prolong, request_of};
+use crate::transitions::console::{ask, decide, end_provider_sessions, logout_digest, open, prolong, request_of};
 
 /// Requests that a list has at most.
 const LISTED_MAX: u64 = 1_000;
@@ -56,6 +56,21 @@ impl Store {
         self.run(
             move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(console_session(&digest))])).await.map(drop) },
         )
+    }
+
+    /// Ends the sessions that a subject or a session at the identity provider has opened until then. Repeatable.
+    pub fn end_provider_sessions(&self, issuer: String, name: String, at: Timestamp) -> StoreFuture<()> {
+        self.run(move |store| async move { store.commit(end_provider_sessions(logout_digest(&issuer, &name), at)).await.map(drop) })
+    }
+
+    /// When the sessions of a subject, or one session, at the identity provider were ended last.
+    pub fn provider_sessions_ended(&self, issuer: String, name: String) -> StoreFuture<Option<Timestamp>> {
+        self.run(move |store| async move {
+            match store.record(provider_logout(logout_digest(&issuer, &name))).await? {
+                Some(found) => Ok(found.time("at")),
+                None => store.confirmed(None).await,
+            }
+        })
     }
 
     /// Keeps a grant until a second person decides. Repeatable by its id.

@@ -65,7 +65,7 @@ fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
         "credential" => &mut counts.credentials,
         "event" | "guests" | "shared" | "people" | "waiting" => &mut counts.events,
         "flow" | "webhooks" | "report" | "webhook_name" => &mut counts.flows,
-        "session" | "console_session" | "grant_request" | "user_invite" => &mut counts.sessions,
+        "session" | "console_session" | "provider_logout" | "grant_request" | "user_invite" => &mut counts.sessions,
         "refusals" | "refusal" => &mut counts.refusals,
         "watch" | "snapshot" => &mut counts.nodes,
         "consent_week" | "consents" => &mut counts.consents,

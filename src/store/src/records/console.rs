@@ -32,6 +32,19 @@ table! {
     GRANT_REQUESTS = "grant_requests", Index Stays {}
 }
 
+table! {
+    /// The sessions of a person at the identity provider, or one of them, that it has ended, by the digest of their name.
+    PROVIDER_LOGOUT = "provider_logout", Record Ends {
+        at: Integer,
+    }
+}
+
+/// The record of such an end.
+#[must_use]
+pub(crate) fn provider_logout(digest: [u8; 32]) -> Key {
+    alone(&PROVIDER_LOGOUT, digest.to_vec())
+}
+
 /// The record of a session.
 #[must_use]
 pub(crate) fn console_session(digest: &SessionDigest) -> Key {

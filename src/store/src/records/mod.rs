@@ -95,6 +95,7 @@ pub(crate) static ALL: &[&Table] = &[
     &delivery::HOLDERS,
     &session::SESSION,
     &console::CONSOLE_SESSION,
+    &console::PROVIDER_LOGOUT,
     &console::GRANT_REQUEST,
     &console::GRANT_REQUESTS,
     &refusal::REFUSALS,

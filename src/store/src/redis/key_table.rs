@@ -50,13 +50,14 @@ const MARKS: [KeyKind; 10] = [
 ];
 
 /// The kinds whose records are found by their ids alone, each in a slot of its own. The others are in partitions.
-const ALONE: [&Table; 11] = [
+const ALONE: [&Table; 12] = [
     &tenancy::APP,
     &tenancy::API_KEY,
     &tenancy::API_KEY_ID,
     &tenancy::LOGO,
     &session::SESSION,
     &console::CONSOLE_SESSION,
+    &console::PROVIDER_LOGOUT,
     &credential::CREDENTIAL,
     &user::USER,
     &user::USER_EMAIL,

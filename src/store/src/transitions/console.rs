@@ -1,9 +1,10 @@
 //! The operators' console: its sessions, and grants of credits that wait for a second person.
 
+use aws_lc_rs::digest::{Context, SHA256};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::grant_request::{GrantRequest, GrantState};
 use sakshi_domain::ids::{ClientId, GrantId};
-use sakshi_domain::limits::GRANT_REQUEST_TTL;
+use sakshi_domain::limits::{CONSOLE_SESSION_MAX, GRANT_REQUEST_TTL};
 use sakshi_domain::operator::Signatory;
 use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::console::{AskGrant, ConsoleSession};
 use crate::engine::{Batch, Guard, Op, Operand, Record};
 use crate::error::StoreError;
-use crate::records::console::{console_session, grant_request, grant_requests};
+use crate::records::console::{console_session, grant_request, grant_requests, provider_logout};
 use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
 use crate::vault::Vault;
@@ -32,6 +33,25 @@ pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) 
     let (key, until) = (console_session(digest), until.millis().min(known.integer("ends_at")));
     let ops = vec![Op::Set(key.clone(), vec![("idle_until", until.into())]), Op::ExpireAt(key.clone(), until.into())];
     Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
+}
+
+/// The digest under which the end of sessions at a provider is kept.
+pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    for part in [issuer, " ", name] {
+        context.update(part.as_bytes());
+    }
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
+}
+
+/// The batch that ends the sessions of this name. It is kept for as long as a session can last.
+#[must_use]
+pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
+    let key = provider_logout(digest);
+    let ops = vec![Op::Put(key.clone(), vec![("at", at.into())]), Op::ExpireAt(key, Operand::after(CONSOLE_SESSION_MAX))];
+    Batch::on_full(vec![], ops)
 }
 
 /// What is sealed of a request.

@@ -197,6 +197,7 @@ async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId, person: 
     assert_eq!(store.prolong_console_session(SessionDigest([1; 32]), idle_until).await, Ok(true));
     store.end_console_session(SessionDigest([2; 32])).await.unwrap();
     assert_eq!(store.grant_requests().await.unwrap().len(), 1);
+    assert!(store.provider_sessions_ended("https://login.example".into(), "asha".into()).await.unwrap().is_some());
 }
 
 /// Flows that wait, lapse, are queued, under way and ended, and one that is gone.

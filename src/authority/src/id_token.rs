@@ -1,0 +1,261 @@
+//! ID tokens of the provider at which operators sign in (OpenID Connect Core 1.0, section 3.1.3.7), and its logout tokens (Back-Channel
+//! Logout 1.0, section 2.6): the signature, the issuer, the audience, the times and the nonce.
+//!
+//! A token is RS256 or ES256. Which of them counts is said by the key, never by the token alone.
+
+use std::fmt;
+
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
+use sakshi_domain::limits::{CREDENTIAL_DEPTH_MAX, JOSE_HEADER_VALUES_MAX, JWKS_BYTES_MAX};
+use sakshi_domain::time::Timestamp;
+use sakshi_wire::json::{ValuesLeft, read_object};
+use serde_json::{Map, Value};
+use subtle::ConstantTimeEq as _;
+
+use crate::encoding::from_base64url;
+
+/// Characters of a token.
+const TOKEN_CHARS_MAX: usize = 64 * 1_024;
+/// Values in a token; the groups of a person may be many.
+const TOKEN_VALUES_MAX: usize = 4_096;
+/// How far the provider's clock may be ahead or behind, in seconds.
+const SKEW_SECONDS: i64 = 60;
+/// How old a logout token may be, in seconds.
+const LOGOUT_AGE_MAX: i64 = 300;
+/// The event of a logout token.
+const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
+
+/// Why a token is refused. It tells nothing of the token's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenRefusal {
+    /// It is no JWS of a JSON object.
+    #[error("it is not a signed token")]
+    Malformed,
+    /// Its algorithm is not that of a key of the provider.
+    #[error("its algorithm is not RS256 or ES256")]
+    Algorithm,
+    /// No key of the provider has its `kid`.
+    #[error("its key is not known")]
+    UnknownKey,
+    /// The signature is not the provider's.
+    #[error("its signature is not the provider's")]
+    Signature,
+    /// Another issuer.
+    #[error("its issuer is another one")]
+    Issuer,
+    /// It is for others.
+    #[error("it is for another client")]
+    Audience,
+    /// It has expired, or is not valid yet, or has no times.
+    #[error("it is not valid now")]
+    Time,
+    /// It answers another request.
+    #[error("it answers another request")]
+    Nonce,
+    /// It names nobody.
+    #[error("it names no subject")]
+    Subject,
+    /// It is no logout token.
+    #[error("it is no logout token")]
+    Event,
+}
+
+/// The public keys of a provider.
+#[derive(Clone)]
+pub struct ProviderKeys(Vec<ProviderKey>);
+
+#[derive(Clone)]
+struct ProviderKey {
+    kid: Option<String>,
+    key: Key,
+}
+
+#[derive(Clone)]
+enum Key {
+    /// Modulus and exponent.
+    Rsa(Vec<u8>, Vec<u8>),
+    /// The uncompressed point.
+    P256(Vec<u8>),
+}
+
+impl fmt::Debug for ProviderKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProviderKeys({})", self.0.len())
+    }
+}
+
+/// What a token is held against.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected<'a> {
+    /// The `iss`, compared exactly.
+    pub issuer: &'a str,
+    /// The client that it must be for.
+    pub client_id: &'a str,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// The claims of a token that passed every check. `Debug` does not show them.
+#[derive(Clone, PartialEq)]
+pub struct TokenClaims(Map<String, Value>);
+
+impl fmt::Debug for TokenClaims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenClaims([not shown])")
+    }
+}
+
+impl TokenClaims {
+    /// A claim that is text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(Value::as_str)
+    }
+
+    /// A claim that is a list of texts, or one text.
+    #[must_use]
+    pub fn texts(&self, name: &str) -> Vec<&str> {
+        match self.0.get(name) {
+            Some(Value::String(text)) => vec![text],
+            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A claim that is a time in seconds.
+    #[must_use]
+    pub fn seconds(&self, name: &str) -> Option<i64> {
+        self.0.get(name).and_then(Value::as_i64)
+    }
+}
+
+impl ProviderKeys {
+    /// Reads a JWKS. Keys for other purposes are left out; a set without a usable key is empty, and verifies nothing.
+    #[must_use]
+    pub fn parse(json: &[u8]) -> Option<Self> {
+        let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX)).ok()?;
+        let listed = document.get("keys")?.as_array()?;
+        Some(Self(listed.iter().filter_map(Value::as_object).filter_map(provider_key).collect()))
+    }
+
+    /// Checks an ID token that answers a request with this nonce.
+    ///
+    /// # Errors
+    /// The first check that it does not pass.
+    pub fn id_token(&self, token: &str, expected: Expected<'_>, nonce: &str) -> Result<TokenClaims, TokenRefusal> {
+        let claims = self.verified(token, expected)?;
+        let is_same: bool = claims.text("nonce").unwrap_or_default().as_bytes().ct_eq(nonce.as_bytes()).into();
+        if !is_same {
+            return Err(TokenRefusal::Nonce);
+        }
+        let is_over = |end: i64| end.saturating_add(SKEW_SECONDS) <= expected.now.seconds();
+        if claims.seconds("exp").is_none_or(is_over) {
+            return Err(TokenRefusal::Time);
+        }
+        claims.text("sub").filter(|subject| !subject.is_empty()).ok_or(TokenRefusal::Subject)?;
+        Ok(claims)
+    }
+
+    /// Checks a logout token, which names a subject or a session.
+    ///
+    /// # Errors
+    /// The first check that it does not pass.
+    pub fn logout_token(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
+        let claims = self.verified(token, expected)?;
+        let is_logout = claims.0.get("events").and_then(Value::as_object).is_some_and(|events| events.contains_key(LOGOUT));
+        if !is_logout || claims.0.contains_key("nonce") {
+            return Err(TokenRefusal::Event);
+        }
+        let is_old = |at: i64| at.saturating_add(LOGOUT_AGE_MAX) < expected.now.seconds();
+        if claims.seconds("iat").is_none_or(is_old) {
+            return Err(TokenRefusal::Time);
+        }
+        claims.text("sub").or_else(|| claims.text("sid")).ok_or(TokenRefusal::Subject)?;
+        Ok(claims)
+    }
+
+    /// Checks what all tokens have in common: the signature before anything of the payload is read.
+    fn verified(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
+        let mut segments = token.split('.');
+        let (Some(header), Some(payload), Some(signature), None) = (segments.next(), segments.next(), segments.next(), segments.next())
+        else {
+            return Err(TokenRefusal::Malformed);
+        };
+        if token.len() > TOKEN_CHARS_MAX {
+            return Err(TokenRefusal::Malformed);
+        }
+        let signature = from_base64url(signature).ok_or(TokenRefusal::Malformed)?;
+        let signed = &token[..header.len() + 1 + payload.len()];
+        let header = object(header, JOSE_HEADER_VALUES_MAX)?;
+        if header.contains_key("crit") {
+            return Err(TokenRefusal::Malformed);
+        }
+        self.check_signature(&header, signed.as_bytes(), &signature)?;
+        let claims = TokenClaims(object(payload, TOKEN_VALUES_MAX)?);
+        if claims.text("iss") != Some(expected.issuer) {
+            return Err(TokenRefusal::Issuer);
+        }
+        let audience = claims.texts("aud");
+        let is_ours = audience.contains(&expected.client_id);
+        let azp = claims.text("azp");
+        if !is_ours || azp.is_some_and(|azp| azp != expected.client_id) || (audience.len() > 1 && azp.is_none()) {
+            return Err(TokenRefusal::Audience);
+        }
+        let is_ahead = |at: i64| at > expected.now.seconds().saturating_add(SKEW_SECONDS);
+        if claims.seconds("iat").is_none_or(is_ahead) || claims.seconds("nbf").is_some_and(is_ahead) {
+            return Err(TokenRefusal::Time);
+        }
+        Ok(claims)
+    }
+
+    /// Tries the keys that the header can mean: those with its `kid`, or, without one, all of its algorithm.
+    fn check_signature(&self, header: &Map<String, Value>, signed: &[u8], signature: &[u8]) -> Result<(), TokenRefusal> {
+        let text = |name: &str| header.get(name).and_then(Value::as_str);
+        let is_rsa = match text("alg") {
+            Some("RS256") => true,
+            Some("ES256") => false,
+            _ => return Err(TokenRefusal::Algorithm),
+        };
+        let kid = text("kid");
+        let mut meant = self.0.iter().filter(|key| kid.is_none() || key.kid.as_deref() == kid).peekable();
+        if meant.peek().is_none() {
+            return Err(TokenRefusal::UnknownKey);
+        }
+        let mut same = meant.filter(|key| matches!(key.key, Key::Rsa(..)) == is_rsa).peekable();
+        if same.peek().is_none() {
+            return Err(TokenRefusal::Algorithm);
+        }
+        let verifies = |key: &ProviderKey| match &key.key {
+            Key::Rsa(n, e) => RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, signed, signature).is_ok(),
+            Key::P256(point) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(signed, signature).is_ok(),
+        };
+        if same.any(verifies) { Ok(()) } else { Err(TokenRefusal::Signature) }
+    }
+}
+
+fn object(segment: &str, values: usize) -> Result<Map<String, Value>, TokenRefusal> {
+    let bytes = from_base64url(segment).ok_or(TokenRefusal::Malformed)?;
+    read_object(&bytes, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(values)).map_err(|_| TokenRefusal::Malformed)
+}
+
+/// The key of an entry that can verify RS256 or ES256 signatures (RFC 7518, sections 6.2.1 and 6.3.1).
+fn provider_key(jwk: &Map<String, Value>) -> Option<ProviderKey> {
+    let text = |name: &str| jwk.get(name).and_then(Value::as_str);
+    let bytes = |name: &str| text(name).and_then(from_base64url);
+    let absent_or = |name: &str, value: &str| !jwk.contains_key(name) || text(name) == Some(value);
+    if !absent_or("use", "sig") {
+        return None;
+    }
+    let key = match text("kty")? {
+        "RSA" if absent_or("alg", "RS256") => Key::Rsa(bytes("n")?, bytes("e")?),
+        "EC" if absent_or("alg", "ES256") && text("crv") == Some("P-256") => {
+            let (x, y) = (bytes("x").filter(|x| x.len() == 32)?, bytes("y").filter(|y| y.len() == 32)?);
+            Key::P256([&[4], &x[..], &y[..]].concat())
+        }
+        _ => return None,
+    };
+    Some(ProviderKey { kid: text("kid").map(str::to_owned), key })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Tokens that keys of our own have signed, each with one thing wrong.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::{KeySize, PublicKeyComponents};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::encoding::base64url;
+
+const NOW: i64 = 1_800_000_000;
+const ISSUER: &str = "https://login.example";
+
+struct Provider {
+    rsa: RsaKeyPair,
+    p256: EcdsaKeyPair,
+}
+
+impl Provider {
+    fn new() -> Self {
+        Self {
+            rsa: RsaKeyPair::generate(KeySize::Rsa2048).unwrap(),
+            p256: EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap(),
+        }
+    }
+
+    fn jwks(&self) -> Value {
+        let public: PublicKeyComponents<Vec<u8>> = self.rsa.public_key().into();
+        let point = self.p256.public_key().as_ref();
+        json!({"keys": [
+            {"kty": "RSA", "kid": "r", "use": "sig", "alg": "RS256", "n": base64url(&public.n), "e": base64url(&public.e)},
+            {"kty": "EC", "crv": "P-256", "kid": "e", "x": base64url(&point[1..33]), "y": base64url(&point[33..])},
+            {"kty": "RSA", "kid": "other", "use": "enc", "n": "AQAB", "e": "AQAB"},
+            "nonsense",
+        ]})
+    }
+
+    fn keys(&self) -> ProviderKeys {
+        ProviderKeys::parse(self.jwks().to_string().as_bytes()).unwrap()
+    }
+
+    fn sign(&self, header: &Value, payload: &Value) -> String {
+        let signed = format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(payload.to_string().as_bytes()));
+        let random = SystemRandom::new();
+        let signature = if header["alg"] == "RS256" {
+            let mut signature = vec![0; self.rsa.public_modulus_len()];
+            self.rsa.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature).unwrap();
+            signature
+        } else {
+            self.p256.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec()
+        };
+        format!("{signed}.{}", base64url(&signature))
+    }
+}
+
+fn payload() -> Value {
+    json!({"iss": ISSUER, "aud": "sakshi", "sub": "asha", "nonce": "n-1", "iat": NOW, "exp": NOW + 300, "groups": ["owners", 7, "staff"]})
+}
+
+fn with(name: &str, value: Value) -> Value {
+    let mut changed = payload();
+    changed[name] = value;
+    changed
+}
+
+fn without(name: &str) -> Value {
+    let mut changed = payload();
+    changed.as_object_mut().unwrap().remove(name);
+    changed
+}
+
+fn expected() -> Expected<'static> {
+    Expected { issuer: ISSUER, client_id: "sakshi", now: Timestamp::from_millis(NOW * 1_000) }
+}
+
+#[test]
+fn a_token_of_the_provider_is_accepted_under_either_algorithm() {
+    let provider = Provider::new();
+    for header in [json!({"alg": "RS256", "kid": "r"}), json!({"alg": "ES256", "kid": "e", "typ": "JWT"}), json!({"alg": "RS256"})] {
+        let claims = provider.keys().id_token(&provider.sign(&header, &payload()), expected(), "n-1").unwrap();
+        assert_eq!((claims.text("sub"), claims.texts("groups")), (Some("asha"), vec!["owners", "staff"]));
+        assert!(!format!("{claims:?}").contains("asha"));
+    }
+}
+
+#[test]
+fn whatever_is_wrong_with_a_token_it_is_refused_for_it() {
+    let (provider, other) = (Provider::new(), Provider::new());
+    let rs256 = json!({"alg": "RS256", "kid": "r"});
+    let both = json!(["sakshi", "other"]);
+    for (header, payload, refusal) in [
+        (json!({"alg": "none", "kid": "r"}), payload(), TokenRefusal::Algorithm),
+        (json!({"alg": "HS256", "kid": "r"}), payload(), TokenRefusal::Algorithm),
+        (json!({"alg": "ES256", "kid": "r"}), payload(), TokenRefusal::Algorithm),
+        (json!({"alg": "RS256", "kid": "gone"}), payload(), TokenRefusal::UnknownKey),
+        (json!({"alg": "RS256", "kid": "other"}), payload(), TokenRefusal::UnknownKey),
+        (json!({"alg": "RS256", "kid": "r", "crit": ["x"]}), payload(), TokenRefusal::Malformed),
+        (rs256.clone(), with("iss", json!("https://login.example/")), TokenRefusal::Issuer),
+        (rs256.clone(), with("aud", json!("other")), TokenRefusal::Audience),
+        (rs256.clone(), with("aud", both), TokenRefusal::Audience),
+        (rs256.clone(), with("azp", json!("other")), TokenRefusal::Audience),
+        (rs256.clone(), with("exp", json!(NOW - 60)), TokenRefusal::Time),
+        (rs256.clone(), without("exp"), TokenRefusal::Time),
+        (rs256.clone(), with("iat", json!(NOW + 61)), TokenRefusal::Time),
+        (rs256.clone(), with("nbf", json!(NOW + 61)), TokenRefusal::Time),
+        (rs256.clone(), with("nonce", json!("n-2")), TokenRefusal::Nonce),
+        (rs256.clone(), without("nonce"), TokenRefusal::Nonce),
+        (rs256.clone(), without("sub"), TokenRefusal::Subject),
+    ] {
+        let token = provider.sign(&header, &payload);
+        assert_eq!(provider.keys().id_token(&token, expected(), "n-1"), Err(refusal), "{header} {payload}");
+    }
+    let token = provider.sign(&rs256, &payload());
+    assert_eq!(other.keys().id_token(&token, expected(), "n-1"), Err(TokenRefusal::Signature));
+    let [header, _, signature] = <[&str; 3]>::try_from(token.split('.').collect::<Vec<_>>()).unwrap();
+    let forged = format!("{header}.{}.{signature}", base64url(with("sub", json!("ravi")).to_string().as_bytes()));
+    assert_eq!(provider.keys().id_token(&forged, expected(), "n-1"), Err(TokenRefusal::Signature));
+    for text in ["", "a.b", "a.b.c.d", "..", "e30.e30.!"] {
+        assert_eq!(provider.keys().id_token(text, expected(), "n-1"), Err(TokenRefusal::Malformed), "{text}");
+    }
+}
+
+#[test]
+fn a_logout_token_is_no_id_token_and_an_id_token_logs_nobody_out() {
+    let provider = Provider::new();
+    let sign = |payload: &Value| provider.sign(&json!({"alg": "ES256", "kid": "e"}), payload);
+    let logout = json!({"iss": ISSUER, "aud": "sakshi", "iat": NOW, "jti": "1", "sid": "s", "events": {LOGOUT: {}}});
+    let claims = provider.keys().logout_token(&sign(&logout), expected()).unwrap();
+    assert_eq!(claims.text("sid"), Some("s"));
+    assert_eq!(provider.keys().logout_token(&sign(&payload()), expected()), Err(TokenRefusal::Event));
+    assert_eq!(provider.keys().id_token(&sign(&logout), expected(), ""), Err(TokenRefusal::Time));
+    let mut old = logout;
+    old["iat"] = json!(NOW - 301);
+    assert_eq!(provider.keys().logout_token(&sign(&old), expected()), Err(TokenRefusal::Time));
+}
+
+#[test]
+fn what_is_no_key_set_is_none() {
+    for text in ["", "[]", "{}", r#"{"keys": 7}"#, r#"{"keys": [], "keys": []}"#] {
+        assert!(ProviderKeys::parse(text.as_bytes()).is_none(), "{text}");
+    }
+    let empty = ProviderKeys::parse(br#"{"keys": []}"#).unwrap();
+    let token = Provider::new().sign(&json!({"alg": "RS256"}), &payload());
+    assert_eq!(empty.id_token(&token, expected(), "n-1"), Err(TokenRefusal::UnknownKey));
+}

@@ -1,0 +1,233 @@
+//! Signing in at an identity provider (OpenID Connect Core 1.0): the authorization code flow with PKCE (RFC 7636), state and nonce.
+//!
+//! State, nonce and verifier follow from one random number that only the browser holds, in a cookie of ten minutes, so nothing is stored
+//! for people who begin. The ID token alone says who somebody is: subject, name and groups.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sakshi_authority::id_token::{Expected, ProviderKeys, TokenClaims, TokenRefusal};
+use sakshi_domain::limits::JWKS_BYTES_MAX;
+use sakshi_domain::operator::ProviderAccount;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::unseen::is_unseen;
+use sakshi_operator::inside::sessions_ended;
+use sakshi_outbound::document::{DocumentClient, DocumentError};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use url::{Url, form_urlencoded};
+
+/// Bytes of a discovery document, and of the answer with a token.
+const ANSWER_BYTES_MAX: usize = 128 * 1_024;
+/// How long what was discovered is used.
+const DISCOVERED_FOR: Duration = Duration::from_secs(600);
+/// The least time between two discoveries, whatever keys are named.
+const DISCOVERY_SPACING: Duration = Duration::from_secs(10);
+/// Characters of a name, and of a subject (OpenID Connect Core, section 2).
+const NAME_CHARS_MAX: usize = 100;
+const SUBJECT_CHARS_MAX: usize = 255;
+/// Groups of a person that are looked at.
+const GROUPS_MAX: usize = 1_000;
+
+/// The settings of the provider.
+#[derive(Clone, Debug)]
+pub struct ProviderSettings {
+    /// Its `iss`, and the address below which it is discovered.
+    pub issuer: String,
+    /// The client that this service is there.
+    pub client_id: String,
+    /// The secret of that client.
+    pub client_secret: SecretString,
+    /// The scopes that are asked for.
+    pub scopes: String,
+    /// The claim with the groups.
+    pub groups_claim: String,
+    /// Sessions end with the ID token, if that is earlier.
+    pub ends_with_token: bool,
+    /// The origin of the console, as browsers know it.
+    pub base_url: String,
+}
+
+/// The provider. Clones share what was discovered.
+#[derive(Clone, Debug)]
+pub struct Provider {
+    pub(crate) settings: Arc<ProviderSettings>,
+    documents: DocumentClient,
+    discovered: Arc<Mutex<Option<Seen>>>,
+}
+
+/// What was discovered, and when.
+type Seen = (Instant, Arc<Discovered>);
+
+/// What the provider says of itself.
+#[derive(Debug)]
+struct Discovered {
+    authorization: Url,
+    token: Url,
+    keys: ProviderKeys,
+    /// The secret is sent as the header of HTTP, or else in the form.
+    by_header: bool,
+}
+
+/// Why nobody was signed in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProviderError {
+    /// A document could not be fetched.
+    #[error("the identity provider's {0}: {1}")]
+    Document(&'static str, DocumentError),
+    /// A document cannot be used; it says which part.
+    #[error("the identity provider's document: {0}")]
+    Unusable(&'static str),
+    /// The token was refused.
+    #[error("the identity provider's token: {0}")]
+    Token(#[from] TokenRefusal),
+}
+
+/// What a browser that signs in is sent with, and is held against.
+pub(crate) struct Attempt {
+    pub(crate) state: String,
+    pub(crate) nonce: String,
+    pub(crate) verifier: String,
+}
+
+impl Provider {
+    /// A provider that is asked over this client.
+    #[must_use]
+    pub fn new(settings: ProviderSettings, documents: DocumentClient) -> Self {
+        Self { settings: Arc::new(settings), documents, discovered: Arc::default() }
+    }
+
+    /// The host of the provider, as people read it.
+    pub(crate) fn host(&self) -> String {
+        Url::parse(&self.settings.issuer).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    fn redirect_uri(&self) -> String {
+        format!("{}/console/oidc/back", self.settings.base_url)
+    }
+
+    /// The address that a browser is sent to. `challenge` is the SHA-256 of the attempt's verifier, in Base64url.
+    pub(crate) async fn authorization_url(&self, attempt: &Attempt, challenge: &str) -> Result<Url, ProviderError> {
+        let mut url = self.discover(DISCOVERED_FOR).await?.authorization.clone();
+        url.query_pairs_mut()
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &self.settings.client_id)
+            .append_pair("redirect_uri", &self.redirect_uri())
+            .append_pair("scope", &self.settings.scopes)
+            .append_pair("state", &attempt.state)
+            .append_pair("nonce", &attempt.nonce)
+            .append_pair("code_challenge", challenge)
+            .append_pair("code_challenge_method", "S256");
+        Ok(url)
+    }
+
+    /// Exchanges a code for the account of the person, and the end of the ID token.
+    pub(crate) async fn account(
+        &self,
+        code: &str,
+        attempt: &Attempt,
+        now: Timestamp,
+    ) -> Result<(ProviderAccount, Timestamp), ProviderError> {
+        let discovered = self.discover(DISCOVERED_FOR).await?;
+        let token = self.exchange(&discovered, code, attempt).await?;
+        let claims = match discovered.keys.id_token(&token, self.expected(now), &attempt.nonce) {
+            // The provider may sign with a new key.
+            Err(TokenRefusal::UnknownKey) => {
+                self.discover(DISCOVERY_SPACING).await?.keys.id_token(&token, self.expected(now), &attempt.nonce)?
+            }
+            checked => checked?,
+        };
+        let end = claims.seconds("exp").map_or(now, |seconds| Timestamp::from_millis(seconds.saturating_mul(1_000)));
+        Ok((self.account_of(&claims, now)?, end))
+    }
+
+    /// The names of the sessions that a logout token ends.
+    pub(crate) async fn logged_out(&self, token: &str, now: Timestamp) -> Result<Vec<String>, ProviderError> {
+        let claims = match self.discover(DISCOVERED_FOR).await?.keys.logout_token(token, self.expected(now)) {
+            Err(TokenRefusal::UnknownKey) => self.discover(DISCOVERY_SPACING).await?.keys.logout_token(token, self.expected(now))?,
+            checked => checked?,
+        };
+        Ok(sessions_ended(claims.text("sub"), claims.text("sid")))
+    }
+
+    fn expected(&self, now: Timestamp) -> Expected<'_> {
+        Expected { issuer: &self.settings.issuer, client_id: &self.settings.client_id, now }
+    }
+
+    fn account_of(&self, claims: &TokenClaims, now: Timestamp) -> Result<ProviderAccount, ProviderError> {
+        let subject = claims.text("sub").filter(|subject| subject.len() <= SUBJECT_CHARS_MAX).ok_or(TokenRefusal::Subject)?;
+        let name = ["name", "preferred_username", "email"].into_iter().find_map(|claim| claims.text(claim)).unwrap_or(subject);
+        let name: String = name.chars().filter(|letter| !is_unseen(*letter)).take(NAME_CHARS_MAX).collect();
+        Ok(ProviderAccount {
+            issuer: self.settings.issuer.clone(),
+            subject: subject.to_owned(),
+            session: claims.text("sid").map(str::to_owned),
+            name: if name.trim().is_empty() { subject.to_owned() } else { name },
+            groups: claims.texts(&self.settings.groups_claim).into_iter().take(GROUPS_MAX).map(str::to_owned).collect(),
+            signed_in_at: now,
+        })
+    }
+
+    /// Fetches what the provider says of itself, unless that was done so short a time ago.
+    async fn discover(&self, age: Duration) -> Result<Arc<Discovered>, ProviderError> {
+        let mut known = self.discovered.lock().await;
+        if let Some((at, discovered)) = &*known
+            && at.elapsed() < age
+        {
+            return Ok(Arc::clone(discovered));
+        }
+        let discovered = Arc::new(self.fetch().await?);
+        *known = Some((Instant::now(), Arc::clone(&discovered)));
+        Ok(discovered)
+    }
+
+    async fn fetch(&self) -> Result<Discovered, ProviderError> {
+        let issuer = &self.settings.issuer;
+        let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
+        let address = Url::parse(&address).map_err(|_| ProviderError::Unusable("issuer"))?;
+        let document = self.documents.fetch(&address, "application/json", ANSWER_BYTES_MAX).await;
+        let document = document.map_err(|error| ProviderError::Document("configuration", error))?;
+        let document: Value = serde_json::from_slice(&document).map_err(|_| ProviderError::Unusable("configuration"))?;
+        if document["issuer"].as_str() != Some(issuer) {
+            return Err(ProviderError::Unusable("issuer"));
+        }
+        // What is said in the clear is no worse than the way on which it was said.
+        let is_open = address.scheme() == "http";
+        let endpoint = |name: &'static str| {
+            let url = document[name].as_str().and_then(|url| Url::parse(url).ok());
+            url.filter(|url| url.scheme() == "https" || (is_open && url.scheme() == "http")).ok_or(ProviderError::Unusable(name))
+        };
+        let keys = self.documents.fetch(&endpoint("jwks_uri")?, "application/jwk-set+json, application/json", JWKS_BYTES_MAX).await;
+        let keys = keys.map_err(|error| ProviderError::Document("keys", error))?;
+        let methods = document["token_endpoint_auth_methods_supported"].as_array();
+        Ok(Discovered {
+            authorization: endpoint("authorization_endpoint")?,
+            token: endpoint("token_endpoint")?,
+            keys: ProviderKeys::parse(&keys).ok_or(ProviderError::Unusable("jwks_uri"))?,
+            by_header: methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic")),
+        })
+    }
+
+    /// The ID token for a code.
+    async fn exchange(&self, discovered: &Discovered, code: &str, attempt: &Attempt) -> Result<String, ProviderError> {
+        let (id, secret) = (&self.settings.client_id, self.settings.client_secret.expose_secret());
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("grant_type", "authorization_code")
+            .append_pair("code", code)
+            .append_pair("redirect_uri", &self.redirect_uri())
+            .append_pair("code_verifier", &attempt.verifier);
+        let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+        let header = discovered.by_header.then(|| format!("Basic {}", STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)))));
+        if header.is_none() {
+            form.append_pair("client_id", id).append_pair("client_secret", secret);
+        }
+        let answer = self.documents.post_form(&discovered.token, form.finish(), header.map(SecretString::from), ANSWER_BYTES_MAX).await;
+        let answer = answer.map_err(|error| ProviderError::Document("token", error))?;
+        let answer: Value = serde_json::from_slice(&answer).map_err(|_| ProviderError::Unusable("token_endpoint"))?;
+        answer["id_token"].as_str().map(str::to_owned).ok_or(ProviderError::Unusable("id_token"))
+    }
+}

@@ -1,0 +1,142 @@
+//! `/console/oidc/…`: the way to the identity provider and back, and its logouts.
+
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_operator::{InternalDeps, inside};
+use sakshi_service::ServiceError;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::{form_page, private, redirect, with_cookie};
+use sakshi_web::query::Query;
+use sakshi_web::session::{LIFETIME, SameSite, SessionCookie, SessionId};
+use serde_json::json;
+
+use crate::Console;
+use crate::error::ConsoleError;
+use crate::layout::Layout;
+use crate::oidc::{Attempt, Provider, ProviderError};
+use crate::sign_in::{self, is_secure};
+use crate::submitted::Posted;
+
+/// The cookie of a browser that has begun. It comes back with a link of the provider, which `SameSite=Strict` would not allow.
+static BEGUN: SessionCookie =
+    SessionCookie { name: "sakshi_console_begun", path: "/console/oidc", site: "console begun", same_site: SameSite::Lax };
+
+impl Attempt {
+    fn of(id: &SessionId) -> Self {
+        Self { state: id.derived("state"), nonce: id.derived("nonce"), verifier: id.derived("verifier") }
+    }
+}
+
+fn provider(console: &Console) -> Result<&Provider, ConsoleError> {
+    Ok(console.provider.as_ref().ok_or(ServiceError::NotFound("page"))?)
+}
+
+/// Sends the browser to the provider.
+///
+/// # Errors
+/// There is no provider.
+pub(crate) async fn start(request: HttpRequest, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
+    let provider = provider(&console)?;
+    let id = BEGUN.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
+    let attempt = Attempt::of(&id);
+    let challenge = sakshi_web::session::sha256_base64url(&attempt.verifier);
+    match provider.authorization_url(&attempt, &challenge).await {
+        Ok(url) => Ok(with_cookie(redirect(url.as_str()), &id.cookie(is_secure(&request, &console)))),
+        Err(error) => Ok(failed(&request, &error)),
+    }
+}
+
+/// A provider that is away or misused, as the sign-in page says it.
+fn failed(request: &HttpRequest, error: &ProviderError) -> HttpResponse {
+    tracing::warn!(%error, "nobody was signed in at the identity provider");
+    sign_in::refused(request, StatusCode::BAD_GATEWAY, "The identity provider cannot be used now. The log says why.".to_owned())
+}
+
+/// The page after the sign-in. The browser goes on from here by itself, for the session's cookie does not follow a link of the provider.
+#[derive(Template)]
+#[template(path = "signed_in.html")]
+struct SignedIn {
+    layout: Layout,
+}
+
+/// Takes the browser back.
+///
+/// # Errors
+/// There is no provider, or a store that is away.
+pub(crate) async fn back(request: HttpRequest, api: Data<InternalDeps>, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
+    let provider = provider(&console)?;
+    let mut query = Query::of(request.query_string());
+    let (code, state, issuer, error) = (query.text("code"), query.text("state"), query.text("iss"), query.text("error"));
+    let id = BEGUN.of(&request);
+    let attempt = id.as_ref().map(Attempt::of).filter(|attempt| state.as_deref() == Some(&attempt.state));
+    // A provider that names itself (RFC 9207) must be the one that was asked.
+    let is_issuer = issuer.is_none_or(|issuer| issuer == provider.settings.issuer);
+    let answer = match (code, attempt.filter(|_| is_issuer)) {
+        (Some(code), Some(attempt)) => enter(&request, &api, &console, provider, &code, &attempt).await?,
+        (None, Some(_)) if error.is_some() => {
+            sign_in::refused(&request, StatusCode::FORBIDDEN, "The identity provider did not sign you in.".to_owned())
+        }
+        _ => {
+            sign_in::refused(&request, StatusCode::BAD_REQUEST, "This sign-in was not begun here, or too long ago. Begin again.".to_owned())
+        }
+    };
+    Ok(with_cookie(answer, &BEGUN.none(is_secure(&request, &console))))
+}
+
+async fn enter(
+    request: &HttpRequest,
+    api: &Data<InternalDeps>,
+    console: &Console,
+    provider: &Provider,
+    code: &str,
+    attempt: &Attempt,
+) -> Result<HttpResponse, ConsoleError> {
+    let now = api.clock.now();
+    let (account, end) = match provider.account(code, attempt, now).await {
+        Ok(account) => account,
+        Err(ProviderError::Token(refusal)) => {
+            tracing::warn!(error = %refusal, "a token of the identity provider was refused");
+            return refuse(request, api, "The identity provider’s answer was not accepted.");
+        }
+        Err(error) => return Ok(failed(request, &error)),
+    };
+    let Some(sign_in) = inside::sign_in_elsewhere(request, api, account).await? else {
+        return refuse(request, api, "Your account has no role here. Ask for a group that has one.");
+    };
+    let lifetime = if provider.settings.ends_with_token { end.since(now).min(LIFETIME) } else { LIFETIME };
+    let cookie = sign_in::open(request, api, console, sign_in, lifetime.max(Duration::from_secs(1))).await?;
+    Ok(with_cookie(form_page(StatusCode::OK, &SignedIn { layout: Layout::of(request, None) }), &cookie))
+}
+
+/// Counts a failed sign-in as one with a wrong token.
+fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Result<HttpResponse, ConsoleError> {
+    match inside::refuse_sign_in(request, api) {
+        ApiError::BearerUnauthorized => Ok(sign_in::refused(request, StatusCode::FORBIDDEN, words.to_owned())),
+        error => Err(error.into()),
+    }
+}
+
+/// Ends the sessions that the provider has ended (Back-Channel Logout 1.0).
+///
+/// # Errors
+/// There is no provider, or a store that is away.
+pub(crate) async fn logout(posted: Posted, api: Data<InternalDeps>, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
+    let Posted(mut form) = posted;
+    let provider = provider(&console)?;
+    match provider.logged_out(&form.take("logout_token"), api.clock.now()).await {
+        Ok(ended) => {
+            for name in ended {
+                api.store.end_provider_sessions(provider.settings.issuer.clone(), name, api.clock.now()).await?;
+            }
+            Ok(private(StatusCode::OK).finish())
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a logout of the identity provider was refused");
+            Ok(private(StatusCode::BAD_REQUEST).json(json!({ "error": "invalid_request" })))
+        }
+    }
+}
