@@ -15,6 +15,7 @@ use sakshi_store::{CompletedRecord, TransactionRecord, TransactionSummary};
 use sakshi_web::delivery::advice;
 use sakshi_web::html::form_page;
 use sakshi_web::when::{When, lasted};
+use sakshi_web::why::why;
 
 use crate::error::ConsoleError;
 use crate::layout::{Layout, Section};
@@ -131,10 +132,10 @@ fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
                 (false, None) => {
                     let step = Step::new("bad", record.verified_at, format!("The person was not verified, after {took}."));
                     let step = match code {
-                        Some(code) => step.more(format!("The reason’s code is {code}.")),
+                        Some(code) => step.more(format!("{}, code {code}.", why(Some(code)))),
                         None => step,
                     };
-                    step.more("The person declined, could not be recognised, or withheld a detail. The result says it to the client.")
+                    step.more("The result says it to the client.")
                 }
             }
         }

@@ -47,6 +47,7 @@ const KINDS: [(&str, &str, &str); 8] = [
         "is a shard: it keeps one small actor for each verification that waits for a person, with its deadline and who waits for its end.",
     ),
     ("change_listener", "effects", "hears from other nodes that a verification has ended there, and wakes who waits for it here."),
+    ("figures", "effects", "adds what was counted of each app today to the store, every two seconds."),
     ("flow_sweeper", "effects", "finds documents whose invitation to sign has ended, and ends them."),
 ];
 

@@ -210,7 +210,8 @@ fn of_users() -> Vec<Operation> {
             "inviteUser",
             "Invites a user. This answer alone shows the link, which works once within 72 hours; the service sends no e-mail.",
             users::invite,
-        ),
+        )
+        .refuses(sakshi_service::users::EMAIL_TAKEN, "Another user has the address, or the client has too many users."),
         Operation::new(
             Method::PATCH,
             USER,

@@ -9,6 +9,9 @@ pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::sty
 /// The script.
 pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
+/// The file of the pages of keys, of the team and of an invitation.
+pub(crate) static TEAM: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/team.css", &[include_str!("../assets/team.css")]));
 /// The script of a transaction that waits.
 pub(crate) static FOLLOW: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/transaction.js", include_str!("../assets/transaction.js")));

@@ -8,7 +8,7 @@ use sakshi_service::Service;
 pub(super) use sakshi_web::html::{form_page as page, redirect};
 use sakshi_web::static_file::ICON;
 
-use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, FOLLOW, RECORDS, SCRIPT, STYLE};
+use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, FOLLOW, RECORDS, SCRIPT, STYLE, TEAM};
 use crate::person::Person;
 use crate::roles::needed;
 
@@ -111,6 +111,11 @@ impl Layout {
     /// The script of a transaction that waits.
     pub(super) fn follow(&self) -> String {
         FOLLOW.url()
+    }
+
+    /// The style sheet of the pages of keys, of the team and of an invitation.
+    pub(super) fn team(&self) -> String {
+        TEAM.url()
     }
 
     /// The style sheet of pages that show records.

@@ -43,9 +43,8 @@ mod trial;
 mod verifications;
 mod verifications_csv;
 mod webhooks;
-mod why;
 
-use sakshi_web::{delivery, field, paging, when};
+use sakshi_web::{delivery, field, paging, when, why};
 
 pub use self::error::error_page;
 pub use self::routes::ROUTES;

@@ -90,6 +90,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/claims.css", Audience::Developers, || files::CLAIMS.route()),
     row("GET", "/assets/docs.css", Audience::Developers, || files::DOCS.route()),
     row("GET", "/assets/docs.js", Audience::Developers, || files::DOCS_SCRIPT.route()),
+    row("GET", "/assets/team.css", Audience::Developers, || files::TEAM.route()),
     row("GET", "/assets/transaction.js", Audience::Developers, || files::FOLLOW.route()),
     row("GET", "/assets/portal.js", Audience::Developers, || files::SCRIPT.route()),
 ];

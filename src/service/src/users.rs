@@ -25,6 +25,9 @@ use crate::one_time_code::{EnteredCode, Secret, recovery_codes, recovery_digest,
 use crate::passwords::{ITERATIONS, check, hash, salt};
 use crate::service::Service;
 
+/// The refusal of an address that another user has.
+pub const EMAIL_TAKEN: ServiceError =
+    ServiceError::Conflict { code: "email_taken", message: "Another user has this e-mail address." };
 const TOO_MANY: ServiceError =
     ServiceError::Conflict { code: "limit_reached", message: "A client has at most 500 users. Remove those who have left first." };
 const LINK_BYTES: usize = 32;
@@ -106,7 +109,7 @@ pub async fn invite(store: &Store, clock: &dyn Clock, base: &str, new: NewUser) 
             tracing::info!(user.id = %user_id, "user invited");
             Ok(Invitation { user_id, url: link.url(base), until })
         }
-        InviteOutcome::EmailTaken => Err(Invalid::one("email", "is that of another user").into()),
+        InviteOutcome::EmailTaken => Err(EMAIL_TAKEN),
         InviteOutcome::TooMany => Err(TOO_MANY),
         InviteOutcome::NotFound => Err(ServiceError::NotFound("client")),
     }

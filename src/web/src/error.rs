@@ -36,6 +36,7 @@ pub const CODES: &[&str] = &[
     "client_too_large",
     "code_expired",
     "cross_site",
+    "email_taken",
     "event_changed",
     "event_closed",
     "event_full",

@@ -33,6 +33,7 @@ pub mod static_file;
 pub mod subject;
 mod unread_body;
 pub mod when;
+pub mod why;
 
 #[cfg(test)]
 mod tests;

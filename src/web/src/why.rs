@@ -1,7 +1,7 @@
 //! Why a verification ended without one, in a few words for lists. The person read a sentence of its own.
 
 /// The codes of failures with their words, the most frequent first.
-pub(super) const FAILURES: [(&str, &str); 11] = [
+pub const FAILURES: [(&str, &str); 11] = [
     ("301", "Person declined"),
     ("302", "Face scan failed"),
     ("303", "Stopped in the app"),
@@ -16,6 +16,7 @@ pub(super) const FAILURES: [(&str, &str); 11] = [
 ];
 
 /// The words for a code.
-pub(super) fn why(code: Option<&str>) -> &'static str {
+#[must_use]
+pub fn why(code: Option<&str>) -> &'static str {
     FAILURES.iter().find(|(known, _)| Some(*known) == code).map_or("Not verified", |(_, words)| words)
 }
