@@ -104,6 +104,7 @@ pub(super) static PAGES: &[Page] = pages! {
         "/docs/guides/esign" "eSign" Document("docs/guides/esign.md");
         "/docs/guides/doclocker" "Document locker" Document("docs/guides/doclocker.md");
         "/docs/guides/estamp" "E-stamp" Document("docs/guides/estamp.md");
+        "/docs/guides/team" "Team and keys" Document("docs/guides/team.md");
         "/docs/guides/wealth" "Wealth data" Document("docs/guides/wealth.md");
     }
     "Rely on it": {
