@@ -160,7 +160,7 @@ macro_rules! store_conformance {
             operators::an_operator_is_found_by_its_token_and_listed_by_creation,
             operators::a_revoked_operator_stays_revoked_as_of_the_first_time,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,
-            sessions::a_session_that_is_taken_is_given_to_one_caller_and_to_none_after_its_end,
+            sessions::a_session_is_taken_by_one_caller_at_most_and_by_none_after_its_end,
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,
             sessions::a_session_that_was_ended_is_gone_at_once,
