@@ -118,7 +118,7 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
     assert_eq!(run(&["healthcheck"]).out, "ready");
     let [certificate, key] = ["operator.pem", "operator.key"].map(|name| directory.join(name).display().to_string());
     let shown = run(&["admin", "--client-cert", &certificate, "--client-key", &key, "transaction", &opened.txn]);
-    assert!(shown.status.success() && shown.out.contains("completed"), "{}{}", shown.out, shown.err);
+    assert!(shown.status.success() && shown.out.contains("answered     verified"), "{}{}", shown.out, shown.err);
     let refused = run(&["admin", "transaction", &opened.txn]);
     assert!(!refused.status.success() && refused.err.contains("certificate of the authority"), "{}", refused.err);
 

@@ -15,7 +15,7 @@ async fn erase(node: &TestNode, kind: &str, id: &str) -> Value {
 }
 
 fn erased(counts: &Value) -> Value {
-    let mut all = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0, "refusals": 0});
+    let mut all = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0, "refusals": 0, "users": 0});
     all.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
     all
 }

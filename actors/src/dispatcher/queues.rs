@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_longest_queues_are_shown_first_and_those_beyond_the_limit_are_counted() {
         let (queues, client) = (Queues::default(), ClientId::generate());
-        for (origin, count) in [("http://b", 1), ("http://a", 1), ("http://c", 3)] {
+        for (origin, count) in [("http://b", 1), ("http://e", 1), ("http://a", 1), ("http://c", 3), ("http://d", 1)] {
             let receiver = Receiver { client: client.clone(), origin: origin.into() };
             for id in 0..count {
                 let subject = TxnId::generate(client.partition(), 0).into();
@@ -113,7 +113,7 @@ mod tests {
             in_flight,
             oldest_s: Some(0),
         };
-        assert_eq!(queues.longest(2), (vec![view("http://c", 2, 1), view("http://a", 1, 0)], 3));
+        assert_eq!(queues.longest(2), (vec![view("http://c", 2, 1), view("http://a", 1, 0)], 5));
         queues.clear();
         assert_eq!(queues.longest(2), (vec![], 0));
     }

@@ -175,7 +175,7 @@ macro_rules! store_conformance {
             console::a_grant_waits_for_a_second_person_and_is_decided_once,
             console::a_grant_that_nobody_decides_ends_after_a_day_and_can_be_asked_for_again,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,
-            sessions::a_session_that_is_taken_is_given_to_one_caller_and_to_none_after_its_end,
+            sessions::a_session_is_taken_by_one_caller_at_most_and_by_none_after_its_end,
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,
             sessions::a_session_that_was_ended_is_gone_at_once,

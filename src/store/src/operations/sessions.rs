@@ -56,7 +56,7 @@ impl Store {
         })
     }
 
-    /// The session, which ends by this; of several callers one gets it.
+    /// The session, which ends by this. Of several callers one gets it, or none if the answer to the one was lost.
     pub fn take_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
             let Some(found) = store.load_session(digest).await? else { return Ok(None) };
