@@ -5,8 +5,7 @@ import { createServer } from "node:net";
 import { once } from "node:events";
 
 import { open } from "./browser.mjs";
-import { Service } from "./service.mjs";
-import { browser, test } from "./suite.mjs";
+import { browser, shared, test } from "./suite.mjs";
 
 const { Provider } = await import("../../target/browser/node_modules/oidc-provider/lib/index.js");
 
@@ -38,7 +37,7 @@ const provider = new Provider(issuer, {
 const listening = provider.listen(there, "127.0.0.1");
 listening.unref();
 
-const service = await Service.start({
+const service = await shared("provider", {
   SAKSHI__SERVER__INTERNAL_ADDR: `127.0.0.1:${here}`,
   SAKSHI__CONSOLE__BASE_URL: base,
   SAKSHI__CONSOLE__OIDC_ISSUER: issuer,
@@ -46,7 +45,6 @@ const service = await Service.start({
   SAKSHI__CONSOLE__OIDC_CLIENT_SECRET: "a secret: with / odd % signs",
   SAKSHI__CONSOLE__OIDC_ROLES: "sakshi-owners=owner,revision=auditor",
 });
-process.on("exit", () => service.process.kill("SIGKILL"));
 
 // Signs in as somebody; the page where that ends.
 async function signIn(person) {
