@@ -23,7 +23,7 @@ use crate::staff::{Staff, StreamStaff};
 const LOOK: Duration = Duration::from_millis(1_000);
 
 /// The kinds of actors: the name, the thread, and what one does, for people who have never seen actors.
-const KINDS: [(&str, &str, &str); 8] = [
+const KINDS: [(&str, &str, &str); 9] = [
     (
         "root",
         "no thread",

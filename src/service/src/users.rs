@@ -26,8 +26,7 @@ use crate::passwords::{ITERATIONS, check, hash, salt};
 use crate::service::Service;
 
 /// The refusal of an address that another user has.
-pub const EMAIL_TAKEN: ServiceError =
-    ServiceError::Conflict { code: "email_taken", message: "Another user has this e-mail address." };
+pub const EMAIL_TAKEN: ServiceError = ServiceError::Conflict { code: "email_taken", message: "Another user has this e-mail address." };
 const TOO_MANY: ServiceError =
     ServiceError::Conflict { code: "limit_reached", message: "A client has at most 500 users. Remove those who have left first." };
 const LINK_BYTES: usize = 32;
