@@ -107,7 +107,7 @@ async fn the_story_of_a_refusal_an_expiry_and_of_no_webhook_is_told_without_what
     let declined = opened(&fixture, &party, None).await;
     completed(&fixture, declined, false, None).await;
     let page = browser.page(&format!("/console/transactions/{declined}")).await;
-    assert!(page.contains("The person was not verified") && page.contains("code is user_declined"), "{page}");
+    assert!(page.contains("The person was not verified") && page.contains("code user_declined"), "{page}");
     assert!(page.contains("No webhook was sent, because no URL was known."), "{page}");
     let expired = opened(&fixture, &party, Some("https://client.example/hooks")).await;
     fixture.clock.advance(records::WINDOW);

@@ -76,6 +76,7 @@ async fn every_kind_of_actor_that_runs_is_explained() {
         "credit_ledger",
         "webhook_dispatcher",
         "reaper",
+        "figures",
         "event_registry",
         "transaction_registry",
         "change_listener",

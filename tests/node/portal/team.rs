@@ -33,7 +33,7 @@ async fn an_admin_invites_a_person_by_a_link_that_is_shown_once() {
     let ravi = known(&fixture, "ravi@example.com").await.unwrap();
     assert_eq!((ravi.role, ravi.accepted_at), (UserRole::Organise, None));
     let again = admin.send("/portal/team", &sent).await;
-    assert_eq!(again.status, 400);
+    assert_eq!(again.status, 409);
     assert!(again.html.contains("Another user has this e-mail address."), "{}", again.html);
     for (field, value) in [("name", " "), ("email", "ravi"), ("role", "owner")] {
         let sent: Vec<_> = sent.iter().map(|(name, known)| (*name, if *name == field { value } else { known })).collect();
