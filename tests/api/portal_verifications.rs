@@ -75,7 +75,7 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         (&of_event, vec![&guest.txn]),
         (&format!("event={}", event.id), vec![&guest.txn]),
         (&format!("find={}", terms(5)["name"].as_str().unwrap().to_lowercase().split(' ').next().unwrap()), vec![&guest.txn]),
-        (&format!("find={}", &verified.txn[..12]), vec![&verified.txn]),
+        (&format!("find={}", &verified.txn[..30]), vec![&verified.txn]),
         (&format!("find={}", &waiting.txn[28..]), vec![&waiting.txn]),
         ("why=112", vec![&declined.txn]),
         ("webhook=none&status=verified", vec![&verified.txn]),
