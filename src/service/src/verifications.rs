@@ -323,7 +323,7 @@ mod tests {
             Filter { code: Some("301".into()), ..Filter::default() },
             Filter { webhook: Some(WebhookState::Lost), ..Filter::default() },
             with_text("oRDER"),
-            with_text(&id[..13]),
+            with_text(&id[..30]),
             with_text(&id[24..].to_uppercase()),
             Filter { events: vec![event], ..with_text("the name of the event") },
             Filter { exact_reference: Some("Order 7".into()), ..Filter::default() },
