@@ -44,7 +44,7 @@ use crate::trusted_clock::TrustedClock;
 /// An arbiter that has been silent for this long counts as hung.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the end of the process waits for the figures of its last seconds.
+/// The longest wait of the ending process for the figures of its last seconds.
 const FIGURES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What the tree works with.

@@ -57,11 +57,11 @@ pub struct DispatchBounds {
     pub flow_bytes: ByteBounds,
 }
 
-/// What waits and what is in flight, for the operator, for metrics and for draining.
+/// Counts of webhooks that wait and are in flight, for the operator, for metrics and for draining.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     pub(crate) attempts: Arc<Gate>,
-    /// What waits for each receiver.
+    /// The webhooks that wait for each receiver.
     pub(crate) queues: Queues,
     /// The slots of those who make them.
     pub(crate) slots: FairSlots<ClientId>,

@@ -26,7 +26,7 @@ pub(crate) struct Node {
     children: Mutex<Vec<Arc<Node>>>,
 }
 
-/// What has happened to the actors of a node.
+/// The events of a node's actors.
 #[derive(Debug, Default)]
 struct History {
     /// The start or the last restart.

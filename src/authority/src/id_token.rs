@@ -20,12 +20,12 @@ const TOKEN_CHARS_MAX: usize = 64 * 1_024;
 const TOKEN_VALUES_MAX: usize = 4_096;
 /// How far the provider's clock may be ahead or behind, in seconds.
 const SKEW_SECONDS: i64 = 60;
-/// How old a logout token may be, in seconds.
+/// The greatest age of a logout token, in seconds.
 const LOGOUT_AGE_MAX: i64 = 300;
 /// The event of a logout token.
 const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
-/// Why a token is refused. It tells nothing of the token's content.
+/// The reason why a token is refused. It tells nothing of the token's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRefusal {
     /// It is no JWS of a JSON object.
@@ -84,7 +84,7 @@ impl fmt::Debug for ProviderKeys {
     }
 }
 
-/// What a token is held against.
+/// The expected values of a token.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
     /// The `iss`, compared exactly.

@@ -28,14 +28,14 @@ const FILTERS: [(&str, &str); 3] =
 
 /// What is asked for.
 #[derive(Debug, Default)]
-struct Asked {
+struct AuditFilters {
     operator: String,
     operation: String,
     id: String,
     before: u64,
 }
 
-impl Asked {
+impl AuditFilters {
     fn of(query: &str) -> Result<Self, ApiError> {
         let mut query = Query::of(query);
         let mut text = |name| query.text(name).unwrap_or_default();
@@ -73,7 +73,7 @@ impl Asked {
 /// # Errors
 /// Nobody has signed in, or a store that is away.
 pub(crate) async fn show(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
-    let asked = Asked::of(request.query_string())?;
+    let asked = AuditFilters::of(request.query_string())?;
     let head = staff.api.store.audit_head().await?;
     let mut before = if asked.before == 0 { head.number + 1 } else { asked.before.min(head.number + 1) };
     let end = before.saturating_sub(READ_MAX).max(1);
@@ -200,16 +200,16 @@ mod tests {
 
     #[test]
     fn the_address_of_older_entries_asks_the_same() {
-        let asked = Asked::of("operator=Asha+Rao&operation=&id=cl_1&before=").unwrap_err();
+        let asked = AuditFilters::of("operator=Asha+Rao&operation=&id=cl_1&before=").unwrap_err();
         assert!(asked.message().contains("not valid"), "{asked:?}");
-        let asked = Asked::of("operator=Asha+Rao&operation=&id=cl_1").unwrap();
+        let asked = AuditFilters::of("operator=Asha+Rao&operation=&id=cl_1").unwrap();
         assert_eq!(asked.at(41), "/console/audit-log?operator=Asha+Rao&id=cl_1&before=41");
     }
 
     #[test]
     fn a_filter_admits_by_operator_operation_and_id() {
         let entry = json!({"operator": "Asha Rao", "operator_id": "op_1", "operation": "grantCredits", "ids": {"client_id": "cl_1"}});
-        let admits = |query: &str| Asked::of(query).unwrap().admits(entry.as_object().unwrap());
+        let admits = |query: &str| AuditFilters::of(query).unwrap().admits(entry.as_object().unwrap());
         for query in ["", "operator=asha+rao", "operator=op_1", "operation=grantcredits&id=cl_1"] {
             assert!(admits(query), "{query}");
         }

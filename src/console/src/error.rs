@@ -14,7 +14,7 @@ use sakshi_web::html::{form_page, redirect};
 
 use crate::layout::Layout;
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Debug)]
 pub(crate) enum ConsoleError {
     /// Nobody has signed in, or the session has ended.

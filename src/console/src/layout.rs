@@ -59,7 +59,7 @@ pub(crate) struct Layout {
     pub(crate) sandbox: bool,
     pub(crate) installation: String,
     pub(crate) user: Option<LayoutUser>,
-    /// What the find box was asked for.
+    /// The words in the find box.
     pub(crate) find: String,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct SectionLink {
 }
 
 impl Layout {
-    /// The layout of a page of this request, for whoever has signed in.
+    /// The layout of a page of this request, for the person who has signed in.
     pub(crate) fn of(request: &HttpRequest, section: Option<Section>) -> Self {
         let console = request.app_data::<Data<Console>>();
         let user = request.extensions().get::<LayoutUser>().cloned().map(|user| LayoutUser { section, ..user });

@@ -50,7 +50,7 @@ pub use self::routes::ROUTES;
 /// Readers of the tree at one time; one session has half of them at most.
 pub const STREAMS_MAX: usize = 16;
 
-/// What the console needs besides the admin API.
+/// The console's needs besides the admin API.
 #[derive(Clone, Debug)]
 pub struct Console {
     /// True if the internal listener speaks TLS.
@@ -59,7 +59,7 @@ pub struct Console {
     pub sandbox: bool,
     /// Clients with fewer credits are marked, unless they have a limit of their own.
     pub low_credits: u64,
-    /// How long a transaction and its result are kept.
+    /// The time for which a transaction and its result are kept.
     pub kept: Duration,
     /// The name of this installation, its public URL.
     pub installation: Arc<str>,

@@ -23,7 +23,7 @@ use url::{Url, form_urlencoded};
 
 /// Bytes of a discovery document, and of the answer with a token.
 const ANSWER_BYTES_MAX: usize = 128 * 1_024;
-/// How long what was discovered is used.
+/// The time for which a discovered document is used.
 const DISCOVERED_FOR: Duration = Duration::from_secs(600);
 /// The least time between two discoveries, whatever keys are named.
 const DISCOVERY_SPACING: Duration = Duration::from_secs(10);
@@ -60,10 +60,10 @@ pub struct Provider {
     discovered: Arc<Mutex<Option<Seen>>>,
 }
 
-/// What was discovered, and when.
+/// The discovered document, and the time of its discovery.
 type Seen = (Instant, Arc<Discovered>);
 
-/// What the provider says of itself.
+/// The provider's description of itself.
 #[derive(Debug)]
 struct Discovered {
     authorization: Url,
@@ -73,7 +73,7 @@ struct Discovered {
     by_header: bool,
 }
 
-/// Why nobody was signed in.
+/// The reason why nobody was signed in.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProviderError {
     /// A document could not be fetched.
@@ -87,7 +87,7 @@ pub(crate) enum ProviderError {
     Token(#[from] TokenRefusal),
 }
 
-/// What a browser that signs in is sent with, and is held against.
+/// The values with which a browser is sent to the provider, and against which its return is checked.
 pub(crate) struct Attempt {
     pub(crate) state: String,
     pub(crate) nonce: String,

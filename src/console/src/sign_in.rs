@@ -25,7 +25,7 @@ use crate::submitted::{Posted, Submitted};
 #[template(path = "sign_in.html")]
 struct Page {
     layout: Layout,
-    /// What stands above the form.
+    /// The notice above the form.
     notice: Option<&'static str>,
     trouble: Option<String>,
     token: Field<'static>,

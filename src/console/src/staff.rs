@@ -29,7 +29,7 @@ pub(crate) struct Staff {
     pub(crate) csrf_token: CsrfToken,
     /// Their session.
     pub(crate) session: ConsoleSession,
-    /// What the admin API works on.
+    /// The parts that the admin API works on.
     pub(crate) api: Data<InternalDeps>,
     /// What the console has besides.
     pub(crate) console: Data<Console>,

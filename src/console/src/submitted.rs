@@ -37,7 +37,7 @@ impl Form {
         self.pairs.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
     }
 
-    /// What was sent under a name, and taken out.
+    /// Takes out the value that was sent under a name.
     pub(crate) fn take(&mut self, name: &str) -> String {
         let mut taken = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
         taken.next().unwrap_or_default()
@@ -48,7 +48,7 @@ impl Form {
         form::sent(self.pairs.iter(), shape)
     }
 
-    /// What is wrong, in sentences.
+    /// The problems, in sentences.
     pub(crate) fn problems(&self) -> &[String] {
         &self.problems
     }

@@ -147,7 +147,7 @@ fn in_words(at: Timestamp) -> String {
     format!("{} UTC", at.to_string().get(..16).unwrap_or_default().replace('T', " "))
 }
 
-/// How the client learns the outcome without a webhook.
+/// Tells in which way the client learns the outcome without a webhook.
 fn fetching(staff: &Staff, completed: &CompletedRecord) -> String {
     let own = completed.opened.terms.retention().result_ttl_s.map(|seconds| Duration::from_secs(seconds.get().into()));
     let longest = staff.api.longest.result_ttl;

@@ -56,7 +56,7 @@ const KINDS: [(&str, &str, &str); 9] = [
 #[template(path = "branch.html")]
 struct Branch {
     node: TreeNode,
-    /// Why it is down although nothing is wrong.
+    /// The reason why it is down although nothing is wrong.
     not_needed: bool,
     panicked_at: Option<When>,
     /// The longest queues, at the dispatcher.
@@ -173,7 +173,7 @@ fn lines(figures: &NodeFigures) -> Vec<Line> {
 }
 
 /// A node of the installation.
-struct Seen {
+struct NodeRow {
     state: NodeState,
     started_at: Option<When>,
     root: Option<Branch>,
@@ -181,7 +181,7 @@ struct Seen {
     lines: Vec<Line>,
 }
 
-impl Seen {
+impl NodeRow {
     fn of(mut state: NodeState, is_shared: bool) -> Self {
         let root = state.tree.take().map(|tree| Branch::of(tree, &state, is_shared));
         Self {
@@ -212,14 +212,14 @@ impl Seen {
 #[derive(Template)]
 #[template(path = "nodes.html")]
 struct Nodes {
-    nodes: Vec<Seen>,
+    nodes: Vec<NodeRow>,
 }
 
 impl HtmlSafe for Nodes {}
 
 impl Nodes {
     fn of(response: NodesResponse, is_shared: bool) -> Self {
-        Self { nodes: response.nodes.into_iter().map(|state| Seen::of(state, is_shared)).collect() }
+        Self { nodes: response.nodes.into_iter().map(|state| NodeRow::of(state, is_shared)).collect() }
     }
 
     fn wrong(&self) -> u64 {
@@ -251,7 +251,7 @@ pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     Ok(form_page(StatusCode::OK, &Page { layout, nodes, kinds: &KINDS }))
 }
 
-/// What the stream sends: the nodes as the page shows them.
+/// The events of the stream: the nodes as the page shows them.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct State {
     html: String,

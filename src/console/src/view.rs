@@ -141,9 +141,9 @@ pub(crate) struct View {
     back: Option<(String, String)>,
     lead: String,
     tags: Vec<Cell>,
-    /// What was done.
+    /// The action.
     done: Option<String>,
-    /// What is wrong with a form.
+    /// The problems of a form.
     problems: Vec<String>,
     parts: Vec<Part>,
     /// Addresses of other parts of the list.
@@ -183,7 +183,7 @@ impl View {
         self
     }
 
-    /// What is wrong with a form, if anything is.
+    /// The problems of a form, if there are any.
     pub(crate) fn problems_if(self, problems: &[String]) -> Self {
         if problems.is_empty() { self } else { Self { problems: problems.to_vec(), done: None, ..self } }
     }
@@ -209,7 +209,7 @@ impl View {
     }
 }
 
-/// What was done before this page, as the address of a redirect says it.
+/// The action before this page, as the address of a redirect says it.
 fn done(query: &str) -> Option<&'static str> {
     let word = query.split('&').find_map(|pair| pair.strip_prefix("done="))?;
     Some(match word {

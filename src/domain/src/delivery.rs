@@ -96,7 +96,7 @@ pub struct Receiver {
 pub struct QueuedDelivery {
     /// Its position.
     pub id: DeliveryId,
-    /// What it reports.
+    /// The subject of the webhook.
     pub subject: Subject,
     /// The receiver.
     pub receiver: Receiver,

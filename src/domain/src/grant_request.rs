@@ -29,7 +29,7 @@ pub struct GrantRequest {
     pub movement: CreditMove,
     /// The operator who asked.
     pub asked_by: Signatory,
-    /// When.
+    /// The time.
     pub asked_at: Timestamp,
     /// The end of the request, whatever was decided.
     pub ends_at: Timestamp,
@@ -39,7 +39,7 @@ pub struct GrantRequest {
     pub decided: Option<(Signatory, Timestamp)>,
 }
 
-/// Why an operator may not decide a request.
+/// The reason why an operator may not decide a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionRefusal {
     /// The operator who asked cannot confirm.

@@ -70,9 +70,9 @@ pub const STATUS_FAILURE_KEPT: Duration = Duration::from_secs(5);
 pub const STATUS_ANSWERS_KEPT_MAX: usize = 4_096;
 /// Bytes of the lists among them.
 pub const STATUS_BYTES_KEPT_MAX: usize = 16 * 1_024 * 1_024;
-/// How long a session of the console can last.
+/// The longest session of the console.
 pub const CONSOLE_SESSION_MAX: Duration = Duration::from_secs(8 * 3_600);
-/// How long a grant of credits waits for a second person.
+/// The time for which a grant of credits waits for a second person.
 pub const GRANT_REQUEST_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// Refused requests that are kept of an app for its developers.
 pub const REFUSALS_KEPT_MAX: u32 = 200;
@@ -92,7 +92,7 @@ pub const SIGN_INS_PER_ACCOUNT: u32 = 10;
 pub const SIGN_INS_PER_BROWSER: u32 = 20;
 /// Users of a client.
 pub const USERS_MAX: u64 = 500;
-/// How long a link that invites a user, or resets one, may be used.
+/// The lifetime of a link that invites or resets a user.
 pub const INVITE_TTL: Duration = Duration::from_secs(72 * 3_600);
 /// Months of 30 days for which the log of a client is kept after the month of an entry.
 pub const CLIENT_LOG_MONTHS: i64 = 24;

@@ -69,7 +69,7 @@ pub struct ProviderAccount {
     pub name: String,
     /// The groups, by which the settings give a role.
     pub groups: Vec<String>,
-    /// When the person signed in.
+    /// The time of the sign-in.
     pub signed_in_at: Timestamp,
 }
 

@@ -76,7 +76,7 @@ pub(super) async fn allow(request: &HttpRequest, who: &Who, operation: &'static 
     Ok(())
 }
 
-/// Who asks, after the admission.
+/// The caller, after the admission.
 pub(super) fn who(request: &HttpRequest) -> Result<Who, ApiError> {
     request.extensions().get::<Who>().cloned().ok_or(ApiError::BearerUnauthorized)
 }

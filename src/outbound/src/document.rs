@@ -103,7 +103,7 @@ impl DocumentClient {
     /// The document at a URL, of at most this many bytes.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub async fn fetch(&self, url: &Url, accept: &'static str, most: usize) -> Result<Vec<u8>, DocumentError> {
         if self.resolver.as_ref().is_some_and(|guarded| !guarded.policy.permits_host(url)) {
             return Err(DocumentError::Blocked);
@@ -114,7 +114,7 @@ impl DocumentClient {
     /// The JSON document that answers a form, of at most this many bytes. The header of authorization is never logged.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub async fn post_form(
         &self,
         url: &Url,

@@ -43,7 +43,7 @@ const FIELDS: [(&str, &str); 8] = [
 ];
 
 /// The values of the filters.
-pub(super) struct Asked {
+pub(super) struct ListFilters {
     values: [String; FIELDS.len()],
     before: Option<u64>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Chip {
     pub(super) without: String,
 }
 
-impl Asked {
+impl ListFilters {
     pub(super) fn of(query: &str) -> Self {
         let mut query = Query::of(query);
         let before = query.number(&["before"], 0..=u64::MAX, 0);
@@ -169,15 +169,15 @@ mod tests {
 
     #[test]
     fn the_address_of_older_ones_asks_the_same() {
-        let asked = Asked::of("status=verified&find=order+7%265&channel=&before=x");
+        let asked = ListFilters::of("status=verified&find=order+7%265&channel=&before=x");
         assert_eq!(asked.address(&[("before", "41")]), "?find=order+7%265&status=verified&before=41");
-        assert_eq!(Asked::of(&asked.address(&[("before", "41")])[1..]).before, Some(41));
-        assert!(asked.is_filtered() && !Asked::of("before=41").is_filtered());
+        assert_eq!(ListFilters::of(&asked.address(&[("before", "41")])[1..]).before, Some(41));
+        assert!(asked.is_filtered() && !ListFilters::of("before=41").is_filtered());
     }
 
     #[test]
     fn a_chip_tells_its_filter_and_takes_it_off() {
-        let asked = Asked::of("status=not_verified&why=301&webhook=lost");
+        let asked = ListFilters::of("status=not_verified&why=301&webhook=lost");
         let chips: Vec<_> = asked.chips(&[]).into_iter().map(|chip| (chip.words, chip.without)).collect();
         let chip = |words: &str, without: &str| (words.to_owned(), without.to_owned());
         assert_eq!(

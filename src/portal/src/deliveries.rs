@@ -28,7 +28,7 @@ const LISTED: usize = 100;
 struct Count {
     receiver: String,
     tag: DeliveryTag,
-    /// What the receiver's developer can do.
+    /// Advice for the receiver's developer.
     advice: &'static str,
     count: usize,
     address: String,
@@ -42,7 +42,7 @@ struct Row {
     took: String,
     /// The page of its verification or order.
     path: String,
-    /// What it reports.
+    /// The subject of the webhook.
     subject: String,
 }
 

@@ -17,7 +17,7 @@ use sakshi_web::error::ApiError;
 use super::layout::{Layout, page, redirect};
 use super::roles::in_words;
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Debug)]
 pub(crate) enum PortalError {
     /// Nobody has signed in, or the session has ended.

@@ -83,7 +83,7 @@ impl Form {
         self.pairs.iter().any(|(known, chosen)| known == name && chosen == value)
     }
 
-    /// What was sent under a name, and taken out.
+    /// Takes out the value that was sent under a name.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let mut taken = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
         taken.next()

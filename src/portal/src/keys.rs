@@ -18,9 +18,9 @@ use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 use super::when::When;
 
-/// How the fields of the form stand for those of a new key.
+/// The kinds of the form's fields for a new key.
 const SHAPE: &[(&str, Kind)] = &[("environments", Kind::Words), ("networks", Kind::Words), ("expires_at", Kind::Moment)];
-/// How the fields of the form stand for those of a rotation.
+/// The kinds of the form's fields for a rotation.
 const ROTATION: &[(&str, Kind)] = &[("overlap_s", Kind::Whole)];
 /// Overlaps to choose from, in seconds; the first is the usual one.
 const OVERLAPS: [(u32, &str); 5] =

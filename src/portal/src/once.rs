@@ -65,7 +65,7 @@ pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> 
     Ok(Some(format!("/portal/once/{token}")))
 }
 
-/// What the store knows a link by. It is no digest of a session, so a link's token is of no use as a cookie.
+/// The digest of a link's token in the store. It is no digest of a session, so a link's token is of no use as a cookie.
 fn digest(token: &str) -> SessionDigest {
     SessionDigest(sha256(&[b"sakshi portal link", token.as_bytes()]))
 }

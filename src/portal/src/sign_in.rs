@@ -31,7 +31,7 @@ use super::team::entry::{Opening, count, host, is_secure, open, remember};
 #[template(path = "sign_in.html")]
 struct Page<'a> {
     layout: Layout,
-    /// What stands above the form.
+    /// The notice above the form.
     notice: Option<&'static str>,
     trouble: Option<String>,
     /// True if the form for keys is the one in use.
@@ -45,14 +45,14 @@ struct Page<'a> {
 
 /// A form that was sent, as far as it is shown again: neither a password nor a key, in whichever field it came.
 #[derive(Default)]
-struct Sent {
+struct SignInFields {
     by_key: bool,
     email: String,
     app_id: String,
 }
 
 impl<'a> Page<'a> {
-    fn new(service: &Service, sent: &'a Sent, notice: Option<&'static str>, trouble: Option<String>) -> Self {
+    fn new(service: &Service, sent: &'a SignInFields, notice: Option<&'static str>, trouble: Option<String>) -> Self {
         let app_id = if sent.app_id.contains(PREFIX) { "" } else { &sent.app_id };
         Self {
             layout: Layout::signed_out(service.authority.sandbox),
@@ -83,7 +83,7 @@ pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpRe
         "out=1" => Some("You are signed out."),
         _ => None,
     };
-    page(StatusCode::OK, &Page::new(&service, &Sent::default(), notice, None))
+    page(StatusCode::OK, &Page::new(&service, &SignInFields::default(), notice, None))
 }
 
 /// Signs in. Whatever was not good, the answer is one and the same.
@@ -97,10 +97,10 @@ pub(crate) async fn enter(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, PortalError> {
     let Posted(form) = posted;
-    let mut sent = Sent::default();
+    let mut sent = SignInFields::default();
     let entered = match form {
         Ok(mut form) => {
-            sent = Sent {
+            sent = SignInFields {
                 by_key: form.given("key").is_some(),
                 email: form.take("email").unwrap_or_default(),
                 app_id: form.take("app_id").unwrap_or_default().trim().to_owned(),
@@ -133,7 +133,7 @@ pub(crate) async fn enter(
 }
 
 /// Opens a session of the holder of a key.
-async fn by_key(request: &HttpRequest, service: &Service, form: &Form, sent: &Sent) -> Result<Vec<String>, ApiError> {
+async fn by_key(request: &HttpRequest, service: &Service, form: &Form, sent: &SignInFields) -> Result<Vec<String>, ApiError> {
     let (key, app) = (form.value("key").trim(), sent.app_id.as_str());
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
@@ -153,7 +153,7 @@ async fn by_password(
     service: &Service,
     rates: &RateLimits,
     form: &Form,
-    sent: &Sent,
+    sent: &SignInFields,
 ) -> Result<Vec<String>, ApiError> {
     count(request, service, rates, &sent.email)?;
     let address = host(request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;

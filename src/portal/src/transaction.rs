@@ -171,7 +171,7 @@ pub(crate) async fn leave_details(_: PortalUser, path: Path<String>) -> HttpResp
     redirect(id.as_deref().unwrap_or("/portal/verifications"))
 }
 
-/// Whether the page has what was shared.
+/// The details on the page: shown or hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Details {
     Hidden,

@@ -17,7 +17,7 @@ use sakshi_service::verifications::{LISTED, Listing, list, reference};
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{PageRequest, TransactionSummary};
 
-use super::asked::{Asked, CHANNELS, STATUSES, WEBHOOKS};
+use super::asked::{CHANNELS, ListFilters, STATUSES, WEBHOOKS};
 use super::delivery::DeliveryTag;
 use super::error::PortalError;
 use super::layout::{Layout, Section, page, redirect};
@@ -91,7 +91,7 @@ struct Page {
     webhooks: Vec<Choice>,
     whys: Vec<Choice>,
     events: Vec<(String, String, bool)>,
-    asked: Asked,
+    asked: ListFilters,
     rows: Vec<Row>,
     looked_at: usize,
     older: Option<String>,
@@ -106,7 +106,7 @@ struct Page {
 /// # Errors
 /// Nobody has signed in, or a store that is away.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let asked = Asked::of(request.query_string());
+    let asked = ListFilters::of(request.query_string());
     let app = &user.caller.app.app_id;
     if let Ok(id) = asked.get("find").parse() {
         let found = service.store.summarise_transactions(vec![id]).await?.pop().flatten();

@@ -13,7 +13,7 @@ use sakshi_store::TransactionSummary;
 use sakshi_web::html::private;
 use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
 
-use super::asked::Asked;
+use super::asked::ListFilters;
 use super::delivery::result;
 use super::error::PortalError;
 use super::portal_user::PortalUser;
@@ -30,7 +30,7 @@ const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,ev
 /// # Errors
 /// Nobody has signed in, or a store that is away.
 pub(crate) async fn csv(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let asked = Asked::of(request.query_string());
+    let asked = ListFilters::of(request.query_string());
     let events = newest_events(&service, &user.caller.app.app_id).await?;
     let (filter, mut before) = asked.filter(&service, &user.caller, &events).await?;
     let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);

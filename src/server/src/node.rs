@@ -45,7 +45,7 @@ use crate::{authority, bounds, internal, public, tls_files, upstreams};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
-/// How long the identity provider of operators may take to answer.
+/// The longest answer of the identity provider of operators.
 const PROVIDER_TIME: Duration = Duration::from_secs(10);
 /// How long the first worker may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);

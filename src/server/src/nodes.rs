@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Receivers that are listed.
 const RECEIVERS_SHOWN: usize = 20;
 
-/// What a node tells about itself and knows of the others.
+/// The snapshots of a node: its own, and those of the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     store: Store,

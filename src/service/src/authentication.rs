@@ -48,7 +48,7 @@ pub struct Caller {
     pub app: Arc<App>,
     /// The person or program.
     pub actor: Actor,
-    /// What it may do in the portal.
+    /// The role in the portal.
     pub role: UserRole,
     /// What the client may use; at most a second old.
     pub limits: ClientLimits,

@@ -14,7 +14,7 @@ use crate::error::ServiceError;
 /// The refusal of a rotation of a key that works no more.
 pub const NOT_ACTIVE: ServiceError =
     ServiceError::Conflict { code: "key_not_active", message: "The key is revoked or expired; issue a new one." };
-/// How long the old key stays valid after a rotation whose request does not say.
+/// The time for which the old key stays valid after a rotation whose request does not say.
 const DEFAULT_OVERLAP_S: u64 = 24 * 3_600;
 
 /// A key that was issued. Its text is shown once.

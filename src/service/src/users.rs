@@ -44,7 +44,7 @@ pub struct NewUser {
     pub role: UserRole,
 }
 
-/// A link for a user. It is shown once, to whoever sends it to the person.
+/// A link for a user. It is shown once, to the one who sends it to the person.
 pub struct Invitation {
     /// The user.
     pub user_id: UserId,

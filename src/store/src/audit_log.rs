@@ -85,7 +85,7 @@ impl AuditHead {
     /// The head with this record, if it follows from this one and is as it was written.
     ///
     /// # Errors
-    /// How it differs.
+    /// The difference.
     pub fn followed(self, record: &AuditRecord) -> Result<Self, String> {
         let expected = self.followed_by(record.entry.clone());
         let next = expected.number;

@@ -13,7 +13,7 @@ use crate::sessions::SessionDigest;
 pub struct ConsoleSession {
     /// The digest of its id.
     pub digest: SessionDigest,
-    /// How its operator has signed in.
+    /// The sign-in of its operator.
     pub sign_in: SignIn,
     /// When it ends unless it is used; at most `ends_at`.
     pub idle_until: Timestamp,

@@ -130,12 +130,12 @@ pub(crate) fn unseal_operator(vault: &Vault, id: &OperatorId, sealed: impl Into<
     unseal(vault, id.as_str().as_bytes(), sealed, "an operator")
 }
 
-/// What the console keeps, sealed for its record.
+/// Seals a value of the console for its record.
 pub(crate) fn seal_of_console(vault: &Vault, owner: &[u8], value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     seal(vault, owner, value, "a record of the console")
 }
 
-/// What [`seal_of_console`] sealed.
+/// Opens a value that [`seal_of_console`] has sealed.
 pub(crate) fn unseal_of_console<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
     unseal(vault, owner, sealed, "a record of the console")
 }

@@ -12,7 +12,7 @@ use crate::error::StoreError;
 pub struct KeyGrant {
     /// The key.
     pub key: ApiKeyRecord,
-    /// When its use was noted last.
+    /// The last noted use.
     pub used_at: Option<Timestamp>,
     /// Whose it is.
     pub client: Client,

@@ -179,7 +179,7 @@ pub struct CompletedRecord {
     pub outcome: Sealed,
     /// The URL of its webhook, sealed, if it was copied from its event.
     pub address: Option<Vec<u8>>,
-    /// Whether the outcome was fetched before.
+    /// True if the outcome was fetched before.
     pub is_polled: bool,
 }
 
@@ -190,13 +190,13 @@ pub struct TransactionSummary {
     pub opened: Pending,
     /// Its status.
     pub status: TransactionStatus,
-    /// When its page, or the identity app, first asked for it.
+    /// The time at which its page, or the identity app, first asked for it.
     pub page_seen_at: Option<Timestamp>,
     /// When the answer was accepted.
     pub verified_at: Option<Timestamp>,
     /// The code of a failure.
     pub code: Option<String>,
-    /// When the client first fetched the outcome.
+    /// The time at which the client first fetched the outcome.
     pub polled_at: Option<Timestamp>,
     /// Its webhook, if it has one.
     pub delivery: Option<DeliveryRecord>,

@@ -30,7 +30,7 @@ pub struct Swept {
     pub sessions: u64,
     /// Refused requests, and what counts them.
     pub refusals: u64,
-    /// What nodes tell about themselves.
+    /// Snapshots that nodes publish of themselves.
     pub nodes: u64,
     /// Weeks of the register of consents, with their entries.
     pub consents: u64,

@@ -16,7 +16,7 @@ impl fmt::Debug for InviteDigest {
     }
 }
 
-/// What a user proves to be the same by. It is sealed in the store.
+/// The secrets by which a user signs in. They are sealed in the store.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credential {
     /// The salt of the password.

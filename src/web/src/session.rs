@@ -17,9 +17,9 @@ use subtle::ConstantTimeEq as _;
 
 const BYTES: usize = 32;
 
-/// How long a session lasts that nobody uses.
+/// The end of a session that nobody uses, after its last use.
 pub const IDLE: Duration = Duration::from_secs(30 * 60);
-/// How long a session lasts at most.
+/// The longest session.
 pub const LIFETIME: Duration = CONSOLE_SESSION_MAX;
 /// The least time between two prolongations of a session, so that not every page writes to the store.
 pub const PROLONG_INTERVAL: Duration = Duration::from_secs(60);

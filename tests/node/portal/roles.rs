@@ -10,10 +10,10 @@ use super::users::signed_in_as;
 use super::{Answer, Browser};
 use crate::pages_fixture::PagesFixture;
 
-/// What reads and yet needs more than `view`.
+/// Routes that read and yet need more than `view`.
 const READ_BY_ORGANISERS: &[&str] =
     &["/portal/checks", "/portal/events/new", "/portal/events/{eventId}/settings", "/portal/trial", "/portal/webhooks"];
-/// What changes something and everybody may do.
+/// Routes that change something and that everybody may use.
 const DONE_BY_EVERYBODY: &[&str] = &["/portal/account", "/portal/app", "/portal/sign-out", "/portal/transactions/{txnId}/details"];
 
 fn routes() -> impl Iterator<Item = &'static Row> {

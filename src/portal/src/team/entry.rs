@@ -1,4 +1,4 @@
-//! Opening a session, whoever signs in; and the cookie of a browser that has signed in before.
+//! Opening a session, of a user or a key; and the cookie of a browser that has signed in before.
 //!
 //! Attempts at an account are counted per hour. A browser that has signed in before carries a cookie, and has attempts of its own, so
 //! strangers who try passwords keep nobody out who has been here.

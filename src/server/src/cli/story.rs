@@ -41,7 +41,7 @@ fn shown(name: &str) -> String {
     format!("\u{201c}{}\u{201d}", cell(&json!(name)))
 }
 
-/// What came of it.
+/// The outcome.
 fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
     let TransactionResponse { status, expires_at, opened_at, verified_at, verification_passed, refused, .. } = transaction;
     let after = |at: &Timestamp| match at.since(*opened_at).as_secs() {
@@ -57,7 +57,7 @@ fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
     }
 }
 
-/// What became of the webhook.
+/// The outcome of the webhook.
 fn webhook(transaction: &TransactionResponse) -> (Tone, String) {
     let origin = transaction.webhook_origin.as_deref();
     let Some(delivery) = &transaction.delivery else {

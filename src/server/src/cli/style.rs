@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 use rustix::termios::tcgetwinsize;
 
-/// What an output can show.
+/// The capabilities of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
     /// A person reads it as it is written.
@@ -15,9 +15,9 @@ pub struct Look {
     pub size: Option<(usize, usize)>,
 }
 
-/// Where a command writes its answer.
+/// The output of a command's answer.
 pub trait Out: Write {
-    /// What it can show; plain text of any width unless it says otherwise.
+    /// Its capabilities; plain text of any width by default.
     fn look(&self) -> Look {
         Look::default()
     }

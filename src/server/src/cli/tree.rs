@@ -52,7 +52,7 @@ fn is_unneeded(node: &TreeNode) -> bool {
 
 struct Row<'a> {
     label: String,
-    /// What stands before a line below it.
+    /// The text before a line below it.
     below: String,
     node: &'a TreeNode,
 }

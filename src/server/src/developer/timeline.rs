@@ -3,7 +3,7 @@
 use super::listen::pretty::pretty;
 use crate::cli::style::{Out, Tone};
 
-/// Where the lines under a step begin.
+/// The column at which the lines under a step begin.
 const MARGIN: usize = 23;
 use std::io;
 use std::time::Instant;

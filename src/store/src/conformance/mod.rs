@@ -181,7 +181,7 @@ macro_rules! store_conformance {
             sessions::a_session_that_was_ended_is_gone_at_once,
             users::a_user_is_invited_by_a_link_that_works_once_and_for_its_time,
             users::an_address_has_one_user_and_a_user_needs_a_client,
-            users::each_code_works_once_whoever_races,
+            users::each_code_works_once_in_a_race,
             users::a_user_who_is_disabled_or_reset_does_not_sign_in,
             users::the_sessions_of_a_user_are_listed_switched_and_ended,
             users::a_user_is_found_with_the_client_and_the_app_that_was_named,

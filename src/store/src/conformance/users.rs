@@ -81,7 +81,7 @@ pub(crate) async fn an_address_has_one_user_and_a_user_needs_a_client(test: &imp
     assert_eq!(store.invite_user(nobodys, InviteDigest([3; 32]), test.now() + HOUR).await, Ok(InviteOutcome::NotFound));
 }
 
-pub(crate) async fn each_code_works_once_whoever_races(test: &impl TestStore) {
+pub(crate) async fn each_code_works_once_in_a_race(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let id = joined(test, &client, "planted-one@example.com", 1).await.user_id;
     let raced = join_all((0..8).map(|_| store.use_code(id.clone(), 0, 100))).await;

@@ -63,7 +63,7 @@ impl Store {
         self.run(move |store| async move { store.commit(end_provider_sessions(logout_digest(&issuer, &name), at)).await.map(drop) })
     }
 
-    /// When the sessions of a subject, or one session, at the identity provider were ended last.
+    /// The time at which the sessions of a subject, or one session, at the identity provider were ended last.
     pub fn provider_sessions_ended(&self, issuer: String, name: String) -> StoreFuture<Option<Timestamp>> {
         self.run(move |store| async move {
             match store.record(provider_logout(logout_digest(&issuer, &name))).await? {

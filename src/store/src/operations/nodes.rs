@@ -24,7 +24,7 @@ pub struct OtherNode {
     pub node: NodeId,
     /// Its last heartbeat.
     pub seen_at: Timestamp,
-    /// What it has published last; `None` when it has not yet.
+    /// The last snapshot; `None` before the first.
     pub snapshot: Option<Vec<u8>>,
 }
 

@@ -54,9 +54,9 @@ pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
     Batch::on_full(vec![], ops)
 }
 
-/// What is sealed of a request.
+/// The sealed part of a request.
 #[derive(Serialize, Deserialize)]
-struct Asked {
+struct SealedRequest {
     client: ClientId,
     kind: EntryKind,
     amount: i64,
@@ -70,7 +70,7 @@ struct Asked {
 /// It cannot be sealed.
 pub(crate) fn ask(vault: &Vault, asked: &AskGrant) -> Result<Batch, StoreError> {
     let AskGrant { id, client, movement: CreditMove { kind, amount, reference }, by } = asked;
-    let request = Asked { client: client.clone(), kind: *kind, amount: *amount, reference: reference.clone(), by: by.clone() };
+    let request = SealedRequest { client: client.clone(), kind: *kind, amount: *amount, reference: reference.clone(), by: by.clone() };
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), &request)?;
     let (key, end) = (grant_request(id), Operand::after(GRANT_REQUEST_TTL));
     let ended = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
@@ -107,7 +107,7 @@ pub(crate) fn decide(vault: &Vault, id: &GrantId, known: &Record, by: &Signatory
 /// It cannot be read.
 pub(crate) fn request_of(vault: &Vault, id: GrantId, record: &Record) -> Result<GrantRequest, StoreError> {
     let owner = id.as_str().as_bytes();
-    let Asked { client, kind, amount, reference, by } = unseal_of_console(vault, owner, record.bytes("request"))?;
+    let SealedRequest { client, kind, amount, reference, by } = unseal_of_console(vault, owner, record.bytes("request"))?;
     let decided = match record.time("decided_at") {
         Some(at) => Some((unseal_of_console(vault, owner, record.bytes("decided_by"))?, at)),
         None => None,

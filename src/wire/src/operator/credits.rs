@@ -108,7 +108,7 @@ body! { answer
         asked_by: String,
         /// The name of that operator.
         asked_by_name: String,
-        /// When it was asked for.
+        /// The time of the request.
         asked_at: Timestamp,
         /// The end of the request. Nothing is granted after it.
         ends_at: Timestamp,
@@ -116,7 +116,7 @@ body! { answer
         decided_by: Option<String>,
         /// The name of that operator.
         decided_by_name: Option<String>,
-        /// When it was decided.
+        /// The time of the decision.
         decided_at: Option<Timestamp>,
     }
 }

@@ -167,7 +167,7 @@ body! { answer
         expires_at: Option<Timestamp>,
         /// When it was revoked.
         revoked_at: Option<Timestamp>,
-        /// When it was last used, to within ten minutes; listed only.
+        /// The last use, to within ten minutes; listed only.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         last_used_at: Option<Timestamp>,
         /// What is still to be done after a revocation.

@@ -52,7 +52,7 @@ body! { request
         result_ttl_s: Change<Option<Whole<1, RESULT_TTL_MAX>>>,
         /// Days for which events are kept after their end; no more than the settings say. It counts for events that are created later.
         registration_ttl_days: Change<Option<Whole<1, REGISTRATION_TTL_MAX>>>,
-        /// Whether its people may sign in to the portal with an API key.
+        /// True if its people may sign in to the portal with an API key.
         portal_key_sign_in: Change<bool>,
     }
 }
@@ -125,7 +125,7 @@ body! { answer
         result_ttl_s: Option<Whole<1, RESULT_TTL_MAX>>,
         /// Days for which events are kept after their end, when those are fewer than the settings say.
         registration_ttl_days: Option<Whole<1, REGISTRATION_TTL_MAX>>,
-        /// Whether its people may sign in to the portal with an API key.
+        /// True if its people may sign in to the portal with an API key.
         portal_key_sign_in: bool,
     }
 }

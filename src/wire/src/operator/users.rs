@@ -28,18 +28,18 @@ body! { answer
         user_id: UserId,
         /// The link with which the person chooses a password. It works once and is not told again.
         invite_url: KeyText,
-        /// When the link stops working.
+        /// The end of the link.
         expires_at: Timestamp,
     }
 }
 
 body! { request
-    /// What is to change of a user.
+    /// A change of a user.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchUserRequest {
         /// A new role.
         role: Change<UserRole>,
-        /// Whether the user may not sign in. Sessions of a disabled user end.
+        /// True if the user may not sign in. Sessions of a disabled user end.
         disabled: Change<bool>,
     }
 }
@@ -66,13 +66,13 @@ body! { answer
         email: String,
         /// The role.
         role: UserRole,
-        /// When the user was invited.
+        /// The time of the invitation.
         created_at: Timestamp,
-        /// When a link that has not been used stops working.
+        /// The end of a link that has not been used.
         invited_until: Option<Timestamp>,
-        /// When the user chose a password.
+        /// The time at which the user chose a password.
         accepted_at: Option<Timestamp>,
-        /// When the user signed in last.
+        /// The last sign-in.
         signed_in_at: Option<Timestamp>,
         /// Since when the user is disabled.
         disabled_at: Option<Timestamp>,

@@ -42,7 +42,7 @@ pub(super) fn picture(answer: &NodesResponse, width: usize, hint: &str) -> Vec<L
     lines
 }
 
-/// What an operator should look at.
+/// The faults that an operator should look at.
 fn problems(node: &NodeState, now: Timestamp) -> Vec<Line> {
     let id = short(&node.node);
     let mut found = Vec::new();
