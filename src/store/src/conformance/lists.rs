@@ -113,4 +113,11 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &im
     test.advance(FLOW + RESULT_TTL);
     let third = opened_flow(test, locker(test, &party)).await;
     assert_eq!(listed().await, [(third.id, "Pending", 0)]);
+    // A report lets a consent be kept for longer than it was at first.
+    let lasting = opened_flow(test, wealth(test, &party)).await;
+    test.advance(FLOW + RESULT_TTL - MINUTE);
+    accepted(test, &lasting, Told::Consent("Accepted", 1)).await.unwrap();
+    test.advance(2 * MINUTE);
+    let next = opened_flow(test, locker(test, &party)).await;
+    assert_eq!(listed().await, [(next.id, "Pending", 0), (lasting.id, "Accepted", 1)]);
 }
