@@ -35,7 +35,8 @@ blocks_of() {
 blocks_of docs/guides/start.md "$work/readme.blocks" <docs/guides/start.md
 sed -n '/^## Five minutes/,/^## Where/p' README.md | blocks_of README.md "$work/readme.blocks"
 for guide in docs/guides/*.md; do
-  case $guide in */start.md | */concepts.md) continue ;; esac
+  # Two of them have no commands.
+  case $guide in */start.md | */concepts.md | */team.md) continue ;; esac
   blocks_of "$guide" "$work/guides.blocks" <"$guide"
 done
 # An interactive shell may refuse comments.
