@@ -1,0 +1,154 @@
+"""A disk that can be broken: an ext4 file system on a loop device, whose bytes this program serves to the kernel by FUSE. So errors and
+delays come from below the file system, and the kernel's page cache does with them what it does with those of a real disk. With
+`cut_power` all is gone that the kernel had not written."""
+
+import fcntl
+import mmap
+import os
+import pathlib
+import re
+import struct
+import sys
+import time
+
+from machines import WORK, mount_call, run, skip, until
+
+# One block group, so that everything but contents lies at the beginning.
+MEGABYTES = 120
+BLOCK = 4_096
+# EXT4_IOC_SHUTDOWN, and its flag to throw the journal's memory away.
+SHUTDOWN, WITHOUT_LOG = 0x8004587D, 2
+# Shared with the process that serves: fail writes of contents from this byte on (0: none), and delay each request (ms).
+CONTROL = struct.Struct("=QI")
+WRITE_MAX = 128 * 1_024
+
+
+class Disk:
+    def __init__(self, name):
+        if not os.path.exists("/dev/fuse"):
+            skip("/dev/fuse is not here")
+        self.image, self.place = WORK / f"{name}.img", WORK / name
+        self.place.mkdir()
+        with open(self.image, "wb") as image:
+            image.truncate(MEGABYTES * 1_048_576)
+        run("mkfs.ext4", "-q", "-b", BLOCK, "-m", 0, "-J", "size=8", "-E", "packed_meta_blocks=1,lazy_itable_init=0,lazy_journal_init=0", self.image)
+        free = re.search(r"Free blocks: (\d+)", run("dumpe2fs", self.image).split("Group 0:")[1])
+        self.contents = int(free[1]) * BLOCK
+        self.control = mmap.mmap(-1, CONTROL.size)
+        self.serve()
+        self.mount()
+
+    def serve(self):
+        beneath = WORK / f"{self.place.name}.fuse"
+        beneath.mkdir()
+        device = os.open("/dev/fuse", os.O_RDWR)
+        mount_call("outage", beneath, "fuse", f"fd={device},rootmode=40000,user_id=0,group_id=0")
+        if os.fork() == 0:
+            try:
+                Server(device, self.image, self.control).run()
+            finally:
+                os._exit(1)
+        os.close(device)
+        self.beneath = beneath / "disk"
+
+    def mount(self):
+        run("mount", "-o", "loop", self.beneath, self.place)
+
+    def unmount(self):
+        until("the disk can be unmounted", lambda: run("umount", self.place) == "", 20)
+
+    def set(self, failing=False, delay_ms=0):
+        self.control[:] = CONTROL.pack(self.contents if failing else 0, delay_ms)
+
+    def fill(self):
+        """Takes all free space."""
+        with open(self.place / "filler", "ab") as filler:
+            size = 1_048_576
+            while size:
+                try:
+                    os.posix_fallocate(filler.fileno(), filler.tell(), size)
+                    filler.seek(0, os.SEEK_END)
+                except OSError:
+                    size //= 2
+
+    def free(self):
+        (self.place / "filler").unlink(missing_ok=True)
+
+    def become_read_only(self):
+        """What ext4 does by itself after an error in its journal."""
+        run("mount", "-o", "remount,abort", self.place)
+
+    def cut_power(self):
+        """Everything that was not written is gone; until it is mounted again every operation fails."""
+        place = os.open(self.place, os.O_RDONLY)
+        fcntl.ioctl(place, SHUTDOWN, struct.pack("=I", WITHOUT_LOG))
+        os.close(place)
+
+
+class Server:
+    """The FUSE protocol for one file (linux/fuse.h, 7.31)."""
+
+    HEAD, OUT, ROOT, FILE = struct.Struct("=IIQQIIIHH"), struct.Struct("=IiQ"), 1, 2
+
+    def __init__(self, device, image, control):
+        self.device, self.control = device, control
+        self.image = os.open(image, os.O_RDWR)
+        self.size = os.fstat(self.image).st_size
+        self.calls = {1: self.lookup, 3: self.attributes, 4: self.attributes, 14: self.opened, 15: self.read, 16: self.write, 17: self.statfs,
+                      18: self.nothing, 20: self.nothing, 25: self.nothing, 26: self.init, 27: self.opened, 29: self.nothing}
+
+    def run(self):
+        while True:
+            request = os.read(self.device, WRITE_MAX + 8_192)
+            _, code, unique, node, *_ = self.HEAD.unpack_from(request)
+            # FORGET, INTERRUPT and BATCH_FORGET are not answered.
+            if code in (2, 36, 42):
+                continue
+            error, body = 0, b""
+            try:
+                # ENOSYS: the kernel does without.
+                body = self.calls[code](node, request[self.HEAD.size :]) if code in self.calls else None
+                error = -38 if body is None else 0
+            except OSError as failed:
+                error = -failed.errno
+            body = body or b""
+            os.write(self.device, self.OUT.pack(self.OUT.size + len(body), error, unique) + body)
+
+    def init(self, node, body):
+        readahead = struct.unpack_from("=III", body)[2]
+        # FUSE_BIG_WRITES and FUSE_MAX_PAGES.
+        return struct.pack("=IIIIHHIIHHII24x", 7, 31, readahead, 1 << 5 | 1 << 22, 8, 6, WRITE_MAX, 1, WRITE_MAX // BLOCK, 0, 0, 0)
+
+    def nothing(self, node, body):
+        return b""
+
+    def stat(self, node):
+        mode, size = (0o040755, 4_096) if node == self.ROOT else (0o100600, self.size)
+        return struct.pack("=6Q10I", node, size, size // 512, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, BLOCK, 0)
+
+    def lookup(self, node, body):
+        if body.rstrip(b"\0") != b"disk":
+            raise OSError(2, "nothing else is here")
+        return struct.pack("=QQQQII", self.FILE, 0, 3_600, 3_600, 0, 0) + self.stat(self.FILE)
+
+    def attributes(self, node, body):
+        return struct.pack("=QII", 3_600, 0, 0) + self.stat(node)
+
+    def opened(self, node, body):
+        return struct.pack("=QII", node, 0, 0)
+
+    def statfs(self, node, body):
+        return struct.pack("=5Q4I24x", 1 << 20, 1 << 19, 1 << 19, 9, 9, BLOCK, 255, BLOCK, 0)
+
+    def read(self, node, body):
+        _, offset, size = struct.unpack_from("=QQI", body)
+        return os.pread(self.image, size, offset)
+
+    def write(self, node, body):
+        _, offset, size = struct.unpack_from("=QQI", body)
+        failing, delay_ms = CONTROL.unpack(self.control[:])
+        if failing and offset >= failing:
+            raise OSError(5, "the disk fails")
+        time.sleep(delay_ms / 1000)
+        os.pwrite(self.image, body[40 : 40 + size], offset)
+        return struct.pack("=II", size, 0)
