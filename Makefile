@@ -49,6 +49,7 @@ nightly: needs
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
 	tests/contract/generators/run.sh
+	$(WITHIN) 40m python3 tests/outages/run.py
 	tests/deploy/faults.sh
 	+$(MAKE) soak
 
@@ -69,7 +70,7 @@ needs:
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
 	need softhsm2-util softhsm2; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
-	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
+	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need nft nftables; need mkfs.ext4 e2fsprogs; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \
 	[ -f /usr/share/java/tomcat10-embed-core.jar ] || missing="$$missing libtomcat10-embed-java"; \
 	[ -f /usr/share/java/spring3-web.jar ] || missing="$$missing libspring-web-java"; \
@@ -87,7 +88,7 @@ packages: needs
 
 # The programs that suites of other languages start.
 binaries: needs
-	$(TIMED) binaries $(WITHIN) 30m env $(LINTED) $(CARGO) build --workspace --bin sakshi --bin sakshi-sim
+	$(TIMED) binaries $(WITHIN) 30m env $(LINTED) $(CARGO) build --workspace --bin sakshi --bin sakshi-sim --bin sakshi-load
 
 # The test programs.
 build: binaries

@@ -141,7 +141,12 @@ alerts() {
   cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
 }
 
-for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts}; do
+# Networks and disks that break under load, a few cases of each; `make nightly` runs all.
+networks() { SAKSHI_TESTS='' "$python" "$root/tests/outages/run.py" networks; }
+
+disks() { SAKSHI_TESTS='' "$python" "$root/tests/outages/run.py" disks; }
+
+for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts networks disks}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;

@@ -113,4 +113,27 @@ plant metrics grafana/sakshi.json 's/"panels": \[/"panels": [,/'
 plant metrics runbook.md 's/`SakshiStoreRefuses`//'
 plant alerts prometheus/alerts.yaml 's/histogram_quantile\(0.99, /histogram_quantile(/'
 plant alerts prometheus/alerts.yaml 's/offset 15m/offset 1s/'
+plant networks haproxy/haproxy.cfg 's#uri /readyz#uri /livez#'
+plant disks redis/redis.conf 's/^appendfsync always/appendfsync everysec/'
+
+# The same for what breaks networks and disks: a fault in a copy of the test itself.
+plant_in_outages() {
+  local case=$1 file=$2 change=$3 said
+  rm -rf "$temp/tests" && mkdir -p "$temp/tests" && cp -r "$here/../outages" "$temp/tests/" && sed -i -E "$change" "$temp/tests/outages/$file"
+  if cmp -s "$temp/tests/outages/$file" "$here/../outages/$file"; then
+    echo "NOTHING PLANTED  $case: $change"; missed=1; return
+  fi
+  said=$(DEPLOY=$here/../../deploy SAKSHI_BIN=${SAKSHI_BIN:-$here/../../target/debug/sakshi} python3 "$temp/tests/outages/run.py" "$case" 2>&1)
+  case $? in
+    1) echo "noticed          $case: $change"; printf '%s\n' "$said" | grep -m 1 FAILED | sed 's/^/                 -> /' ;;
+    *) echo "NOT NOTICED      $case: $change ($said)"; missed=1 ;;
+  esac
+}
+plant_in_outages redis-cut machines.py 's/counter drop"/counter accept"/'
+plant_in_outages redis-cut machines.py 's/^( *)self.nft\(f"add rule inet outage forward ip saddr .*/\1pass/'
+plant_in_outages redis-cut load.py 's/arrived.get\(txn, 0\) \+ 1/arrived.get(txn, 1) + 1/'
+plant_in_outages redis-paused load.py 's/"Idempotency-Key": it.key/"Idempotency-Key": str(uuid.uuid4())/'
+plant_in_outages redis-paused load.py 's/"--internal", f"http:\/\/\{internal\}"/"--internal", "http:\/\/127.0.0.1:1"/'
+plant_in_outages embedded-full disk.py 's/posix_fallocate/truncate/'
+plant_in_outages embedded-sync disk.py 's/self.set\(mode=HOLD\)/self.image.write_bytes(b"")/'
 exit $missed

@@ -1,14 +1,13 @@
 """A disk that can be broken: an ext4 file system on a loop device, whose bytes this program serves to the kernel by FUSE. So errors and
 delays come from below the file system, and the kernel's page cache does with them what it does with those of a real disk. With
-`cut_power` all is gone that the kernel had not written."""
+`cut_power` only what had reached the disk is left."""
 
-import fcntl
+import errno
 import mmap
 import os
-import pathlib
 import re
+import select
 import struct
-import sys
 import time
 
 from machines import WORK, mount_call, run, skip, until
@@ -16,10 +15,10 @@ from machines import WORK, mount_call, run, skip, until
 # One block group, so that everything but contents lies at the beginning.
 MEGABYTES = 120
 BLOCK = 4_096
-# EXT4_IOC_SHUTDOWN, and its flag to throw the journal's memory away.
-SHUTDOWN, WITHOUT_LOG = 0x8004587D, 2
-# Shared with the process that serves: fail writes of contents from this byte on (0: none), and delay each request (ms).
-CONTROL = struct.Struct("=QI")
+# Shared with the process that serves: fail writes between two bytes, delay each (ms), and what to do with all.
+CONTROL = struct.Struct("=QQII")
+# Answers; keeps writes and syncs without an answer; fails them; fails reads too.
+WORK_ON, HOLD, FAIL, GONE = range(4)
 WRITE_MAX = 128 * 1_024
 
 
@@ -31,9 +30,10 @@ class Disk:
         self.place.mkdir()
         with open(self.image, "wb") as image:
             image.truncate(MEGABYTES * 1_048_576)
-        run("mkfs.ext4", "-q", "-b", BLOCK, "-m", 0, "-J", "size=8", "-E", "packed_meta_blocks=1,lazy_itable_init=0,lazy_journal_init=0", self.image)
+        # Directories are in their inodes.
+        run("mkfs.ext4", "-q", "-b", BLOCK, "-I", 1024, "-N", 1024, "-O", "inline_data", "-m", 0, "-J", "size=8", "-E", "packed_meta_blocks=1,lazy_itable_init=0,lazy_journal_init=0", self.image)
         free = re.search(r"Free blocks: (\d+)", run("dumpe2fs", self.image).split("Group 0:")[1])
-        self.contents = int(free[1]) * BLOCK
+        self.size, self.contents = MEGABYTES * 1_048_576, int(free[1]) * BLOCK
         self.control = mmap.mmap(-1, CONTROL.size)
         self.serve()
         self.mount()
@@ -54,11 +54,12 @@ class Disk:
     def mount(self):
         run("mount", "-o", "loop", self.beneath, self.place)
 
-    def unmount(self):
-        until("the disk can be unmounted", lambda: run("umount", self.place) == "", 20)
+    def set(self, failing=(0, 0), delay_ms=0, mode=WORK_ON):
+        self.control[:] = CONTROL.pack(*failing, delay_ms, mode)
 
-    def set(self, failing=False, delay_ms=0):
-        self.control[:] = CONTROL.pack(self.contents if failing else 0, delay_ms)
+    def fail_contents(self):
+        """Writes of files' contents fail, and the file system's own do not."""
+        self.set(failing=(self.contents, self.size))
 
     def fill(self):
         """Takes all free space."""
@@ -75,20 +76,41 @@ class Disk:
         (self.place / "filler").unlink(missing_ok=True)
 
     def become_read_only(self):
-        """What ext4 does by itself after an error in its journal."""
-        run("mount", "-o", "remount,abort", self.place)
+        """Fails writes of ext4's journal until it has given up; then the disk works, and the file system stays as it is."""
+        self.set(failing=(0, self.contents))
+        until("ext4 has given up", self.refuses)
+        self.set()
 
-    def cut_power(self):
-        """Everything that was not written is gone; until it is mounted again every operation fails."""
-        place = os.open(self.place, os.O_RDONLY)
-        fcntl.ioctl(place, SHUTDOWN, struct.pack("=I", WITHOUT_LOG))
-        os.close(place)
+    def refuses(self):
+        try:
+            (self.place / "tried").write_text("")
+        except OSError as error:
+            return error.errno == errno.EROFS
+
+    def cut_power(self, kill):
+        """From one moment on nothing is written any more and no write is answered, so that no process learns of it; then the processes
+        end. What is mounted again has what had reached the disk at that moment."""
+        self.set(mode=HOLD)
+        kill(lambda: self.set(mode=FAIL))
+        self.remount()
+
+    def be_gone(self):
+        """Every request fails from now on."""
+        self.set(mode=GONE)
+
+    def remount(self):
+        """Mounts it anew, as it is; what was not written is forgotten."""
+        until("the disk can be unmounted", lambda: run("umount", self.place) == "", 20)
+        self.set()
+        self.mount()
 
 
 class Server:
     """The FUSE protocol for one file (linux/fuse.h, 7.31)."""
 
     HEAD, OUT, ROOT, FILE = struct.Struct("=IIQQIIIHH"), struct.Struct("=IiQ"), 1, 2
+    # READ; WRITE and FSYNC.
+    READ, CHANGES = 15, (16, 20)
 
     def __init__(self, device, image, control):
         self.device, self.control = device, control
@@ -98,21 +120,37 @@ class Server:
                       18: self.nothing, 20: self.nothing, 25: self.nothing, 26: self.init, 27: self.opened, 29: self.nothing}
 
     def run(self):
+        held = []
         while True:
-            request = os.read(self.device, WRITE_MAX + 8_192)
-            _, code, unique, node, *_ = self.HEAD.unpack_from(request)
-            # FORGET, INTERRUPT and BATCH_FORGET are not answered.
-            if code in (2, 36, 42):
+            mode = CONTROL.unpack(self.control[:])[3]
+            if mode != HOLD:
+                for request in held:
+                    self.answer(request, mode)
+                held = []
+            if held and not select.select([self.device], [], [], 0.01)[0]:
                 continue
-            error, body = 0, b""
-            try:
-                # ENOSYS: the kernel does without.
-                body = self.calls[code](node, request[self.HEAD.size :]) if code in self.calls else None
-                error = -38 if body is None else 0
-            except OSError as failed:
-                error = -failed.errno
-            body = body or b""
-            os.write(self.device, self.OUT.pack(self.OUT.size + len(body), error, unique) + body)
+            request = os.read(self.device, WRITE_MAX + 8_192)
+            if CONTROL.unpack(self.control[:])[3] == HOLD and self.HEAD.unpack_from(request)[1] in self.CHANGES:
+                held.append(request)
+            else:
+                self.answer(request, mode)
+
+    def answer(self, request, mode):
+        _, code, unique, node, *_ = self.HEAD.unpack_from(request)
+        # FORGET, INTERRUPT and BATCH_FORGET are not answered.
+        if code in (2, 36, 42):
+            return
+        error, body = 0, b""
+        try:
+            if (mode in (FAIL, GONE) and code in self.CHANGES) or (mode == GONE and code == self.READ):
+                raise OSError(5, "the disk is gone")
+            # ENOSYS: the kernel does without.
+            body = self.calls[code](node, request[self.HEAD.size :]) if code in self.calls else None
+            error = -38 if body is None else 0
+        except OSError as failed:
+            error = -failed.errno
+        body = body or b""
+        os.write(self.device, self.OUT.pack(self.OUT.size + len(body), error, unique) + body)
 
     def init(self, node, body):
         readahead = struct.unpack_from("=III", body)[2]
@@ -146,8 +184,9 @@ class Server:
 
     def write(self, node, body):
         _, offset, size = struct.unpack_from("=QQI", body)
-        failing, delay_ms = CONTROL.unpack(self.control[:])
-        if failing and offset >= failing:
+        first, last, delay_ms, _ = CONTROL.unpack(self.control[:])
+        # A block of a file's extents (its magic number) is the file system's own, wherever it lies.
+        if first <= offset < last and body[40:42] != b"\x0a\xf3":
             raise OSError(5, "the disk fails")
         time.sleep(delay_ms / 1000)
         os.pwrite(self.image, body[40 : 40 + size], offset)

@@ -3,6 +3,7 @@ and backends that repeat as docs/errors.md says, with an Idempotency-Key, whose 
 webhooks. Both refused requests and the longest gap are counted; neither is a fault of its own."""
 
 import base64
+import contextlib
 import http.server
 import json
 import signal
@@ -59,7 +60,7 @@ class Backends:
 
     def __init__(self, public, internal):
         self.public, self.internal, self.hooks = public, internal, Webhooks()
-        self.lock, self.stopped = threading.Lock(), False
+        self.lock, self.gate, self.under_way, self.stopped = threading.Lock(), threading.Lock(), 0, False
         self.all, self.left, self.answers, self.refusals, self.wrong, self.codes = [], [], [], [], [], {}
         made = lambda path, body: self.operator("POST", f"/admin/v1/clients{path}", body)
         self.client = made("", {"name": "Outage"})["client_id"]
@@ -81,11 +82,22 @@ class Backends:
 
     def work(self):
         while not self.stopped:
+            with self.gate, self.lock:
+                self.under_way += 1
             transaction = Transaction()
             with self.lock:
                 self.all.append(transaction)
             self.carry_through(transaction)
+            with self.lock:
+                self.under_way -= 1
             time.sleep(PAUSE)
+
+    @contextlib.contextmanager
+    def quiet(self):
+        """Nothing is asked meanwhile."""
+        with self.gate:
+            until("no transaction is under way", lambda: self.under_way == 0, PATIENCE)
+            yield
 
     def opening(self, it):
         terms = {"claims": ["name"], "channel": "qr", "webhook_url": f"http://hooks.example.test:{HOOKS}/"}
@@ -117,15 +129,15 @@ class Backends:
         self.left.append(it)
         return content.get("code", "no answer")
 
-    def try_until_refused(self, code, count):
-        """Waits for so many refusals with this code in a row."""
+    def try_until_refused(self, codes, count):
+        """Waits for so many refusals with one of these codes in a row."""
         row, seen, end = 0, set(), time.monotonic() + 60
         while row < count:
             found = self.try_one()
-            row = row + 1 if found == code else 0
+            row = row + 1 if found in codes else 0
             seen.add(found)
             if time.monotonic() > end:
-                raise Broken(f"{count} requests in a row were to be refused with {code}, and these came: {seen}")
+                raise Broken(f"{count} requests in a row were to be refused with {' or '.join(codes)}, and these came: {seen}")
 
     def try_until_answered(self, count):
         until(f"{count} requests are answered", lambda: self.try_one() is None, 60)

@@ -142,9 +142,10 @@ class SplitAll(SplitOne):
 
 
 class ClusterMinority(Case):
-    """A cluster's master and node1, cut off from the majority of masters and the other nodes."""
+    """A cluster's master and node1, cut off from the majority of masters and the other nodes. Writes wait for the only replica of each: the
+    clients of that master are refused until it is back."""
 
-    kind, wait, seconds = "cluster", 1, 20
+    kind, wait, seconds, serves, code = "cluster", 1, 20, False, "storage_unavailable"
 
     def break_(self, site):
         self.old = next(number for number, server in enumerate(site.redis) if self.has(server, site.backends.client))

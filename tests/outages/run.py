@@ -25,7 +25,7 @@ class Load:
         from load import Backends, Guests
 
         self.backends = site.backends = Backends(site.public, internal)
-        self.guests = Guests(site.client, site.public, internal)
+        self.guests = site.guests = Guests(site.client, site.public, internal)
         self.backends.start()
         machines.until("guests come", lambda: self.guests.present() >= 5, 60)
         self.backends.more(20)

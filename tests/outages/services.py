@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -26,7 +27,7 @@ KEY = base64.b64encode(os.urandom(32)).decode()
 CLUSTER_PATIENCE_MS = 3_000
 
 
-def ask(address, method, path, body=None, headers=(), timeout=10):
+def ask(address, method, path, body=None, headers=(), timeout=15):
     """A request on a connection of its own: status, headers, body."""
     host, _, port = address.partition(":")
     connection = http.client.HTTPConnection(host, int(port or 80), timeout=timeout)
@@ -52,7 +53,7 @@ class Redis:
         self.machine, self.more, self.restarts, self.process = machine, more, restarts, None
         self.directory = directory or WORK / machine.name
         self.directory.mkdir(exist_ok=True)
-        self.stopping = False
+        self.stopping, self.lock = False, threading.Lock()
         conf = WORK / f"{machine.name}.conf"
         # Sentinel lets servers write into this file too.
         shutil.copy(DEPLOY / "redis/redis.conf", conf)
@@ -70,10 +71,12 @@ class Redis:
     def follow(self):
         """What an init system does: a server that ends is started again."""
         while True:
-            self.process.wait()
-            time.sleep(0.3)
-            if not self.stopping and self.process.poll() is not None:
-                self.start()
+            ended = self.process
+            ended.wait()
+            time.sleep(0.5)
+            with self.lock:
+                if not self.stopping and self.process is ended:
+                    self.start()
 
     def ask(self, *words, port=6379, user="operator"):
         return run("redis-cli", "-h", self.machine.address, "-p", port, "--user", user, "--pass", f"of-{user}", "--no-auth-warning", *words)
@@ -83,6 +86,22 @@ class Redis:
 
     def serves(self):
         return self.says("PONG", "ping") and self.says("loading:0", "info", "persistence")
+
+    def repair(self):
+        """Cuts the file off where it is damaged, as the runbook says; what follows was not answered."""
+        if "Bad file format" not in (WORK / f"{self.machine.name}.log").read_text()[-400:]:
+            return self.serves()
+        with self.lock:
+            end(self.process)
+            manifest = self.directory / "appendonlydir/appendonly.aof.manifest"
+            subprocess.run(["redis-check-aof", "--fix", manifest], input="y\n", text=True, capture_output=True, check=True)
+            self.start()
+
+    def rewrite(self):
+        """Writes the whole file anew."""
+        self.ask("bgrewriteaof")
+        status = lambda word: self.says(word, "info", "persistence")
+        until("the file is written anew", lambda: status("rewrite_in_progress:0") and status("rewrite_scheduled:0") and status("bgrewrite_status:ok"))
 
 
 class Node:
@@ -253,18 +272,21 @@ class Alone:
             shutil.copytree(disk.place / "store/sandbox-keys", keys)
         self.public, self.internal = self.node.public, self.node.internal
 
-    def kill(self):
-        """kill -9 of what has its files on the disk."""
+    def kill(self, after_signal=lambda: None):
+        """kill -9 of what has its files on the disk. A process that waits for the disk ends when that answers."""
+        process = self.redis.process if self.redis else self.node.process
         if self.redis:
             self.redis.stopping = True
-            end(self.redis.process)
-        else:
-            end(self.node.process)
+        if process.poll() is None:
+            process.kill()
+        after_signal()
+        process.wait()
 
     def start(self):
         if self.redis:
-            self.redis.stopping = False
-            self.redis.start()
+            with self.redis.lock:
+                self.redis.stopping = False
+                self.redis.start()
         else:
             self.node.start()
 
