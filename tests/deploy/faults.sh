@@ -1,5 +1,5 @@
 #!/bin/bash
-# Whether the checks can fail: plants one fault at a time in a copy of deploy/ and expects the check that is named to notice.
+# Whether the checks can fail: plants one fault at a time in a copy of deploy/, or of tests/outages/, and expects the check that is named to notice.
 # Not part of `make test`; run it after changing a check.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -133,7 +133,6 @@ plant_in_outages redis-cut machines.py 's/counter drop"/counter accept"/'
 plant_in_outages redis-cut machines.py 's/^( *)self.nft\(f"add rule inet outage forward ip saddr .*/\1pass/'
 plant_in_outages redis-cut load.py 's/arrived.get\(txn, 0\) \+ 1/arrived.get(txn, 1) + 1/'
 plant_in_outages redis-paused load.py 's/"Idempotency-Key": it.key/"Idempotency-Key": str(uuid.uuid4())/'
-plant_in_outages redis-paused load.py 's/"--internal", f"http:\/\/\{internal\}"/"--internal", "http:\/\/127.0.0.1:1"/'
-plant_in_outages embedded-full disk.py 's/posix_fallocate/truncate/'
-plant_in_outages embedded-sync disk.py 's/self.set\(mode=HOLD\)/self.image.write_bytes(b"")/'
+plant_in_outages embedded-full disks.py 's/^( *)disk.fill\(\)/\1pass/'
+plant_in_outages redis-sync services.py 's/^( *)self.ask\("bgrewriteaof"\)/\1pass/'
 exit $missed

@@ -44,7 +44,7 @@ class Case:
             for _ in range(10):
                 until("a request is answered", answered, 60)
             return
-        backends.try_until_refused(self.codes[self.kind], 10)
+        backends.try_until_refused(self.codes[self.kind], 5)
         if self.reads and self.kind == "embedded":
             status, _, content = ask(site.public, "GET", "/api/v1/credits", headers=backends.headers)
             unless_broken(status == 200, f"a read is answered with {status} {content}")
@@ -145,4 +145,4 @@ class Slow(Case):
 
 CASES = {f"{store}-{name}": (case, store) for store in ("embedded", "redis") for name, case in
          {"full": Full, "read-only": ReadOnly, "gone": Gone, "sync": Sync, "slow": Slow}.items()}
-SHORT_FORM = ("embedded-full", "embedded-sync", "redis-sync")
+SHORT_FORM = ("embedded-full", "embedded-sync", "redis-slow")

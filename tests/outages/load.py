@@ -52,14 +52,14 @@ class Webhooks:
 
 class Transaction:
     def __init__(self):
-        self.key, self.txn, self.cb, self.declined, self.finished = str(uuid.uuid4()), None, None, False, False
+        self.key, self.host, self.txn, self.declined, self.finished = str(uuid.uuid4()), None, None, False, False
 
 
 class Backends:
     """Clients that open a transaction, let its person decline, and read the result; each step until it is answered."""
 
     def __init__(self, public, internal):
-        self.public, self.internal, self.hooks = public, internal, Webhooks()
+        self.public, self.internal, self.hooks, self.hosts = public, internal, Webhooks(), ["hooks.example.test"]
         self.lock, self.gate, self.under_way, self.stopped = threading.Lock(), threading.Lock(), 0, False
         self.all, self.left, self.answers, self.refusals, self.wrong, self.codes = [], [], [], [], [], {}
         made = lambda path, body: self.operator("POST", f"/admin/v1/clients{path}", body)
@@ -100,7 +100,8 @@ class Backends:
             yield
 
     def opening(self, it):
-        terms = {"claims": ["name"], "channel": "qr", "webhook_url": f"http://hooks.example.test:{HOOKS}/"}
+        it.host = it.host or self.hosts[len(self.all) % len(self.hosts)]
+        terms = {"claims": ["name"], "channel": "qr", "webhook_url": f"http://{it.host}:{HOOKS}/"}
         return "POST", INIT, terms, {**self.headers, "Idempotency-Key": it.key}
 
     def carry_through(self, it, opened=None):
@@ -109,13 +110,13 @@ class Backends:
             return
         part = opened["intentJwt"].split(".")[1]
         intent = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        it.txn, it.cb = opened["txnId"], "/" + intent["cb"].split("/", 3)[3]
+        it.txn, cb = opened["txnId"], "/" + intent["cb"].split("/", 3)[3]
         declined = {"txn": intent["txn"], "errCode": "301", "errInfo": "User Reject"}
-        it.declined = self.until_answered("POST", it.cb, declined, {}) is not None
+        it.declined = self.until_answered("POST", cb, declined, {}) is not None
         it.finished = it.declined and self.until_answered("GET", RESULT + it.txn, None, self.headers) is not None
 
     def try_one(self):
-        """Opens one transaction more, at once; when it is refused, returns the code. It is repeated at the end."""
+        """Opens one transaction more, at once; when it is refused, returns the code. It is carried through at the end."""
         it = Transaction()
         with self.lock:
             self.all.append(it)
@@ -123,15 +124,12 @@ class Backends:
             status, _, content = ask(self.public, *self.opening(it))
         except OSError:
             status, content = 0, {}
-        if status == 200:
-            self.carry_through(it, content)
-            return None
-        self.left.append(it)
-        return content.get("code", "no answer")
+        self.left.append((it, content if status == 200 else None))
+        return None if status == 200 else content.get("code", "no answer")
 
     def try_until_refused(self, codes, count):
         """Waits for so many refusals with one of these codes in a row."""
-        row, seen, end = 0, set(), time.monotonic() + 60
+        row, seen, end = 0, set(), time.monotonic() + 90
         while row < count:
             found = self.try_one()
             row = row + 1 if found in codes else 0
@@ -178,8 +176,8 @@ class Backends:
         until(f"{count} requests are refused with {code}; {self.codes}", lambda: self.codes.get(code, 0) >= goal, seconds)
 
     def stop(self):
-        for it in self.left:
-            self.carry_through(it)
+        for it, opened in self.left:
+            self.carry_through(it, opened)
         self.stopped = time.monotonic()
         for thread in self.threads:
             thread.join(PATIENCE + 15)

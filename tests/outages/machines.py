@@ -19,7 +19,7 @@ import time
 # In the run's own mount namespace this is its directory, in memory.
 WORK = pathlib.Path("/mnt")
 INSIDE = "SAKSHI_OUTAGES_INSIDE"
-NEEDED = ("unshare", "nsenter", "ip", "nft", "mount", "redis-server", "redis-cli", "haproxy")
+NEEDED = ("unshare", "nsenter", "ip", "nft", "mkfs.ext4", "redis-server", "redis-cli", "haproxy")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -37,11 +37,16 @@ def enter():
     if probe.returncode:
         skip(f"no namespaces with nftables can be made here: {probe.stderr.strip()}")
     os.environ[INSIDE] = "yes"
-    # `unshare` ignores SIGTERM while it waits; when it is killed, so is everything inside. PR_SET_PDEATHSIG does that if this is killed.
-    whole = subprocess.Popen([*command, sys.executable, *sys.argv], preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL))
+    # `unshare` ignores SIGTERM while it waits; when it is killed, so is everything inside.
+    whole = subprocess.Popen([*command, sys.executable, *sys.argv], preexec_fn=lambda: die_with_parent(signal.SIGKILL))
     signal.signal(signal.SIGTERM, lambda *_: whole.kill())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(whole.wait())
+
+
+def die_with_parent(how):
+    """PR_SET_PDEATHSIG."""
+    ctypes.CDLL(None).prctl(1, how)
 
 
 def skip(why):
@@ -91,7 +96,8 @@ class Network:
         run("ip", "link", "add", "name", name, "type", "veth", "peer", "name", "eth0", "netns", name)
         run("ip", "address", "add", f"{machine.router}/24", "dev", name)
         run("ip", "link", "set", name, "up")
-        for words in (f"address add {machine.address}/24 dev eth0", "link set lo up", "link set eth0 up", f"route add default via {machine.router}"):
+        inside = f"address add {machine.address}/24 dev eth0; link set lo up; link set eth0 up; route add default via {machine.router}"
+        for words in inside.split(";"):
             run("ip", "-n", name, *words.split())
         return machine
 
@@ -165,7 +171,7 @@ class Delay:
 
 
 def until(what, holds, seconds=30):
-    """Waits for a condition; returns what it gave and when."""
+    """Waits for a condition; returns what it gave."""
     end = time.monotonic() + seconds
     while True:
         try:

@@ -6,6 +6,7 @@
 Prints a line for each case and fails when a promise is broken. Ends with 3 where namespaces cannot be made."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -14,6 +15,9 @@ import traceback
 import disks
 import machines
 import networks
+from disk import Disk
+from load import Backends, Guests
+from services import Alone, Site, tail
 
 LONG = os.environ.get("SAKSHI_TESTS") == "long"
 
@@ -22,8 +26,6 @@ class Load:
     """Both clients from before the fault until after it; then their judges."""
 
     def __init__(self, site, internal):
-        from load import Backends, Guests
-
         self.backends = site.backends = Backends(site.public, internal)
         self.guests = site.guests = Guests(site.client, site.public, internal)
         self.backends.start()
@@ -42,6 +44,8 @@ class Load:
         more += f"; {silent} webhooks {' or '.join(excused)}" if silent else ""
         codes = ", ".join(f"{count} {code}" for code, count in self.backends.codes.items())
         print(f"{name}: {transactions} transactions, {figures}{more}{'; repeated after ' + codes if codes else ''}", flush=True)
+        if excused == ("unresolved",) and not silent:
+            lost.append("the fault shows nowhere: no webhook was lost and recorded")
         if lost or doubled:
             raise machines.Broken("; ".join((lost + doubled)[:4]))
 
@@ -66,13 +70,9 @@ def disk_case(name, site):
 
 
 def site_of(name):
-    from services import Alone, Site
-
     network = machines.Network()
     if name in networks.CASES:
         return Site(network, networks.CASES[name].kind, networks.CASES[name].wait)
-    from disk import Disk
-
     return Alone(network, Disk("disk"), disks.CASES[name][1])
 
 
@@ -84,9 +84,8 @@ def run_here(names):
             site = site or site_of(name)
             (network_case if name in networks.CASES else disk_case)(name, site)
         except Exception as error:
-            from services import tail
-
-            print(f"FAILED {name}: {error if isinstance(error, machines.Broken) else traceback.format_exc()}\n{tail()}", flush=True)
+            why = error if isinstance(error, machines.Broken) else traceback.format_exc()
+            print(f"{tail()}\nnot run: {' '.join(names[names.index(name) + 1 :]) or 'none'}\nFAILED {name}: {why}", flush=True)
             return 1
     return 0
 
@@ -109,7 +108,8 @@ def main(words):
         every = {"networks": networks, "disks": disks}.get(word)
         names += [word] if not every else list(every.CASES) if LONG else list(every.SHORT_FORM)
     if len(apart(names)) > 1:
-        return max(subprocess.run([sys.executable, __file__, *group]).returncode for group in apart(names))
+        with_us = lambda: machines.die_with_parent(signal.SIGTERM)
+        return max(subprocess.run([sys.executable, __file__, *group], preexec_fn=with_us).returncode for group in apart(names))
     machines.enter()
     return run_here(names)
 

@@ -32,7 +32,8 @@ def ask(address, method, path, body=None, headers=(), timeout=15):
     host, _, port = address.partition(":")
     connection = http.client.HTTPConnection(host, int(port or 80), timeout=timeout)
     try:
-        connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json", **dict(headers)})
+        text = json.dumps(body) if body is not None else None
+        connection.request(method, path, text, {"Content-Type": "application/json", **dict(headers)})
         answer = connection.getresponse()
         text = answer.read()
         return answer.status, answer.headers, json.loads(text) if text.startswith((b"{", b"[")) else {"text": text.decode(errors="replace")}
@@ -59,8 +60,8 @@ class Redis:
         shutil.copy(DEPLOY / "redis/redis.conf", conf)
         users = WORK / "users.acl"
         users.write_text(with_passwords("".join((DEPLOY / "redis" / name).read_text() for name in ("users.acl", "users.replicas.acl"))))
-        self.command = ["redis-server", conf, "--port", 6379, "--bind", "0.0.0.0", "--dir", self.directory, "--daemonize", "no", "--aclfile", users]
-        self.command += ["--masteruser", "replica", "--masterauth", "of-replica", *more]
+        self.command = ["redis-server", conf, "--port", 6379, "--bind", "0.0.0.0", "--dir", self.directory, "--daemonize", "no"]
+        self.command += ["--aclfile", users, "--masteruser", "replica", "--masterauth", "of-replica", *more]
         self.start()
         if restarts:
             threading.Thread(target=self.follow, daemon=True).start()
@@ -78,8 +79,9 @@ class Redis:
                 if not self.stopping and self.process is ended:
                     self.start()
 
-    def ask(self, *words, port=6379, user="operator"):
-        return run("redis-cli", "-h", self.machine.address, "-p", port, "--user", user, "--pass", f"of-{user}", "--no-auth-warning", *words)
+    def ask(self, *words, port=6379):
+        login = ["--user", "operator", "--pass", "of-operator", "--no-auth-warning"]
+        return run("redis-cli", "-h", self.machine.address, "-p", port, *login, *words)
 
     def says(self, word, *words, **where):
         return word in self.ask(*words, **where).replace("\r", "")
@@ -100,8 +102,8 @@ class Redis:
     def rewrite(self):
         """Writes the whole file anew."""
         self.ask("bgrewriteaof")
-        status = lambda word: self.says(word, "info", "persistence")
-        until("the file is written anew", lambda: status("rewrite_in_progress:0") and status("rewrite_scheduled:0") and status("bgrewrite_status:ok"))
+        done = ("rewrite_in_progress:0", "rewrite_scheduled:0", "bgrewrite_status:ok")
+        until("the file is written anew", lambda: all(self.says(word, "info", "persistence") for word in done))
 
 
 class Node:
@@ -110,7 +112,7 @@ class Node:
         self.public, self.internal = f"{machine.address}:8080", f"{machine.address}:8081"
         self.environment = {"PATH": os.environ["PATH"], "SAKSHI_LOG": "info"}
         for key, value in {
-            "SERVER__PUBLIC_ADDR": "0.0.0.0:8080", "SERVER__INTERNAL_ADDR": "0.0.0.0:8081", "SERVER__WORKERS": 2, "SERVER__DRAIN_TIMEOUT_S": 3,
+            "SERVER__PUBLIC_ADDR": "0.0.0.0:8080", "SERVER__INTERNAL_ADDR": "0.0.0.0:8081", "SERVER__WORKERS": 2,
             "STORE__PATH": WORK / "store", "STORE__ENCRYPTION_KEY": KEY, **settings,
         }.items():
             self.environment[f"SAKSHI__{key}"] = str(value)
@@ -228,10 +230,10 @@ class Site:
         members = [f"{machine.address}:6379" for machine in self.stores]
         login = ["--user", "operator", "--pass", "of-operator", "--no-auth-warning"]
         run("redis-cli", *login, "--cluster", "create", *members, "--cluster-replicas", 1, "--cluster-yes")
-        for server in self.redis:
-            until("the cluster is of one mind", lambda: server.says("cluster_state:ok", "cluster", "info") and server.says("known_nodes:6", "cluster", "info"))
-        for server in self.redis:
-            until("replicas follow", lambda: server.says("role:master", "info", "replication") or server.says("link_status:up", "info", "replication"))
+        agrees = lambda server: all(server.says(word, "cluster", "info") for word in ("cluster_state:ok", "known_nodes:6"))
+        follows = lambda server: any(server.says(word, "info", "replication") for word in ("role:master", "link_status:up"))
+        until("the cluster is of one mind", lambda: all(agrees(server) for server in self.redis))
+        until("replicas follow", lambda: all(follows(server) for server in self.redis))
         return {"STORE__REDIS_URL": self.url(self.stores, 6379), "STORE__REDIS_TOPOLOGY": "cluster"}
 
     def master(self):
@@ -241,10 +243,6 @@ class Site:
 
     def is_whole(self):
         return all(node.ready() for node in self.nodes) and len(self.proxy.up()) == 3
-
-    def end(self):
-        for process in [node.process for node in self.nodes] + [self.proxy.process]:
-            end(process)
 
 
 class Alone:
