@@ -292,6 +292,12 @@ impl Tree {
         self.transactions.live()
     }
 
+    /// Questions being answered, as a share of those that the node admits.
+    #[must_use]
+    pub fn admission_ratio(&self) -> f64 {
+        self.admission.fill_ratio()
+    }
+
     /// Live events on this node.
     #[must_use]
     pub fn live_events(&self) -> i64 {

@@ -83,6 +83,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_issuer_keys_odd", Gauge, "Odd keys in the issuer's key set, by reason."),
     metric("sakshi_issuer_keys_read_total", Counter, "Reads of the issuer keys after the start, by result."),
     metric("sakshi_live_transactions", Gauge, "Transactions with an actor on this node."),
+    metric("sakshi_load_ratio", Gauge, "Load of the node, 0 to 1: the larger share of processor time in 10 s and of limits.max_in_flight."),
     metric("sakshi_mailbox_messages", Gauge, "Messages waiting for actors, by kind of actor."),
     metric("sakshi_operator_logins_failed_total", Counter, "Invalid tokens of operators and connectors, by the token expected."),
     metric("sakshi_outbox_deliveries", Gauge, "Webhooks whose attempt has not ended, in the whole store."),
@@ -141,6 +142,7 @@ pub fn begin() {
     }
     gauge!("sakshi_store_data_lost").set(0);
     gauge!("sakshi_clock_jumped").set(0);
+    gauge!("sakshi_load_ratio").set(0);
     begin_labelled();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
