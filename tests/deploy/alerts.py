@@ -165,6 +165,11 @@ HOUR, SIX_HOURS = "two percent of a month in this hour", "five percent of a mont
 for name, sli, good, bad, budget in SLIS:
     told, inputs = objective(name, sli, good, bad, 40 * budget, 90)
     ROWS.append(row("SakshiObjectiveBurnsFast", (66, 140, 160), inputs, SPENDS.format(rate=40, part=HOUR, **told), told, "page"))
+# When nothing is answered any more, the page comes within two minutes; when everything is again, it ends.
+told = {"objective": "init", "sli": "answered"}
+outage = [series("sakshi_http_requests_total", "0+25x240 6000x60 6000+25x200", **INIT, status="2xx"),
+          series("sakshi_http_requests_total", "0x240 0+25x60 1500x200", **INIT, status="5xx")]
+ROWS.append(row("SakshiObjectiveBurnsFast", (60, 62, 90), outage, SPENDS.format(rate="14.58", part=HOUR, **told), told, "page"))
 # The slower alert asks the same series.
 told, inputs = objective(*SLIS[0][:4], 0.01, 480)
 ROWS.append(row("SakshiObjectiveBurns", (66, 500, 585), inputs, SPENDS.format(rate=10, part=SIX_HOURS, **told), told))

@@ -154,10 +154,16 @@ metrics() { look metrics; }
 alerts() {
   command -v promtool >/dev/null || { echo "promtool is not here (Debian package prometheus, 96 MB)"; return 3; }
   promtool check config "$deploy/prometheus/prometheus.yaml" >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
-  cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
+  "$python" "$here/alerts.py" "$deploy"
 }
 
-for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts}; do
+# Every query, by a Prometheus that scrapes nodes at work.
+observed() {
+  command -v prometheus >/dev/null || { echo "prometheus is not here (Debian package, 96 MB)"; return 3; }
+  "$python" "$here/observed.py" "$deploy" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "${SAKSHI_LOAD_BIN:-$root/target/debug/sakshi-load}"
+}
+
+for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts observed}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;
