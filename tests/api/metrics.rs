@@ -39,6 +39,34 @@ async fn a_fresh_node_has_a_series_of_every_counter() {
 }
 
 #[tokio::test]
+async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
+    let fixture = FlowFixture::registered().await;
+    let node = &fixture.node;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let opened = backend.open_reported(&["name"], &fixture.hook("ovse")).await;
+    assert_eq!(identity_app.present(&opened, "none").await.status, 400);
+    identity_app.approve(&opened, "asha").await;
+    fixture.webhooks(1).await;
+    let page = node.operator().probe("/metrics").await.text;
+    for line in [
+        "sakshi_callbacks_total{outcome=\"accepted\"} 1",
+        "sakshi_callbacks_total{outcome=\"refused\"} 1",
+        "sakshi_callbacks_total{outcome=\"failed\"} 0",
+        "sakshi_callback_seconds_count 2",
+        "sakshi_webhook_delay_seconds_count{receiver_busy=\"false\"} 1",
+        "sakshi_webhook_delay_seconds_count{receiver_busy=\"true\"} 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    }
+    let value = |name: &str| page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+    assert!(value("sakshi_load_ratio").is_some_and(|ratio| (0.0..=1.0).contains(&ratio)));
+    let (free, size) = (value("sakshi_store_disk_free_bytes"), value("sakshi_store_disk_size_bytes"));
+    assert!(node.redis.is_some() || free > Some(0.0) && free < size, "{free:?} of {size:?}");
+    assert!(value("sakshi_store_backup_timestamp_seconds").is_none(), "nobody has made one");
+    assert_eq!(value("sakshi_redis_file_written").is_some(), node.redis.is_some());
+}
+
+#[tokio::test]
 async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let fixture = FlowFixture::registered().await;
     let FlowFixture { node, backend, connector, .. } = &fixture;

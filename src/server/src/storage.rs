@@ -124,7 +124,7 @@ pub(crate) fn redis_options(
     })
 }
 
-/// A file in the directory of an embedded store whose time is that of the last backup. A restored store has none.
+/// A file in the directory of an embedded store, whose time is that of the last backup.
 pub(crate) fn backup_mark(directory: &Path) -> PathBuf {
     directory.join("last-backup")
 }
