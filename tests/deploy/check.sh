@@ -83,12 +83,12 @@ kubernetes() {
   cp "$here/custom.mjs" "$root/target/deploy/" && "$python" "$here/manifests.py" "$deploy" "$root" "$temp/built"
 }
 
-# What a cluster does with the pods, with processes: a new version is brought in under load, in both overlays side by side.
+# What a cluster does with the pods, with processes, in both overlays side by side.
 rollout() {
   overlays || return
   local overlay failed=0 pids=()
   for overlay in production single; do
-    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/built/$overlay+all.yaml" "$deploy/kubernetes/secrets.example.yaml" \
+    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/built/$overlay+connectors.yaml" "$deploy/kubernetes/secrets.example.yaml" \
       "$here/jwks.py" &
     pids+=($!)
   done
