@@ -40,11 +40,11 @@ pub(crate) struct Attempter {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// What is sent.
+/// A webhook as it is sent.
 struct Content {
     url: WebhookUrl,
     body: Vec<u8>,
-    /// When it was queued, if the record tells.
+    /// The time at which it was queued, if its record has that.
     queued_at: Option<Timestamp>,
 }
 

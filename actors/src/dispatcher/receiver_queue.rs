@@ -26,11 +26,11 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct DueDelivery {
     pub(super) delivery: QueuedDelivery,
-    /// How long it was in the queue.
+    /// Time in the queue.
     pub(super) waited: Duration,
-    /// Whether its receiver had as many attempts as it may have meanwhile.
+    /// True if its receiver had all its attempts in flight meanwhile.
     pub(super) receiver_was_busy: bool,
-    /// How long it has waited in vain for the receiver's name to resolve.
+    /// Time for which the receiver's name has not resolved.
     pub(super) unresolved: Option<Duration>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct ReceiverQueue {
     in_flight: usize,
     /// Whether it has a turn, or waits for its name to resolve or for memory.
     ready: bool,
-    /// When its attempts last were as many as it may have.
+    /// The last time at which all its attempts were in flight.
     full_at: Option<Instant>,
     /// Since when its name has not resolved, because the resolver fails.
     unresolved_since: Option<Instant>,

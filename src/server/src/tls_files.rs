@@ -138,7 +138,7 @@ fn load<T>(files: &ListenerFiles, make: impl FnOnce(ListenerPem<'_>) -> Result<T
     Ok(made)
 }
 
-/// Reports when the certificate of a listener expires. The beginning of the keys of a listener is its name, but for the public one.
+/// Sets the metric of the end of a listener's certificate. A listener is named by the beginning of its keys, and the public one has none.
 fn show_expiry(keys: &'static str, certificate: &[u8]) {
     let listener = keys.strip_suffix('_').unwrap_or("public");
     if let Some(at) = ListenerTls::expires_at(certificate) {

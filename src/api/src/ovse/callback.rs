@@ -75,15 +75,15 @@ pub(crate) async fn receive(
 /// The status and the sentence of a reply.
 type Told = (u16, Cow<'static, str>);
 
-/// Counts an outcome, by whose it is, and returns what the sender is told of it.
+/// Counts an outcome and returns its reply.
 fn told(outcome: &CallbackOutcome) -> Told {
-    let whose = match outcome {
+    let counted = match outcome {
         CallbackOutcome::Done(CompleteReply::Accepted) => "accepted",
         CallbackOutcome::StatusUnavailable => "issuer_unavailable",
         CallbackOutcome::TryAgain => "failed",
         _ => "refused",
     };
-    metrics::counter!("sakshi_callbacks_total", "outcome" => whose).increment(1);
+    metrics::counter!("sakshi_callbacks_total", "outcome" => counted).increment(1);
     let (status, sentence) = match outcome {
         CallbackOutcome::Done(CompleteReply::Accepted) => (200, "Success"),
         CallbackOutcome::Done(CompleteReply::Unknown) => (404, "Unknown transaction"),

@@ -1,5 +1,4 @@
-//! When a certificate expires. TLS reads a certificate only to sign with its key, so this reads the one field that an operator must
-//! know in time; everything else of X.509 is left to TLS.
+//! The end of a certificate's validity, which TLS does not look at in its own certificate. Everything else of X.509 is left to TLS.
 
 use sakshi_domain::time::Timestamp;
 

@@ -74,7 +74,7 @@ impl ListenerTls {
         Ok(())
     }
 
-    /// When the certificate that a listener shows expires, given as PEM; `None` when it cannot be read.
+    /// The end of the validity of a certificate in PEM; `None` when it cannot be read.
     #[must_use]
     pub fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
         certificates(certificate).ok()?.first().and_then(|first| expiry::expires_at(first))
