@@ -103,20 +103,20 @@ impl Attempter {
         };
         memory.resize(body.capacity());
         has_begun.set(true);
+        // It may have waited elsewhere before, until its node ended.
+        let waited = queued_at.map_or(waited, |at| self.clock.now().since(at).max(waited));
         match self.store.claim_delivery(delivery.id, delivery.subject).await {
             Ok(true) => {}
             Ok(false) => return false,
             Err(_) => return true,
         }
-        // It may have waited elsewhere before, until its node ended.
-        let waited = queued_at.map_or(waited, |at| self.clock.now().since(at).max(waited));
-        let busy = if receiver_was_busy { "true" } else { "false" };
-        metrics::histogram!("sakshi_webhook_delay_seconds", "receiver_busy" => busy).record(waited.as_secs_f64());
         let attempt = match unresolved {
             Some(waited) => unresolved_for(waited),
             None => self.client.attempt(&url, body.into()).await,
         };
         drop(memory);
+        let busy = if receiver_was_busy { "true" } else { "false" };
+        metrics::histogram!("sakshi_webhook_delay_seconds", "receiver_busy" => busy).record(waited.as_secs_f64());
         log(&delivery, attempt);
         if let Some(app) = &delivery.app {
             self.tally.attempted(app, attempt.outcome == DeliveryOutcome::Delivered);
