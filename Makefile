@@ -87,7 +87,7 @@ packages: needs
 
 # The programs that suites of other languages start.
 binaries: needs
-	$(TIMED) binaries $(WITHIN) 30m env $(LINTED) $(CARGO) build --workspace --bin sakshi --bin sakshi-sim
+	$(TIMED) binaries $(WITHIN) 30m env $(LINTED) $(CARGO) build --workspace --bin sakshi --bin sakshi-load --bin sakshi-sim
 
 # The test programs.
 build: binaries

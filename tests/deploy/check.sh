@@ -41,7 +41,7 @@ redis() { "$here/redis.sh" "$deploy/redis"; }
 
 sentinel() { "$here/sentinel.sh" "$deploy/redis" "${SAKSHI_BIN:-$root/target/debug/sakshi}"; }
 
-# Builds the overlays: stage, production with every component, and one node with those that change its pod.
+# Builds the overlays into $temp/built: alone, with each component and with all of them. A component that changes nothing there is left out.
 overlays() {
   local version
   version=$(kubectl version --client 2>/dev/null | grep -oE 'v1\.[0-9]+|Minor:"[0-9]+' | grep -oE '[0-9]+$' | head -1)
@@ -49,30 +49,46 @@ overlays() {
     echo "kubectl 1.21 or newer is needed to build these overlays"
     return 3
   fi
-  cp -r "$deploy/kubernetes" "$temp/"
-  local components=../components
-  echo "components: [$components/connectors, $components/ingress, $components/issuer-url, $components/monitoring, $components/tracing]" \
-    >>"$temp/kubernetes/production/kustomization.yaml"
-  echo "components: [$components/connectors, $components/issuer-url]" >>"$temp/kubernetes/single/kustomization.yaml"
-  local overlay
-  for overlay in base stage production single; do
-    kubectl kustomize "$temp/kubernetes/$overlay" >"$temp/$overlay.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
-    # What kustomize calls deprecated today fails tomorrow.
-    if [ -s "$temp/said" ]; then cat "$temp/said"; return 1; fi
+  cp -r "$deploy/kubernetes" "$deploy/redis" "$deploy/prometheus" "$deploy/grafana" "$temp/" && mkdir -p "$temp/built"
+  local overlay component all
+  build redis "$temp/redis" && build ../base "$temp/kubernetes/base" || return 1
+  for overlay in stage production single; do
+    all=""
+    build "$overlay" "$temp/kubernetes/$overlay" || return 1
+    for component in "$deploy"/kubernetes/components/*/; do
+      component=$(basename "$component")
+      [ "$overlay/$component" != stage/autoscale-load ] && [ "$overlay/$component" != single/autoscale-load ] || continue
+      all="$all../components/$component, "
+      with "$overlay" "../components/$component" "$overlay+$component" || return 1
+    done
+    with "$overlay" "$all" "$overlay+all" || return 1
   done
+}
+
+build() {
+  kubectl kustomize "$2" >"$temp/built/$1.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
+  # What kustomize calls deprecated today fails tomorrow.
+  if [ -s "$temp/said" ]; then cat "$temp/said"; return 1; fi
+}
+
+# with OVERLAY COMPONENTS NAME
+with() {
+  rm -rf "$temp/kubernetes/with" && cp -r "$temp/kubernetes/$1" "$temp/kubernetes/with"
+  echo "components: [$2]" >>"$temp/kubernetes/with/kustomization.yaml"
+  build "$3" "$temp/kubernetes/with"
 }
 
 kubernetes() {
   overlays || return
-  look kubernetes "$temp/stage.yaml" "$temp/production.yaml" "$temp/single.yaml" "$deploy/kubernetes/secrets.example.yaml"
+  cp "$here/custom.mjs" "$root/target/deploy/" && "$python" "$here/manifests.py" "$deploy" "$root" "$temp/built"
 }
 
-# What a cluster does with the pods, with processes: a new version is brought in under load, in both overlays side by side.
+# What a cluster does with the pods, with processes, in both overlays side by side.
 rollout() {
   overlays || return
   local overlay failed=0 pids=()
   for overlay in production single; do
-    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/$overlay.yaml" "$deploy/kubernetes/secrets.example.yaml" \
+    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/built/$overlay+connectors.yaml" "$deploy/kubernetes/secrets.example.yaml" \
       "$here/jwks.py" &
     pids+=($!)
   done
@@ -138,10 +154,16 @@ metrics() { look metrics; }
 alerts() {
   command -v promtool >/dev/null || { echo "promtool is not here (Debian package prometheus, 96 MB)"; return 3; }
   promtool check config "$deploy/prometheus/prometheus.yaml" >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
-  cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
+  "$python" "$here/alerts.py" "$deploy"
 }
 
-for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts}; do
+# Every query, by a Prometheus that scrapes nodes at work.
+observed() {
+  command -v prometheus >/dev/null || { echo "prometheus is not here (Debian package, 96 MB)"; return 3; }
+  "$python" "$here/observed.py" "$deploy" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "${SAKSHI_LOAD_BIN:-$root/target/debug/sakshi-load}"
+}
+
+for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts observed}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;
