@@ -36,4 +36,5 @@ pack "$name"
 sha256sum "$name.tar.gz" "$name.debug" "$name.cdx.json" >SHA256SUMS
 bytes=$(wc -c <"$name/sakshi")
 echo "$out/$name.tar.gz: a binary of $((bytes / 1000000)).$((bytes / 100000 % 10)) MB"
-[ -n "${BUILT:-}" ] || [ "$bytes" -le 30000000 ] || { echo "the binary has more than 30 MB" >&2; exit 1; }
+# Debug information that was left in, or a crate with a large table, shows.
+[ -n "${BUILT:-}" ] || [ "$bytes" -le 50000000 ] || { echo "the binary has more than 50 MB" >&2; exit 1; }

@@ -4,6 +4,7 @@
 #
 #   deploy/release/licences.sh --package sakshi --no-default-features --features shipped
 set -eu
+export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)

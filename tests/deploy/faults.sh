@@ -135,5 +135,5 @@ plant workflows ../.github/workflows/release.yml '0,/contents: read/s//contents:
 plant workflows ../.github/workflows/release.yml 's/^  push:/  pull_request_target:\n  push:/'
 plant workflows ../.github/workflows/release.yml 's/needs: \[archive, again, image\]/needs: [archive, image]/'
 plant workflows ../.github/workflows/release.yml 's#run: gh release create "\$GITHUB_REF_NAME"#run: make \&\& gh release create "${{ github.ref_name }}"#'
-plant workflows ../.github/dependabot.yml '0,/, cooldown: \{ default-days: 7 \}/s///'
+plant workflows ../.github/dependabot.yml '0,/^    cooldown: .*/{/^    cooldown: .*/d}'
 exit $missed
