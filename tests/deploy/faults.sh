@@ -130,7 +130,7 @@ plant release release/licences.sh 's#^    \*Apache-2.0\*\).*#    *Apache-2.0*) :
 plant release release/licences.sh 's#^  cat "\$\(grep#  : "$(grep#'
 plant release release/sbom.py 's/"specVersion": "1.6"/"specVersion": "1.5"/'
 plant release release/sbom.py 's/" OR ", licence/"\/", licence/; s/"alg": "SHA-256"/"alg": "SHA256"/'
-plant release release/sbom.py 's/\|status\\\.d.*\)/)/'
+plant release release/sbom.py 's/status..d/status.x/'
 plant workflows ../.github/workflows/nightly.yml '0,/@[0-9a-f]+ # v7.0.1/s//@v7/'
 plant workflows ../.github/workflows/nightly.yml '0,/persist-credentials: false/s//persist-credentials: true/'
 plant workflows ../.github/workflows/release.yml '0,/contents: read/s//contents: write/'
