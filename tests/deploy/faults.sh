@@ -9,7 +9,7 @@ missed=0
 
 plant() {
   local check=$1 file=$2 change=$3 said
-  rm -rf "$temp/deploy" && cp -r "$here/../../deploy" "$temp/deploy"
+  rm -rf "$temp/deploy" "$temp/.github" && cp -r "$here/../../deploy" "$here/../../.github" "$temp/"
   sed -i -E "$change" "$temp/deploy/$file"
   if cmp -s "$temp/deploy/$file" "$here/../../deploy/$file"; then
     echo "NOTHING PLANTED  $check: $change"; missed=1; return
@@ -104,6 +104,8 @@ plant compose compose/README.md 's/^install -d -m 700 issuer.*//'
 plant container container/Dockerfile 's/^USER .*/USER root/'
 plant container container/Dockerfile 's/^WORKDIR .*/WORKDIR source/'
 plant container container/Dockerfile.dockerignore '/^!actors/d'
+plant container container/Dockerfile '/image.created=/d'
+plant container container/Dockerfile '/^COPY --from=build .out.share/d'
 plant container container/Dockerfile 's/PUBLIC_ADDR=0.0.0.0/PUBLIC_ADDR=127.0.0.1/'
 plant compose compose/sandbox.yaml 's/^    ports: .*/    ports: ["8080:8080"]/'
 plant image container/Dockerfile 's#^CMD .*#CMD ["healthcheck"]#'
@@ -126,4 +128,27 @@ plant metrics runbook.md 's/^\| `SakshiNodeGone`/| `SakshiNodeAway`/'
 plant observed prometheus/alerts.yaml 's/token\) \(increase\(sakshi_operator_logins_failed_total\{job="sakshi"/token) (increase(sakshi_operator_logins_failed_total{job="nodes"/'
 plant observed grafana/sakshi.json 's/histogram_quantile\(0.99, sum by \(le, receiver_busy\)/histogram_quantile(0.99, sum by (receiver_busy)/'
 plant observed prometheus/prometheus.yaml 's/job_name: haproxy/job_name: proxy/'
+plant dependencies release/deny.toml 's/"ISC", //'
+plant dependencies release/deny.toml 's/"ring", /"rustls", /'
+plant dependencies release/deny.toml 's/^(allow-wildcard-paths = ).*/\1false/'
+plant release release/flags.sh 's/--remap-path-prefix=\$here=/--remap-path-prefix=$here.other=/'
+plant release release/flags.sh 's/^CFLAGS=.*/CFLAGS=/'
+plant release release/flags.sh 's/ --mode=a=rX,u\+w//'
+plant release release/flags.sh 's/ --mtime=[^ ]*//'
+plant release release/dist.sh 's/^(deploy.release.licences.sh) \$SHIPPED/\1 --package sakshi-domain/'
+plant release release/dist.sh 's#^(deploy/release/sbom.py .*) \$SHIPPED#\1 --package sakshi-domain#'
+plant release release/dist.sh 's#sbom.py binary "\$out/\$name/sakshi"#sbom.py binary "$built"#'
+plant release release/dist.sh 's/^sha256sum .*/sha256sum "$name.tar.gz" >SHA256SUMS/'
+plant release release/licences.sh 's#^    \*Apache-2.0\*\).*#    *Apache-2.0*) : ;;#'
+plant release release/licences.sh 's#^  cat "\$\(grep#  : "$(grep#'
+plant release release/sbom.py 's/"specVersion": "1.6"/"specVersion": "1.5"/'
+plant release release/sbom.py 's/" OR ", licence/"\/", licence/; s/"alg": "SHA-256"/"alg": "SHA256"/'
+plant release release/sbom.py 's/status..d/status.x/'
+plant workflows ../.github/workflows/nightly.yml '0,/@[0-9a-f]+ # v7.0.1/s//@v7/'
+plant workflows ../.github/workflows/nightly.yml '0,/persist-credentials: false/s//persist-credentials: true/'
+plant workflows ../.github/workflows/release.yml '0,/contents: read/s//contents: write/'
+plant workflows ../.github/workflows/release.yml 's/^  push:/  pull_request_target:\n  push:/'
+plant workflows ../.github/workflows/release.yml 's/needs: \[archive, again, image\]/needs: [archive, image]/'
+plant workflows ../.github/workflows/release.yml 's#run: gh release create "\$GITHUB_REF_NAME"#run: make \&\& gh release create "${{ github.ref_name }}"#'
+plant workflows ../.github/dependabot.yml '0,/^    cooldown: .*/{/^    cooldown: .*/d}'
 exit $missed

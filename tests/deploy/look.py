@@ -148,6 +148,9 @@ def container():
     for name in ("PUBLIC_ADDR", "INTERNAL_ADDR"):
         expect(re.search(rf"SAKSHI__SERVER__{name}=0\.0\.0\.0:", last), f"{name} of the image cannot be reached from outside")
     expect("HEALTHCHECK" in last and "STOPSIGNAL SIGTERM" in last, "no health check, or another signal than the drain's")
+    for label in ("version", "revision", "source", "url", "created", "base.name", "licenses"):
+        expect(f"org.opencontainers.image.{label}=" in last, f"the image has no label {label}")
+    expect("/out/share/THIRD-PARTY.txt" in text and "/out/share/ /usr/local/share/doc/" in last, "the image lacks the licences of its parts")
     toolchain = re.search(r'rust-version = "([\d.]+)"', (root / "Cargo.toml").read_text())[1]
     expect(f"=rust:{toolchain}." in text, f"the build does not use Rust {toolchain}")
     features = re.search(r"^ARG FEATURES=(.*)$", text, re.M)[1]
