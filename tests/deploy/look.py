@@ -103,10 +103,11 @@ def compose():
         expect(f"./secrets/issuer:{keys.parent}" in service["volumes"], f"{name}: nobody can replace {keys}")
     sandbox = yaml.safe_load((deploy / "compose/sandbox.yaml").read_text())
     (service,) = sandbox["services"].values()
-    at = "${SAKSHI_AT:-127.0.0.1:8080}"
+    host, port = "${SAKSHI_HOST:-127.0.0.1}", "${SAKSHI_PORT:-8080}"
+    named = {"SAKSHI__SERVER__PUBLIC_ADDR": f"0.0.0.0:{port}", "SAKSHI__SERVER__PUBLIC_BASE_URL": f"http://{host}:{port}"}
     expect("secrets" not in sandbox, "a sandbox has nothing to prepare")
-    expect(service["environment"] == {"SAKSHI__SERVER__PUBLIC_BASE_URL": f"http://{at}"}, "a sandbox names another address than its own")
-    expect(service["ports"] == [f"{at}:8080"], "a sandbox is reached from this machine only")
+    expect(service["environment"] == named, "a sandbox names another address than its own")
+    expect(service["ports"] == [f"{host}:{port}:{port}"], "a sandbox is reached from this machine only")
     expect(service["cap_drop"] == ["ALL"] and service["read_only"] is True, "the sandbox has more rights than it needs")
     expect(seconds(service["stop_grace_period"]) > drain, "the sandbox is killed before it has drained")
     build = file["services"]["node1"]["build"]
@@ -148,6 +149,9 @@ def container():
     for name in ("PUBLIC_ADDR", "INTERNAL_ADDR"):
         expect(re.search(rf"SAKSHI__SERVER__{name}=0\.0\.0\.0:", last), f"{name} of the image cannot be reached from outside")
     expect("HEALTHCHECK" in last and "STOPSIGNAL SIGTERM" in last, "no health check, or another signal than the drain's")
+    for label in ("version", "revision", "source", "url", "created", "base.name", "licenses"):
+        expect(f"org.opencontainers.image.{label}=" in last, f"the image has no label {label}")
+    expect("/out/share/THIRD-PARTY.txt" in text and "/out/share/ /usr/local/share/doc/" in last, "the image lacks the licences of its parts")
     toolchain = re.search(r'rust-version = "([\d.]+)"', (root / "Cargo.toml").read_text())[1]
     expect(f"=rust:{toolchain}." in text, f"the build does not use Rust {toolchain}")
     features = re.search(r"^ARG FEATURES=(.*)$", text, re.M)[1]
