@@ -129,7 +129,7 @@ soak:
 
 # The files in deploy/, as far as one machine can run them.
 deploy: binaries packages
-	$(TIMED) deploy $(WITHIN) 10m tests/deploy/check.sh
+	$(TIMED) deploy $(WITHIN) 15m tests/deploy/check.sh
 
 # The fuzzer over all that strangers feed: make fuzz FUZZ="--runs 1000000 jwks".
 FUZZ ?= --seconds 60

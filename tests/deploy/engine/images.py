@@ -37,7 +37,7 @@ def unpack(*packages):
     return pathlib.Path(run(str(HERE.parent / "debian.sh"), *packages).strip())
 
 
-def roots(tar, further):
+def bundle_roots(tar, further):
     """The bundle of root certificates, which the package puts together when it is set up, and one more."""
     bundle = subprocess.run(["tar", "-xOf", tar, "--wildcards", "./usr/share/ca-certificates/mozilla/*.crt"], capture_output=True, check=True).stdout
     return bundle + further.read_bytes()
@@ -56,8 +56,8 @@ def make(engine, binary, authority):
     build = make_real_build(engine) if IS_LONG else make_given_build(engine, programs, binary)
     # Official: certificates and the user 65532.
     lines = ["COPY ca-certificates.crt /etc/ssl/certs/", "ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt", "USER 65532"]
-    engine.build_from(libraries, RUN, lines, lambda context: (context / "ca-certificates.crt").write_bytes(roots(libraries, authority)))
-    return differences(engine, build)
+    engine.build_from(libraries, RUN, lines, lambda context: (context / "ca-certificates.crt").write_bytes(bundle_roots(libraries, authority)))
+    return list_differences(engine, build)
 
 
 def make_given_build(engine, programs, binary):
@@ -77,7 +77,7 @@ def make_real_build(engine):
     return "Debian bookworm's gcc with this machine's Rust; crates from a folder; the build is not optimised"
 
 
-def differences(engine, build):
+def list_differences(engine, build):
     version = lambda image, *command: engine.docker("run", "--rm", "--network=none", "--entrypoint", command[0], image, *command[1:]).split("\n")[0]
     return [
         f"{REDIS}: Debian trixie's {version(REDIS, 'redis-server', '--version').split(' sha')[0]}, without the image's entry point",

@@ -35,9 +35,10 @@ def vendor():
 def fill(context):
     """Puts the toolchain, the crates and cargo's settings into the context of an image."""
     rust = pathlib.Path(run("rustc", "--print", "sysroot", cwd=ROOT).strip())
-    libraries = f"lib/rustlib/{TARGET}/lib"
-    for part in ("bin/cargo", "bin/rustc", libraries):
-        copy = shutil.copytree if part == libraries else shutil.copy2
+    # Linker and libraries.
+    of_target = f"lib/rustlib/{TARGET}"
+    for part in ("bin/cargo", "bin/rustc", of_target):
+        copy = shutil.copytree if part == of_target else shutil.copy2
         (context / "toolchain" / part).parent.mkdir(parents=True, exist_ok=True)
         copy(rust / part, context / "toolchain" / part)
     for library in (rust / "lib").glob("*.so*"):
