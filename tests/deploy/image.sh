@@ -37,7 +37,7 @@ base=$(buildah from scratch)
 buildah add --quiet "$base" "$tar" / >/dev/null
 buildah add --quiet "$base" "$work/ca-certificates.crt" /etc/ssl/certs/ >/dev/null
 buildah commit --quiet "$base" localhost/run-base >/dev/null
-mkdir -p "$work/stage/out/bin" && install -m 0755 "$binary" "$work/stage/out/bin/sakshi" && install -d -m 0700 "$work/stage/out/state"
+mkdir -p "$work/stage/out/bin" && install -m 0755 "$binary" "$work/stage/out/bin/sakshi" && install -d -m 0700 "$work/stage/out/state" "$work/stage/out/share"
 buildah build --quiet --isolation chroot --format docker --build-context "build=$work/stage" --build-arg RUN_BASE=localhost/run-base \
   --ignorefile "$deploy/container/Dockerfile.dockerignore" --file "$deploy/container/Dockerfile" --tag localhost/sakshi "$root" \
   >"$work/log" 2>&1 || fail "the image is not built"
