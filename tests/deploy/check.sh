@@ -83,6 +83,9 @@ kubernetes() {
   cp "$here/custom.mjs" "$root/target/deploy/" && "$python" "$here/manifests.py" "$deploy" "$root" "$temp/built"
 }
 
+# The same manifests for a real API server, where there is one.
+apiserver() { overlays && "$here/apiserver.sh" "$temp/built" "$deploy/kubernetes/secrets.example.yaml" "$python"; }
+
 # What a cluster does with the pods, with processes, in both overlays side by side.
 rollout() {
   overlays || return
@@ -157,7 +160,7 @@ alerts() {
   cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
 }
 
-for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts}; do
+for check in ${*:-proxy redis sentinel kubernetes apiserver rollout systemd compose container image metrics alerts}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;
