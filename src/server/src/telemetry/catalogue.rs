@@ -8,7 +8,7 @@ use sakshi_domain::checks::{CHECKS, CheckStatus};
 use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_service::credential_status::StatusFailure;
-use sakshi_store::OPERATIONS;
+use sakshi_store::{OPERATIONS, SCHEMA};
 use sakshi_web::error::CODES;
 
 use self::Kind::{Counter, Gauge, Histogram};
@@ -57,7 +57,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_body_bytes", Gauge, "Bytes of request and response bodies in memory, by kind and stage."),
     metric("sakshi_body_bytes_of_largest_owner", Gauge, "Bytes of bodies in memory of the owner with the most, by kind."),
     metric("sakshi_body_owners", Gauge, "Owners of bodies in memory, by kind."),
-    metric("sakshi_build_info", Gauge, "Always 1; labels: version and commit."),
+    metric("sakshi_build_info", Gauge, "Always 1; labels: version, commit and the schema of the store that this release writes."),
     metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
     metric("sakshi_check_ins_total", Counter, "Check-ins of guests at doors and through the API, by whether the guest was in before."),
     metric("sakshi_checks_total", Counter, "Numbers verified, by kind and status."),
@@ -144,7 +144,8 @@ pub fn begin() {
     begin_labelled();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
-    gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT).set(1);
+    let schema = SCHEMA.number().to_string();
+    gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT, "schema" => schema).set(1);
 }
 
 /// Begins the counters of this process that have labels, but for those of routes, actors and connections, which begin with them.
