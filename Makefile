@@ -13,7 +13,7 @@ endif
 # What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
 unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants servers
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants rehearsal servers
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -45,12 +45,19 @@ nightly: needs
 	SAKSHI_TEST_STORE=redis $(WITHIN) 10m env $(TESTS) --test hostile
 	$(CARGO) run --profile simulation --package sakshi-sim -- --from 60 --seeds 20000
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
+	+$(MAKE) rehearsal && SAKSHI_NEXT=$(CURDIR)/target/rehearsal/sakshi $(WITHIN) 15m $(CARGO) test --package sakshi --test cluster -- --nocapture upgrade::
 	SAKSHI_BATCHES=1000000 $(WITHIN) 15m $(CARGO) test --package sakshi-store --lib -- tests::engines
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
 	tests/contract/generators/run.sh
 	tests/deploy/faults.sh
 	+$(MAKE) soak
+
+# A pretended next release, which has a schema of its own. SAKSHI_LAST_RELEASE names the binary of the last one for the same tests.
+rehearsal:
+	$(CARGO) build --package sakshi --bin sakshi --features rehearsal
+	mkdir -p target/rehearsal && cp target/debug/sakshi target/rehearsal/sakshi
+	$(CARGO) build --package sakshi --bin sakshi
 
 # The tests on Redis with other servers, each a directory with a program redis-server. deploy/redis/README.md names those that pass.
 #   make servers SERVERS="/opt/valkey /opt/redis-8"

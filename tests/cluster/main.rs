@@ -21,4 +21,5 @@ mod races;
 mod rolling;
 mod shipped;
 mod storm;
+mod upgrade;
 mod watched;

@@ -67,6 +67,7 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 54] = [
     ("GET", "/admin/v1/nodes", "listNodes", Some("admin_token")),
     ("POST", "/admin/v1/clock/accept", "acceptClock", Some("admin_token")),
     ("POST", "/admin/v1/store/accept-loss", "acceptLoss", Some("admin_token")),
+    ("POST", "/admin/v1/store/finish-upgrade", "finishUpgrade", Some("admin_token")),
     ("GET", "/livez", "getLiveness", None),
     ("GET", "/readyz", "getReadiness", None),
     ("GET", "/metrics", "getMetrics", None),

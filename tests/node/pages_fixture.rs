@@ -34,7 +34,7 @@ use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention};
+use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention, Upgrading};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
 
 use crate::store_fixture::intent_key_in;
@@ -81,6 +81,7 @@ impl PagesFixture {
             },
             max_waiting: 64,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            upgrading: Upgrading::default(),
         })
         .unwrap();
         let client = WebhookClient::new(&client_options());

@@ -22,7 +22,7 @@ use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreditOutcome, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Vault};
+use sakshi_store::{CreditOutcome, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Upgrading, Vault};
 use sakshi_web::error::{ApiError, DocsBase};
 use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::views::TreeNode;
@@ -113,6 +113,7 @@ impl StoreFixture {
             },
             max_waiting: 64,
             ownership,
+            upgrading: Upgrading::default(),
         };
         Self { store: EmbeddedStore::open(options).unwrap(), clock, health: Arc::default(), directory }
     }

@@ -32,7 +32,7 @@ pub(super) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Store, Vault};
+use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Store, Upgrading, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
@@ -133,6 +133,7 @@ impl Fixture {
             },
             max_waiting: 1_000,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            upgrading: Upgrading::default(),
         };
         let store = EmbeddedStore::open(options).unwrap();
         let connect_timeout = Duration::from_secs(2);

@@ -19,7 +19,7 @@ use sakshi_domain::transaction::{Failure as Declined, Outcome};
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CompleteOutcome, CompleteTransaction, OpenOutcome, Ownership, Retention, Store, Vault};
+use sakshi_store::{CompleteOutcome, CompleteTransaction, OpenOutcome, Ownership, Retention, Store, Upgrading, Vault};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -55,6 +55,7 @@ impl Workload {
             },
             max_waiting: 8_192,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            upgrading: Upgrading::default(),
         })?)
         .clone();
         let client = ClientId::generate();

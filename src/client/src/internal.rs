@@ -16,6 +16,7 @@ use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, Op
 use sakshi_wire::operator::reseal::ResealResponse;
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
 use sakshi_wire::operator::transfer::ImportClientResponse;
+use sakshi_wire::operator::upgrade::FinishUpgradeResponse;
 use sakshi_wire::operator::users::{InviteUserResponse, RemovedUserResponse, UserResponse, UsersResponse};
 use sakshi_wire::operator::views::{
     AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequests, ReportResponse, TransactionResponse, TreeNode, WebhookOrigins,
@@ -230,6 +231,11 @@ pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
 /// Accepts that the store has lost data.
 pub fn accept_loss() -> Call<AcceptLossResponse> {
     Call::post("/admin/v1/store/accept-loss", &json!({}))
+}
+
+/// Finishes the upgrade of the store, as far as one call goes.
+pub fn finish_upgrade() -> Call<FinishUpgradeResponse> {
+    Call::post("/admin/v1/store/finish-upgrade", &json!({}))
 }
 
 /// The intent keys, and which one signs.

@@ -52,6 +52,10 @@ fn of(id: &str) -> (Value, Value) {
         "getClientBrand" | "getEventBrand" => (Value::Null, brand()),
         "changeClientBrand" | "changeEventBrand" => (json!({ "colour": "#7a1f3d", "support": "help@bank.example" }), brand()),
         "acceptLoss" => (Value::Null, json!({ "accepted": true, "since": CREATED })),
+        "finishUpgrade" => {
+            let finished = json!({ "schema": 27, "state": "finished", "behind": [], "looked_at": 5_120, "changed": 5_117 });
+            (Value::Null, finished)
+        }
         "acceptClock" => (Value::Null, json!({ "accepted": true, "since": CREATED, "ahead_s": 172_800 })),
         "createApp" => (name("Kiosk"), json!({ "app_id": APP })),
         "listApps" => (Value::Null, json!({ "apps": [app(None)] })),

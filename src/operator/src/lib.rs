@@ -31,6 +31,7 @@ mod reports;
 mod reseal;
 mod routes;
 mod transfers;
+mod upgrade;
 mod users;
 mod views;
 

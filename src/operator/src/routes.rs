@@ -11,7 +11,7 @@ use sakshi_wire::reports::FlowReport;
 use super::operation::Operation;
 use super::{
     apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, grants, intent_keys, keys, openapi, operators, probes,
-    reports, reseal, transfers, users, views,
+    reports, reseal, transfers, upgrade, users, views,
 };
 
 const CONNECTORS: &str = "Connectors";
@@ -451,6 +451,14 @@ fn of_node() -> Vec<Operation> {
             data_loss::accept,
         )
         .logged_afterwards(),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/store/finish-upgrade",
+            "finishUpgrade",
+            "Finishes the upgrade of a store in Redis, once every node runs this release: records are changed to what it writes, and the release \
+            before refuses the store from then on. Ask again while `state` is `walking`. Nothing changes while `state` is `behind`.",
+            upgrade::finish,
+        ),
         Operation::new(
             Method::POST,
             "/admin/v1/clock/accept",

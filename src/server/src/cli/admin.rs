@@ -22,7 +22,7 @@ use super::error::CliError;
 use super::intent_keys::IntentKeys;
 use super::style::{Out, write_lines};
 use super::users::Users;
-use super::{clock, paint, reseal, story, tree};
+use super::{clock, paint, reseal, story, tree, upgrade};
 use crate::settings::Sources;
 
 /// Options of `admin`.
@@ -101,6 +101,9 @@ enum Subject {
     Erase(Erase),
     /// Accept that the store has lost data, and write to it again.
     AcceptLoss,
+    /// Finish the upgrade of a store in Redis, once every node runs this release; earlier releases refuse it then. Exit code 1 while
+    /// one of theirs runs.
+    FinishUpgrade,
     /// The audit log: changes by operators, and whether the log is complete.
     AuditLog(AuditLog),
     /// The register of consents of a client: what people were asked, and whether they agreed.
@@ -263,6 +266,7 @@ pub(super) enum View {
     Story,
     AuditLog,
     Reseal,
+    Upgrade,
     Clock,
     Json,
 }
@@ -298,6 +302,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
             View::Story => write_lines(story::lines(&parsed(answer.clone())?, SystemClock.now()), out)?,
             View::AuditLog => audit_log::show(&answer, out)?,
             View::Reseal => reseal::show(&answer, out)?,
+            View::Upgrade => upgrade::show(&answer, out)?,
             View::Clock => clock::show(&answer, out)?,
             View::Json => writeln!(out, "{answer:#}")?,
             View::Rows(name, columns) => {
@@ -355,6 +360,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
         Subject::IntentKeys(intent_keys) => intent_keys.ask(api).await,
         Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
+        Subject::FinishUpgrade => Ok((upgrade::finish(api).await?, View::Upgrade)),
         Subject::AcceptClock => answer(api, internal::accept_clock(), View::Clock).await,
         // It is written part by part, and before.
         Subject::Consents(_) => Ok((Value::Null, View::Json)),

@@ -22,6 +22,7 @@ pub(crate) mod guests;
 pub(crate) mod intent_key;
 pub(crate) mod lists;
 pub(crate) mod models;
+pub(crate) mod next_schema;
 pub(crate) mod operators;
 pub(crate) mod outbox;
 pub(crate) mod people;

@@ -14,5 +14,6 @@ pub mod operators;
 pub mod reseal;
 pub mod tenancy;
 pub mod transfer;
+pub mod upgrade;
 pub mod users;
 pub mod views;

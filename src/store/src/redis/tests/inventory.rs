@@ -160,7 +160,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
 }
 
 /// Leases on orders and the mark of somebody who watches, which only nodes that share a store need.
-async fn leases(test: &impl TestStore) {
+pub(super) async fn leases(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     store.watch_nodes().await.unwrap();
     assert_eq!(store.is_watched().await, Ok(true));
