@@ -11,7 +11,7 @@ use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
 use sakshi_console::{Console, Provider, STREAMS_MAX};
 use sakshi_domain::profile::Profile;
-use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
+use sakshi_operator::{FailedLogins, InternalDeps, LogLevel, LongestKept};
 use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_outbound::document::DocumentClient;
@@ -123,11 +123,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts everything. Must be called within an actix system.
+    /// Starts everything. Must be called within an actix system. Operators may change the level of the log.
     ///
     /// # Errors
     /// The first part that does not start; what had started ends.
-    pub async fn start(settings: &Settings, metrics: PrometheusRecorder) -> Result<Self, StartError> {
+    pub async fn start(settings: &Settings, metrics: PrometheusRecorder, log_level: LogLevel) -> Result<Self, StartError> {
         // What the machine gives: a directory, file descriptors, keys, two sockets. A sandbox keeps its keys in the
         // directory, whatever its store is.
         if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
@@ -225,6 +225,7 @@ impl Node {
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
         tls.watch(&settings.server)?;
         store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
+        log_level.watch();
         let (viewed, watched) = (tree.clone(), tree.clone());
         let nodes = Nodes::watch(store.clone(), tree.clone(), drain.clone(), Figures::watch(metrics.clone()), Arc::clone(&clock));
         let health: Arc<dyn sakshi_operator::Health> = {
@@ -237,6 +238,7 @@ impl Node {
             clock,
             accept_clock: Arc::new(move || watched.accept_clock()),
             credits: Arc::new(internal::LedgerDesk(tree.clone())),
+            log_level,
             flows: Arc::new(internal::Reports(flows)),
             signer: Arc::clone(&authority.signer),
             memory: memory.clone(),
