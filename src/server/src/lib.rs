@@ -6,6 +6,7 @@
 pub const COMMIT: &str = env!("SAKSHI_COMMIT");
 
 pub mod allocator;
+mod audit_receiver;
 pub mod authority;
 mod bounds;
 pub mod cli;

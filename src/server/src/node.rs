@@ -41,7 +41,7 @@ use crate::settings::{Settings, StoreKind};
 use crate::storage::{self, Storage};
 use crate::telemetry::figures::Figures;
 use crate::telemetry::{PrometheusRecorder, store_figures};
-use crate::{authority, bounds, internal, public, tls_files, upstreams};
+use crate::{audit_receiver, authority, bounds, internal, public, tls_files, upstreams};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -164,6 +164,7 @@ impl Node {
             vault: Arc::clone(&vault),
             clock: Arc::clone(&clock),
             client: client.clone(),
+            audit_receiver: audit_receiver::build(settings, &egress),
             on_one_arbiter: false,
         };
         let (tree, escalations) = Tree::start(context, bounds::tree(settings, &fds)).await?;
@@ -224,8 +225,8 @@ impl Node {
         let config = listener("public", &tls.public, workers, fds.public_per_worker, 0);
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
         tls.watch(&settings.server)?;
-        store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
         log_level.watch();
+        store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
         let (viewed, watched) = (tree.clone(), tree.clone());
         let nodes = Nodes::watch(store.clone(), tree.clone(), drain.clone(), Figures::watch(metrics.clone()), Arc::clone(&clock));
         let health: Arc<dyn sakshi_operator::Health> = {
@@ -237,8 +238,8 @@ impl Node {
             store: store.clone(),
             clock,
             accept_clock: Arc::new(move || watched.accept_clock()),
-            credits: Arc::new(internal::LedgerDesk(tree.clone())),
             log_level,
+            credits: Arc::new(internal::LedgerDesk(tree.clone())),
             flows: Arc::new(internal::Reports(flows)),
             signer: Arc::clone(&authority.signer),
             memory: memory.clone(),

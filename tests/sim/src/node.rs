@@ -270,6 +270,7 @@ pub(crate) async fn start(
         vault: Arc::clone(&vault),
         clock: Arc::clone(&clock),
         client: network.clone(),
+        audit_receiver: None,
         on_one_arbiter: true,
     };
     let first = Arbiter::first(incarnation.number);
@@ -331,8 +332,8 @@ pub(crate) async fn start(
         store: store.clone(),
         clock,
         accept_clock: Arc::new(|| None),
-        credits: Arc::new(LedgerDesk(tree.clone())),
         log_level: LogLevel::default(),
+        credits: Arc::new(LedgerDesk(tree.clone())),
         flows: Arc::new(Reports(flows)),
         signer: Arc::clone(&authority.context.signer),
         memory,

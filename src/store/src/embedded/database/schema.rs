@@ -13,7 +13,7 @@ use crate::{Ownership, records};
 pub(crate) const APPLICATION_ID: i64 = 0x5341_4B53;
 
 /// The number of the schema, in `user_version`. Files with a lower one were written before the first release.
-pub(crate) const SCHEMA: i64 = 26;
+pub(crate) const SCHEMA: i64 = 27;
 
 /// Tables and triggers besides the records: the installation, the page for health checks, a sealed value that proves the keys, and an
 /// audit log that only grows. An audit entry may be sealed under another key; its hash covers the plain text.
