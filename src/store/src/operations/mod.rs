@@ -253,6 +253,11 @@ impl Store {
         one(self.engine().commit_until_answered(vec![batch]).await?)
     }
 
+    /// Refuses to begin something while little room is left, so that what is open and paid for can end.
+    fn has_room(&self) -> Result<(), StoreError> {
+        if self.engine().is_nearly_full() { Err(StoreError::Full) } else { Ok(()) }
+    }
+
     /// Gives an answer that the caller takes for final: that something does not exist.
     async fn confirmed<T>(&self, answer: T) -> Result<T, StoreError> {
         self.engine().confirm().await?;

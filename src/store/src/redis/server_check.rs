@@ -1,6 +1,8 @@
 //! Checks that the servers can hold the store: the scripts need Redis 7; a server that evicts keys when its memory is full
 //! would silently lose credits and unsent webhooks, and one without an append-only file loses them when it ends.
 
+use std::sync::atomic::Ordering;
+
 use redis::cmd;
 
 use super::reply::Reply;
@@ -10,6 +12,9 @@ use crate::error::StoreError;
 /// The oldest major version, the first whose scripts can declare flags.
 const MAJOR: u32 = 7;
 
+/// The part of the memory that is kept for what ends.
+const RESERVE: u64 = 20;
+
 impl Shared {
     /// Refuses servers that cannot hold the store.
     ///
@@ -17,22 +22,43 @@ impl Shared {
     /// [`StoreError::Unavailable`] with what must be changed.
     pub(crate) async fn check_servers(&self) -> Result<(), StoreError> {
         // This also finds out which servers there are.
+        let mut is_nearly_full = false;
         let mut info = self.read("the INFO of a server", &cmd("INFO")).await?;
         for number in 1.. {
             let info_text = info.parsed::<String>()?;
             if let Some(why) = unsupported(&info_text, self.must_persist) {
                 return Err(StoreError::Unavailable(why));
             }
+            is_nearly_full |= has_little_room(&info_text);
             let Some(next) = self.link.ask_server(number, cmd("INFO")).await? else { break };
             info = Reply::new("the INFO of a server", next);
+        }
+        if self.is_nearly_full.swap(is_nearly_full, Ordering::Relaxed) != is_nearly_full {
+            if is_nearly_full {
+                tracing::error!("the memory of Redis is nearly full; nothing new is begun, so that what is open can end");
+            } else {
+                tracing::info!("Redis has room again");
+            }
         }
         Ok(())
     }
 }
 
+/// A field of INFO.
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// Returns true for a server with a bound of memory that is used but for a [`RESERVE`]th.
+fn has_little_room(info: &str) -> bool {
+    let bytes = |name| field(info, name).and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0);
+    let bound = bytes("maxmemory");
+    bound > 0 && bytes("used_memory") > bound - bound / RESERVE
+}
+
 /// Why the server with this INFO cannot hold the store, if so.
 fn unsupported(info: &str, must_persist: bool) -> Option<String> {
-    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    let field = |name: &str| field(info, name);
     let version = field("redis_version").unwrap_or("of an unknown version");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     if major.is_none_or(|major| major < MAJOR) {
@@ -48,7 +74,15 @@ fn unsupported(info: &str, must_persist: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::unsupported;
+    use super::{has_little_room, unsupported};
+
+    #[test]
+    fn a_twentieth_of_the_memory_is_kept_for_what_ends() {
+        let says = |used: u64, most: u64| has_little_room(&format!("used_memory:{used}\r\nused_memory_peak:9999\r\nmaxmemory:{most}\r\n"));
+        assert!(!says(950, 1_000) && says(951, 1_000) && says(2_000, 1_000));
+        assert!(!says(951, 0), "without a bound");
+        assert!(!has_little_room(""));
+    }
 
     #[test]
     fn a_server_that_is_too_old_or_evicts_keys_is_refused() {
