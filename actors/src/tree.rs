@@ -161,8 +161,9 @@ impl Tree {
             body_bytes: Arc::default(),
         };
         let dispatcher = {
+            let (tally, clock) = (Arc::clone(&tally), Arc::clone(&clock));
             let (work, in_flight) =
-                (Attempter { store: store.clone(), vault: Arc::clone(&vault), client, tally: Arc::clone(&tally) }, in_flight.clone());
+                (Attempter { store: store.clone(), vault: Arc::clone(&vault), client, tally, clock }, in_flight.clone());
             let make = move || WebhookDispatcher::new(work, in_flight, bounds.webhooks);
             root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
         };
@@ -299,6 +300,12 @@ impl Tree {
     #[must_use]
     pub fn live_transactions(&self) -> i64 {
         self.transactions.live()
+    }
+
+    /// Questions being answered, as a share of those that the node admits.
+    #[must_use]
+    pub fn admission_ratio(&self) -> f64 {
+        self.admission.fill_ratio()
     }
 
     /// Live events on this node.
