@@ -228,7 +228,13 @@ impl Node {
         log_level.watch();
         store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
         let (viewed, watched) = (tree.clone(), tree.clone());
-        let nodes = Nodes::watch(store.clone(), tree.clone(), drain.clone(), Figures::watch(metrics.clone(), tree.clone(), bounds::processors(settings)), Arc::clone(&clock));
+        let nodes = Nodes::watch(
+            store.clone(),
+            tree.clone(),
+            drain.clone(),
+            Figures::watch(metrics.clone(), tree.clone(), bounds::processors(settings)),
+            Arc::clone(&clock),
+        );
         let health: Arc<dyn sakshi_operator::Health> = {
             let signer = Arc::clone(&authority.signer);
             Arc::new(Health::watch(tree.clone(), drain.clone(), store.clone(), signer, Arc::clone(&clock)))
