@@ -75,7 +75,7 @@ needs:
 	need chromium-headless-shell chromium-headless-shell; need zbarimg zbar-tools; need gs ghostscript; \
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
-	need softhsm2-util softhsm2; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
+	need softhsm2-util softhsm2; need rsyslogd rsyslog; [ -f /usr/lib/$$(uname -m)-linux-gnu/rsyslog/lmnsd_gtls.so ] || missing="$$missing rsyslog-gnutls"; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
 	need dockerd docker.io; need docker docker.io; need iptables iptables; docker compose version >/dev/null 2>&1 || need docker-compose docker-compose; \
 	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \

@@ -92,6 +92,7 @@ impl PagesFixture {
             vault: Arc::clone(&vault),
             clock: clock.clone(),
             client: Arc::new(client.unwrap()),
+            audit_receiver: None,
             on_one_arbiter: false,
         };
         let (tree, _escalations) = Tree::start(config, bounds()).await.unwrap();
@@ -212,6 +213,7 @@ impl PagesFixture {
             vault: Arc::clone(vault),
             clock: Arc::clone(clock),
             client: Arc::new(client),
+            audit_receiver: None,
             on_one_arbiter: false,
         };
         let (tree, _escalations) = Tree::start(config, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();

@@ -16,7 +16,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::node::intent_key;
 use sakshi_kit::records;
-use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LongestKept};
+use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept};
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
@@ -128,6 +128,7 @@ impl StoreFixture {
             store: self.shared_store(),
             clock: self.clock.clone(),
             accept_clock: Arc::new(|| None),
+            log_level: LogLevel::default(),
             credits: Arc::new(Direct(self.store.clone())),
             flows: Arc::new(Direct(self.store.clone())),
             signer: Arc::new(signer()),

@@ -139,7 +139,14 @@ impl Fixture {
         let connect_timeout = Duration::from_secs(2);
         let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, egress: Egress::default() };
         let client = WebhookClient::new(&options).unwrap();
-        let config = TreeConfig { store: (*store).clone(), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
+        let config = TreeConfig {
+            store: (*store).clone(),
+            vault,
+            clock: clock.clone(),
+            client: Arc::new(client),
+            audit_receiver: None,
+            on_one_arbiter: false,
+        };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let client = funded(&store, clock.now()).await;

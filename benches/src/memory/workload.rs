@@ -92,7 +92,14 @@ async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) ->
         total_timeout: Duration::from_secs(1),
         egress: Egress::default(),
     })?;
-    let workload = TreeConfig { store: store.clone(), vault: Arc::clone(vault), clock, client: Arc::new(client), on_one_arbiter: false };
+    let workload = TreeConfig {
+        store: store.clone(),
+        vault: Arc::clone(vault),
+        clock,
+        client: Arc::new(client),
+        audit_receiver: None,
+        on_one_arbiter: false,
+    };
     let bounds = TreeBounds {
         shards: load::cores(),
         live_transactions: 10_000_000,

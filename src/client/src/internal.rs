@@ -11,6 +11,7 @@ use sakshi_wire::operator::data_loss::AcceptLossResponse;
 use sakshi_wire::operator::erasure::EraseResponse;
 use sakshi_wire::operator::intent_keys::IntentKeysResponse;
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
+use sakshi_wire::operator::log_level::LogLevelResponse;
 use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
 use sakshi_wire::operator::reseal::ResealResponse;
@@ -25,6 +26,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::call::{Call, Page, segment};
+
+const LOG_LEVEL: &str = "/admin/v1/log-level";
 
 fn of_client(client: &str, what: &str) -> String {
     format!("/admin/v1/clients/{}/{what}", segment(client))
@@ -221,6 +224,21 @@ pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
 /// Trusts the clock of the node that answers.
 pub fn accept_clock() -> Call<AcceptClockResponse> {
     Call::new(Method::POST, "/admin/v1/clock/accept")
+}
+
+/// The level of the log of the node that answers.
+pub fn log_level() -> Call<LogLevelResponse> {
+    Call::get(LOG_LEVEL)
+}
+
+/// Changes it for so many seconds.
+pub fn change_log_level(level: &str, for_s: Option<u64>) -> Call<LogLevelResponse> {
+    Call::new(Method::PUT, LOG_LEVEL).body(&json!({ "level": level, "for_s": for_s }))
+}
+
+/// Returns to the usual level.
+pub fn reset_log_level() -> Call<LogLevelResponse> {
+    Call::new(Method::DELETE, LOG_LEVEL)
 }
 
 /// Erases what is known of people.

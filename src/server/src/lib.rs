@@ -10,6 +10,7 @@ compile_error!("`rehearsal` is a pretended next release and must not be shipped"
 pub const COMMIT: &str = env!("SAKSHI_COMMIT");
 
 pub mod allocator;
+mod audit_receiver;
 pub mod authority;
 mod bounds;
 pub mod cli;

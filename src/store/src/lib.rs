@@ -41,7 +41,7 @@ mod users;
 mod vault;
 mod xaes;
 
-pub use audit_log::{AuditHash, AuditHead, AuditRecord};
+pub use audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
 pub use client_log::{AskedLog, LogPage, LogPlace};
 pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
 pub use console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};

@@ -20,6 +20,7 @@ use super::credits::Credits;
 use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
+use super::log_level::LogLevel;
 use super::style::{Out, write_lines};
 use super::users::Users;
 use super::{clock, paint, reseal, story, tree, upgrade};
@@ -97,6 +98,8 @@ enum Subject {
     Reseal,
     /// Trust the clock of a node after a jump; it deletes expired records again. Correct the clock first.
     AcceptClock,
+    /// The level of a node's log: show it, or change it for a time.
+    LogLevel(LogLevel),
     /// Erase personal data before its time. Ledger entries stay. Repeat it to erase what is left.
     Erase(Erase),
     /// Accept that the store has lost data, and write to it again.
@@ -359,6 +362,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Erase(subject) => subject.ask(api).await,
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
         Subject::IntentKeys(intent_keys) => intent_keys.ask(api).await,
+        Subject::LogLevel(level) => level.ask(api).await,
         Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
         Subject::FinishUpgrade => Ok((upgrade::finish(api).await?, View::Upgrade)),
         Subject::AcceptClock => answer(api, internal::accept_clock(), View::Clock).await,

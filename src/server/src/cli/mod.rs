@@ -19,6 +19,7 @@ pub mod error;
 mod evidence;
 mod health;
 mod intent_keys;
+mod log_level;
 mod manual;
 mod moving;
 pub(crate) mod paint;

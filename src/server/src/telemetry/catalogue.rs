@@ -52,6 +52,7 @@ pub const METRICS: &[Metric] = &[
     metric("process_virtual_memory_bytes", Gauge, "Address space of the process."),
     metric("sakshi_actor_restarts_total", Counter, "Actors restarted after a panic, and shards started again."),
     metric("sakshi_audit_log_unanswered_total", Counter, "Changes by operators whose outcome is missing in the audit log."),
+    metric("sakshi_audit_log_unsent", Gauge, "Entries of the audit log that its receiver does not have yet."),
     metric("sakshi_bodies_dropped_total", Counter, "Bodies dropped to free memory, by kind."),
     metric("sakshi_bodies_refused_total", Counter, "Bodies refused for lack of memory, by kind."),
     metric("sakshi_body_bytes", Gauge, "Bytes of request and response bodies in memory, by kind and stage."),

@@ -26,6 +26,16 @@ use super::{EmbeddedOptions, Migrated, backup};
 use crate::Upgrading;
 use crate::error::{StoreError, StoreFuture};
 
+/// The bytes of a disk that are kept for what ends: a twentieth of it, and at most this.
+const RESERVE_MAX: u64 = 64 * 1_024 * 1_024;
+
+/// Returns true if the blocks that are left have fewer bytes than are kept.
+const fn has_little_room(left: u64, blocks: u64, block_bytes: u64) -> bool {
+    let twentieth = blocks.saturating_mul(block_bytes) / 20;
+    let reserve = if twentieth < RESERVE_MAX { twentieth } else { RESERVE_MAX };
+    left.saturating_mul(block_bytes) < reserve
+}
+
 /// A file that is open. Clones share it; dropping the last one stops its threads.
 #[derive(Clone)]
 pub(crate) struct Sqlite {
@@ -68,6 +78,11 @@ impl Drop for Queues {
 }
 
 impl Sqlite {
+    /// Returns true if little room is left on the disk for the file, and for the log beside it. A store in memory has no disk.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        rustix::fs::statvfs(&self.shared.path).is_ok_and(|disk| has_little_room(disk.f_bavail, disk.f_blocks, disk.f_frsize))
+    }
+
     /// Opens the file, of at most so many pages of 4 KiB, or creates one in an empty directory.
     ///
     /// # Errors
@@ -269,5 +284,18 @@ impl Drop for Shared {
 impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sqlite")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_twentieth_of_a_disk_is_kept_for_what_ends_and_64_megabytes_at_most() {
+        let small = |left| has_little_room(left, 1_000, 4_096);
+        assert!(small(49) && !small(50));
+        let large = |left| has_little_room(left, 1 << 40, 4_096);
+        assert!(large(16 * 1_024 - 1) && !large(16 * 1_024));
     }
 }

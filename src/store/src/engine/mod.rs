@@ -228,6 +228,11 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
+    /// Returns true if little room is left. It is kept for what ends: nothing new is begun then.
+    fn is_nearly_full(&self) -> bool {
+        false
+    }
+
     /// Returns true once the records could be reached; until then every call is refused.
     fn is_open(&self) -> bool {
         true

@@ -107,6 +107,7 @@ pub(crate) static ALL: &[&Table] = &[
     &refusal::REFUSALS,
     &refusal::REFUSAL,
     &audit::AUDIT_LOG,
+    &audit::AUDIT_PUSH,
     &day::DAY,
     &consent::CONSENT_WEEK,
     &consent::CONSENTS,

@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) must_persist: bool,
     /// The latest health check succeeded.
     pub(crate) is_fit: AtomicBool,
+    /// The latest look at the servers found one with little memory left.
+    pub(crate) is_nearly_full: AtomicBool,
     /// Health checks so far.
     pub(crate) checks: AtomicU32,
     pub(crate) clock: Option<Arc<dyn Clock>>,

@@ -117,6 +117,7 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         ownership,
         must_persist,
         is_fit: AtomicBool::new(true),
+        is_nearly_full: AtomicBool::new(false),
         checks: AtomicU32::new(0),
         clock,
         server_clock: Arc::default(),

@@ -9,6 +9,7 @@ pub mod data_loss;
 pub mod erasure;
 pub mod intent_keys;
 pub mod keys;
+pub mod log_level;
 pub mod nodes;
 pub mod operators;
 pub mod reseal;

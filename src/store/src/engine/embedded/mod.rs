@@ -117,6 +117,10 @@ impl Engine for EmbeddedEngine {
         })
     }
 
+    fn is_nearly_full(&self) -> bool {
+        self.store.is_nearly_full()
+    }
+
     fn purge(&self) -> StoreFuture<()> {
         self.store.empty_log()
     }

@@ -335,6 +335,10 @@ impl Engine for RedisEngine {
         self.run_always(|store| async move { store.check().await })
     }
 
+    fn is_nearly_full(&self) -> bool {
+        self.0.is_nearly_full.load(Ordering::Relaxed)
+    }
+
     fn is_open(&self) -> bool {
         self.0.link.loss_guard().has_joined()
     }
