@@ -1,6 +1,7 @@
 """Whether the network policies of a built overlay let the nodes reach the hosts that its own examples name, and nobody else."""
 
 import ipaddress
+import itertools
 from urllib.parse import urlsplit
 
 DEFAULT_PORTS = {"https": 443, "http": 80, "redis": 6379, "rediss": 6379}
@@ -49,6 +50,16 @@ def rules(policies, direction):
         hosts = policy["metadata"].get("annotations", {}).get("sakshi/hosts", "").split()
         for rule in policy["spec"].get(direction, []):
             yield rule, hosts
+
+
+def comers(policies):
+    """Who comes to each listener: the roles of namespaces, and the hosts whose addresses the policy has."""
+    found = {}
+    for rule, hosts in rules(policies, "ingress"):
+        for port, peer in itertools.product(rule["ports"], rule["from"]):
+            role = peer.get("namespaceSelector", {}).get("matchLabels", {}).get("sakshi/role")
+            found.setdefault(port["port"], set()).update([role] if role else hosts or [str(peer)])
+    return found
 
 
 def reaches(policies, host, port):

@@ -1,6 +1,7 @@
 """Does with processes what Kubernetes does with the pods of a built overlay: it starts them with the settings of the map and of the
-secrets' example, asks the probes at their periods, and brings in a new version, a pod at a time or in place, while clients send
-requests. The programs, arguments, settings, probes, pauses and signals are the manifest's; only addresses and paths are this machine's.
+secrets' example, asks the probes at their periods, replaces secrets, brings in a new version, a pod at a time or in place, adds a pod and
+takes one away as an autoscaler does, empties a machine within the disruption budget, and runs the backup, while clients send requests.
+The programs, arguments, settings, probes, pauses and signals are the manifest's; only addresses and paths are this machine's.
 
     rollout.py BINARY OVERLAY.yaml SECRETS.yaml JWKS.py
 """
@@ -16,6 +17,8 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import yaml
 
@@ -28,7 +31,7 @@ CREDITS = 1_000_000
 PAUSE_S = 0 if os.environ.get("SAKSHI_TESTS") == "long" else 0.1
 
 
-started = []
+started, giving_up = [], threading.Lock()
 
 
 def start(command, **options):
@@ -37,11 +40,12 @@ def start(command, **options):
 
 
 def give_up(what):
-    """Ends everything that was started, from whichever thread."""
+    """Ends everything that was started, from whichever thread; the first one tells why."""
+    giving_up.acquire()
     print(what, flush=True)
     for process in started:
         process.kill()
-    shutil.rmtree(work)
+    shutil.rmtree(work, ignore_errors=True)
     os._exit(1)
 
 
@@ -50,8 +54,23 @@ def expect(held, what):
         give_up(what)
 
 
-def run(*command):
-    return subprocess.run(command, capture_output=True, check=True).stdout.decode().strip()
+def wait(happened, what, within=60):
+    end = time.monotonic() + within
+    while not happened():
+        expect(time.monotonic() < end, what)
+        time.sleep(0.05)
+
+
+# Nothing outlives a mistake of this script, Ctrl-C or SIGTERM.
+sys.excepthook = lambda *about: give_up("".join(traceback.format_exception(*about)))
+threading.excepthook = lambda about: give_up("".join(traceback.format_exception(about.exc_type, about.exc_value, about.exc_traceback)))
+signal.signal(signal.SIGTERM, lambda *_: give_up("ended from outside"))
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, **options)
+    expect(done.returncode == 0, f"{command[:2]} ends with {done.returncode}: {done.stderr.decode()}")
+    return done.stdout.decode().strip()
 
 
 def ask(port, method, path, body=None, headers=(), timeout=30):
@@ -65,6 +84,18 @@ def ask(port, method, path, body=None, headers=(), timeout=30):
         connection.close()
 
 
+def publish(place, contents):
+    """Puts files into a mounted secret as the kubelet does: into a new folder, to which one link is turned in one step."""
+    fresh = place / f"..{time.monotonic_ns()}"
+    fresh.mkdir(parents=True)
+    for name, text in contents.items():
+        (fresh / name).write_text(text + "\n")
+        if not (place / name).is_symlink():
+            (place / name).symlink_to(f"..data/{name}")
+    (place / "..next").symlink_to(fresh.name)
+    (place / "..next").rename(place / "..data")
+
+
 class Manifest:
     """What the overlay says of its pods."""
 
@@ -72,7 +103,7 @@ class Manifest:
         objects = [item for item in yaml.safe_load_all(open(overlay)) if item]
         of = lambda kind: [item for item in objects if item["kind"] == kind]
         (self.workload,) = of("Deployment") + of("StatefulSet")
-        (config,) = of("ConfigMap")
+        (config,) = [item for item in of("ConfigMap") if "SAKSHI__PROFILE" in item["data"]]
         spec = self.workload["spec"]
         pod = spec["template"]["spec"]
         (self.container,) = pod["containers"]
@@ -80,35 +111,31 @@ class Manifest:
         self.replicas = ([item["spec"]["minReplicas"] for item in of("HorizontalPodAutoscaler")] or [spec.get("replicas", 1)])[0]
         self.min_ready, self.grace = spec["minReadySeconds"], pod["terminationGracePeriodSeconds"]
         self.pause = self.container["lifecycle"]["preStop"]["sleep"]["seconds"]
+        (budget,) = of("PodDisruptionBudget")
+        self.may_be_away = budget["spec"]["maxUnavailable"]
+        jobs = [item["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0] for item in of("CronJob")]
+        self.backup = jobs[0] if jobs else None
         self.environment = dict(config["data"])
         self.fill_in()
 
     def fill_in(self):
         """Puts generated values in the place of the example's, and this machine's paths in the place of the pod's."""
         held = {item["metadata"]["name"]: item["stringData"] for item in yaml.safe_load_all(open(secrets))}
-        settings = work / "settings"
-        settings.mkdir()
-        for key, value in held["sakshi-settings"].items():
-            made = run("openssl", "rand", "-base64", "32") if key.endswith("_KEY") else run("openssl", "rand", "-hex", "32")
-            (settings / key).write_text((value if "://" in value else made) + "\n")
-        authority = work / "authority"
-        authority.mkdir()
-        contents = {"intent.pem": run("openssl", "genrsa", "2048"), "jwks.json": run(sys.executable, jwks)}
-        expect(contents.keys() == held["sakshi-authority"].keys(), "the secret has other files")
-        for name, text in contents.items():
-            (authority / name).write_text(text + "\n")
-        places = {mount["mountPath"]: work / mount["name"] for mount in self.container["volumeMounts"]}
-        for mount, place in places.items():
+        random = lambda key: run("openssl", "rand", *(("-base64", "32") if key.endswith("_KEY") else ("-hex", "32")))
+        self.settings = {key: value if "://" in value else random(key) for key, value in held["sakshi-settings"].items()}
+        if self.environment["SAKSHI__STORE__KIND"] == "redis":
+            self.settings["SAKSHI__STORE__REDIS_URL"] = start_redis()
+        publish(work / "settings", self.settings)
+        self.authority = {"intent.pem": run("openssl", "genrsa", "2048"), "jwks.json": run(sys.executable, jwks)}
+        expect(self.authority.keys() == held["sakshi-authority"].keys(), "the secret has other files")
+        publish(work / "authority", self.authority)
+        mounts = [*self.container["volumeMounts"], *(self.backup["volumeMounts"] if self.backup else [])]
+        self.places = {mount["mountPath"]: work / mount["name"] for mount in mounts}
+        for mount, place in self.places.items():
             place.mkdir(exist_ok=True)
             for key, value in self.environment.items():
-                if value.startswith(mount):
+                if value.startswith(mount + "/") or value == mount:
                     self.environment[key] = str(place) + value[len(mount):]
-        # No issuer and no collector are here: the keys are those that were fetched last.
-        for key in ("SAKSHI__AUTHORITY__JWKS_URL", "SAKSHI__TELEMETRY__OTLP_ENDPOINT"):
-            self.environment.pop(key, None)
-        keys = pathlib.Path(self.environment["SAKSHI__AUTHORITY__JWKS_PATH"])
-        if not keys.exists():
-            shutil.copy(authority / "jwks.json", keys)
 
     def probe(self, name):
         """Path, seconds between two questions, time for an answer, failures in a row."""
@@ -134,6 +161,11 @@ class Pod:
     def ready(self):
         """Part of the service. A readiness probe that is answered after the end began changes nothing."""
         return self.answers_ready and not self.ending
+
+    def metrics(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.internal, timeout=10)
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
 
     def answers(self, name):
         path, _, patience, _ = self.manifest.probe(name)
@@ -251,11 +283,18 @@ def become_client(pod, token):
     return {"X-API-KEY": key, "X-API-APP-ID": app}
 
 
-def start_redis(manifest):
+def start_redis():
     (port,) = free_ports(1)
     settings = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(work), "--appendonly", "yes", "--maxmemory-policy", "noeviction"]
     start(["redis-server", *settings], stdout=subprocess.DEVNULL)
-    pathlib.Path(manifest.environment["SAKSHI__STORE__REDIS_URL_FILE"]).write_text(f"redis://127.0.0.1:{port}\n")
+    return f"redis://127.0.0.1:{port}"
+
+
+def ending(pods, pod):
+    """Ends a pod beside everything else."""
+    thread = threading.Thread(target=lambda: (pod.terminate(), pods.remove(pod)))
+    thread.start()
+    return thread
 
 
 def roll(manifest, pods):
@@ -263,39 +302,84 @@ def roll(manifest, pods):
     endings = []
     for number, old in enumerate(list(pods)):
         if manifest.in_place:
-            old.terminate()
-            pods.remove(old)
-        new = Pod(manifest, f"new-{number}")
-        pods.append(new)
-        new.become_available()
+            ending(pods, old).join()
+        pods.append(Pod(manifest, f"new-{number}"))
+        pods[-1].become_available()
         if not manifest.in_place:
-            endings.append(threading.Thread(target=lambda pod=old: (pod.terminate(), pods.remove(pod))))
-            endings[-1].start()
-    for ending in endings:
-        ending.join()
+            endings.append(ending(pods, old))
+    return endings
+
+
+def empty_machine(manifest, pods):
+    """Two pods of one machine are evicted, each as soon as the budget allows it, and each has a successor elsewhere at once."""
+    evicted, endings = [pod for pod in pods if not pod.ending][:2], []
+    for number, old in enumerate(evicted):
+        wait(lambda: sum(pod.ready for pod in pods) > manifest.replicas - manifest.may_be_away, "the budget never allows an eviction")
+        endings.append(ending(pods, old))
+        pods.append(Pod(manifest, f"moved-{number}"))
+    wait(lambda: pods[-1].ready, "the last pod that was moved is not ready")
+    return endings
+
+
+def scale(manifest, pods):
+    """One pod more joins, and then one goes, as the autoscaler asks for."""
+    pods.append(Pod(manifest, "more"))
+    wait(lambda: pods[-1].ready, "the pod that was added is not ready")
+    clients.send_more(40)
+    return [ending(pods, next(pod for pod in pods if pod.ready))]
+
+
+def replace_secrets(manifest):
+    """New keys of the issuer, which nodes read without a restart, and a new token, for the pods that start from now on."""
+    manifest.authority["jwks.json"] = run(sys.executable, jwks)
+    publish(work / "authority", manifest.authority)
+    manifest.settings["SAKSHI__ADMIN__TOKEN"] = run("openssl", "rand", "-hex", "32")
+    publish(work / "settings", manifest.settings)
+
+
+def back_up(manifest):
+    """The job's program runs beside the node, on its volume, with its settings, and leaves one file."""
+    args = [str(manifest.places.get(word, word)) for word in manifest.backup["args"]]
+    run(binary, *args, env=manifest.environment)
+    place = pathlib.Path(args[1])
+    expect(len(list(place.glob("*.db"))) == 1, f"the backup leaves {list(place.iterdir())}")
 
 
 work = pathlib.Path(tempfile.mkdtemp())
 manifest = Manifest()
-if manifest.environment["SAKSHI__STORE__KIND"] == "redis":
-    start_redis(manifest)
-pods = [Pod(manifest, f"old-{number}") for number in range(manifest.replicas)]
+with ThreadPoolExecutor() as pool:
+    pods = list(pool.map(lambda number: Pod(manifest, f"old-{number}"), range(manifest.replicas)))
+old_token = manifest.settings["SAKSHI__ADMIN__TOKEN"]
+replace_secrets(manifest)
 for pod in pods:
     pod.become_available()
-headers = become_client(pods[0], pathlib.Path(manifest.environment["SAKSHI__ADMIN__TOKEN_FILE"]).read_text().strip())
+    changed = 'sakshi_issuer_keys_read_total{result="changed"} 1'
+    wait(lambda: changed in pod.metrics(), f"{pod.name} does not read the issuer's new keys")
+headers = become_client(pods[0], old_token)
 clients = Clients(pods, headers)
 clients.send_more(50)
-roll(manifest, pods)
+endings = roll(manifest, pods)
+if manifest.backup:
+    back_up(manifest)
+if not manifest.in_place:
+    endings += empty_machine(manifest, pods) + scale(manifest, pods)
 clients.send_more(50)
+for thread in endings:
+    thread.join()
 opened = clients.stop()
+expect(len(pods) == manifest.replicas, f"{len(pods)} pods are left")
+for pod in pods:
+    for token, status in ((old_token, 401), (manifest.settings["SAKSHI__ADMIN__TOKEN"], 200)):
+        said = ask(pod.internal, "GET", "/admin/v1/clients", headers={"Authorization": f"Bearer {token}"})[0]
+        expect(said == status, f"{pod.name} answers {said} to the {'new' if status == 200 else 'old'} token")
 left = ask(pods[0].public, "GET", "/api/v1/credits", headers=headers)[1]
 for txn in opened[:: max(1, len(opened) // 200)]:
     status = ask(pods[0].public, "GET", f"/api/v1/nationalid-ovse/result/{txn}", headers=headers)[0]
     expect(status in (200, 202), f"{txn} was answered, and now it is {status}")
 expect(left["balance"] == CREDITS - len(opened), f"{len(opened)} transactions were answered, and the balance is {left}")
 expect(manifest.in_place or clients.refused == 0, "for a while no pod was ready")
-for pod in pods:
-    pod.terminate()
+for thread in [ending(pods, pod) for pod in list(pods)]:
+    thread.join()
 for process in started:
     process.kill()
 shutil.rmtree(work)

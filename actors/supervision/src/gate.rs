@@ -49,6 +49,15 @@ impl Gate {
         self.inside.load(Ordering::Acquire)
     }
 
+    /// Permits taken, as a share of the bound; above 1 when work was let in anyway.
+    #[must_use]
+    pub fn fill_ratio(&self) -> f64 {
+        // Counts of requests are far from 53 bits.
+        #[allow(clippy::cast_precision_loss)]
+        let ratio = self.inside() as f64 / self.most.max(1) as f64;
+        ratio
+    }
+
     /// Waits until no permit is taken, for `time` at most; returns how many still are.
     pub async fn emptied(&self, time: Duration) -> usize {
         let emptied = async {
@@ -89,8 +98,10 @@ mod tests {
         let _second = gate.enter().unwrap();
         assert!(gate.enter().is_none());
         assert!(gate.enter().is_none());
+        assert!((gate.fill_ratio() - 1.0).abs() < 1e-9);
         drop(first);
         assert_eq!(gate.inside(), 1);
+        assert!((gate.fill_ratio() - 0.5).abs() < 1e-9);
         assert!(gate.enter().is_some());
     }
 

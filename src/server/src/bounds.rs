@@ -28,6 +28,11 @@ pub(crate) fn workers(settings: &Settings) -> usize {
     }
 }
 
+/// Processors that the node may use: one for each HTTP worker, and no more than the machine or its quota has.
+pub(crate) fn processors(settings: &Settings) -> usize {
+    workers(settings).min(std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 /// The bounds of the supervision tree.
 pub(crate) fn tree(settings: &Settings, fds: &FdBudget) -> TreeBounds {
     TreeBounds {

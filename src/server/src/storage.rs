@@ -9,18 +9,20 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use actix_web::web;
 use metrics::{counter, gauge};
+use rustix::fs::statvfs;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
-use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore, Migrated};
 use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisOptions, RedisServers, RedisStore};
-use sakshi_store::{Installation, OpenError, Ownership, Retention, Store, StoreError, Vault, embedded, redis};
+use sakshi_store::{Installation, OpenError, Ownership, Retention, SCHEMA, Store, StoreError, Upgrading, Vault, embedded, redis};
 use secrecy::ExposeSecret;
 
 use crate::settings::{RedisSettings, Settings, StoreKind};
+use crate::tls_files::stamp;
 use crate::{bounds, keys, sandbox};
 
 /// Clocks that are further apart are reported at the start.
@@ -51,12 +53,13 @@ impl Storage {
     pub(crate) async fn open(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> Result<Self, StoreError> {
         match &settings.store.kind {
             StoreKind::Embedded => {
-                let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-                let directory = settings.store.path.clone();
-                let max_waiting = settings.limits.max_in_flight.saturating_mul(2);
-                let ownership = ownership(settings);
-                let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, retention, max_waiting, ownership };
+                let options = embedded_options(settings, vault, retention);
+                let clock = Arc::clone(&options.clock);
                 let embedded = EmbeddedStore::open(options)?;
+                if let Some(Migrated { from, to, backup }) = embedded.migrated() {
+                    let backup = backup.display();
+                    tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded; the backup is from before");
+                }
                 Ok(Self { store: (*embedded).clone(), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
             }
             StoreKind::Redis(redis) => {
@@ -74,7 +77,7 @@ impl Storage {
     #[must_use]
     pub(crate) fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self.kind.clone() {
-            Kind::Embedded(_, directory) => Arc::new(move || gauge!("sakshi_store_size_bytes").set(size_of_files(&directory))),
+            Kind::Embedded(_, directory) => Arc::new(move || show_directory(&directory)),
             Kind::Redis(store) => Arc::new(move || {
                 show(&store.figures());
                 // A gauge is a float by its format.
@@ -98,6 +101,19 @@ impl Storage {
     }
 }
 
+/// How a node of these settings uses its directory.
+pub(crate) fn embedded_options(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> EmbeddedOptions {
+    EmbeddedOptions {
+        directory: settings.store.path.clone(),
+        clock: Arc::new(SystemClock),
+        vault,
+        retention,
+        max_waiting: settings.limits.max_in_flight.saturating_mul(2),
+        ownership: ownership(settings),
+        upgrading: upgrading(settings),
+    }
+}
+
 /// How a node of these settings uses Redis.
 ///
 /// # Errors
@@ -118,8 +134,29 @@ pub(crate) fn redis_options(
         must_persist: settings.profile == Profile::Production,
         waits_at_start: redis.waits_at_start,
         ownership: ownership(settings),
+        schema: &SCHEMA,
         clock: None,
     })
+}
+
+/// A file in the directory of an embedded store, whose time is that of the last backup.
+pub(crate) fn backup_mark(directory: &Path) -> PathBuf {
+    directory.join("last-backup")
+}
+
+/// The metrics of the directory of an embedded store.
+fn show_directory(directory: &Path) {
+    gauge!("sakshi_store_size_bytes").set(size_of_files(directory));
+    if let Some((at, _)) = stamp(&backup_mark(directory)) {
+        gauge!("sakshi_store_backup_timestamp_seconds").set(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
+    }
+    if let Ok(disk) = statvfs(directory) {
+        // Gauges are floats by their format.
+        #[allow(clippy::cast_precision_loss)]
+        let bytes = |blocks: u64| blocks as f64 * disk.f_frsize as f64;
+        gauge!("sakshi_store_disk_free_bytes").set(bytes(disk.f_bavail));
+        gauge!("sakshi_store_disk_size_bytes").set(bytes(disk.f_blocks));
+    }
 }
 
 /// Bytes of the files in a directory.
@@ -172,6 +209,11 @@ pub(crate) fn ownership(settings: &Settings) -> Ownership {
     Ownership { owner: Installation { profile: settings.profile, authority }, takes_over: settings.store.take_over_from.clone() }
 }
 
+/// The schema of this release, and what becomes of a file of an earlier one.
+fn upgrading(settings: &Settings) -> Upgrading {
+    Upgrading { schema: &SCHEMA, at_start: settings.store.upgrade_at_start }
+}
+
 /// Checks that a node of these settings would open its store, or make one. Nothing is written.
 ///
 /// # Errors
@@ -180,7 +222,7 @@ pub(crate) async fn may_open(settings: &Settings) -> Result<(), OpenError> {
     // A sandbox without a key has no store yet.
     let vault = keys::vault(settings).ok();
     match (&settings.store.kind, vault) {
-        (StoreKind::Embedded, vault) => embedded::may_open(&settings.store.path, vault.as_ref(), &ownership(settings)),
+        (StoreKind::Embedded, vault) => embedded::may_open(&settings.store.path, vault.as_ref(), &ownership(settings), upgrading(settings)),
         (StoreKind::Redis(_), None) => Ok(()),
         (StoreKind::Redis(redis), Some(vault)) => {
             let options = redis_options(redis, settings, Arc::new(vault), bounds::retention(settings));

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use metrics::Key;
+use metrics::{Key, gauge};
+use sakshi_actors::Tree;
 use sakshi_wire::operator::nodes::NodeFigures;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -16,6 +17,8 @@ use super::prometheus::{BucketCounts, PrometheusRecorder, SECONDS};
 const INTERVAL: Duration = Duration::from_secs(2);
 /// Samples that are kept.
 const SAMPLES: usize = 60;
+/// Samples over which the load is averaged: ten seconds.
+const OF_LOAD: usize = 5;
 /// The route on which a caller may wait for an outcome; its times say nothing of the node.
 const LONG_POLL: &str = "/api/v1/nationalid-ovse/result/{txnId}";
 /// The route of callbacks begins so.
@@ -49,8 +52,9 @@ struct Reading {
 }
 
 impl Figures {
-    /// Takes samples from now on, on the current arbiter, until nobody else holds the figures.
-    pub(crate) fn watch(recorder: PrometheusRecorder) -> Self {
+    /// Takes samples from now on, on the current arbiter, until nobody else holds the figures, and reports the load of a node with
+    /// this many processors.
+    pub(crate) fn watch(recorder: PrometheusRecorder, tree: Tree, processors: usize) -> Self {
         let figures = Self::default();
         let samples = Arc::downgrade(&figures.0);
         actix_rt::spawn(async move {
@@ -62,8 +66,10 @@ impl Figures {
                 ticks.tick().await;
                 let Some(samples) = samples.upgrade() else { return };
                 let now = Reading::of(&recorder);
-                Self(samples).push(now.since(&before));
+                let figures = Self(samples);
+                figures.push(now.since(&before));
                 before = now;
+                gauge!("sakshi_load_ratio").set(figures.cpu_ratio(processors).max(tree.admission_ratio()).min(1.0));
             }
         });
         figures
@@ -75,6 +81,16 @@ impl Figures {
             samples.pop_front();
         }
         samples.push_back(sample);
+    }
+
+    /// Processor time of the last ten seconds, as a share of what so many processors have.
+    fn cpu_ratio(&self, processors: usize) -> f64 {
+        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = samples.iter().rev().take(OF_LOAD);
+        // Counts of samples and processors are far from 53 bits.
+        #[allow(clippy::cast_precision_loss)]
+        let of_all = 100.0 * (latest.len().max(1) * processors.max(1)) as f64;
+        latest.map(|sample| sample.cpu_percent).sum::<f64>() / of_all
     }
 
     /// The samples as the operator gets them.
@@ -199,6 +215,16 @@ mod tests {
         assert!(counts(&[(3, 99), (8, 1)]) == 0.001, "one in a hundred is left out");
         assert!((counts(&[(3, 98), (8, 2)]) - 0.15).abs() < 0.001, "one in fifty is not");
         assert!(counts(&[(12, 1)]) == 30.0, "above all bounds");
+    }
+
+    #[test]
+    fn the_load_is_the_average_of_ten_seconds_over_all_processors() {
+        let figures = Figures::default();
+        assert!(figures.cpu_ratio(2) == 0.0, "before the first sample");
+        for cpu_percent in [200.0, 0.0, 150.0, 100.0, 150.0, 100.0] {
+            figures.push(Sample { cpu_percent, ..Sample::default() });
+        }
+        assert!((figures.cpu_ratio(2) - 0.5).abs() < 1e-9 && (figures.cpu_ratio(4) - 0.25).abs() < 1e-9);
     }
 
     #[test]
