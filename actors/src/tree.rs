@@ -156,8 +156,9 @@ impl Tree {
             body_bytes: Arc::default(),
         };
         let dispatcher = {
+            let (tally, clock) = (Arc::clone(&tally), Arc::clone(&clock));
             let (work, in_flight) =
-                (Attempter { store: store.clone(), vault: Arc::clone(&vault), client, tally: Arc::clone(&tally) }, in_flight.clone());
+                (Attempter { store: store.clone(), vault: Arc::clone(&vault), client, tally, clock }, in_flight.clone());
             let make = move || WebhookDispatcher::new(work, in_flight, bounds.webhooks);
             root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
         };

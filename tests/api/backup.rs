@@ -60,6 +60,8 @@ async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_led
         opened += task.await.unwrap().len();
     }
     assert!(opened > 0);
+    let page = node.operator().probe("/metrics").await.text;
+    assert!(page.contains("\nsakshi_store_backup_timestamp_seconds 1"), "the node sees that there is a backup: {page}");
     let kept: Vec<_> = backups(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
     assert_eq!((kept.len(), backups(&target).len()), (3, 6), "each with its checksum: {kept:?}");
     let later = target.join("sakshi-20990101T000000.000Z.db");

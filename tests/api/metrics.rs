@@ -9,6 +9,7 @@ use sakshi_kit::flow::Flow;
 use sakshi_kit::flow_fixture::FlowFixture;
 use sakshi_kit::goldens::ESIGN_COMPLETED;
 use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
 /// Counters of Redis begin with the first call; those of a route with its first request.
@@ -36,6 +37,38 @@ async fn a_fresh_node_has_a_series_of_every_counter() {
         assert_eq!(found.iter().any(name), begins, "{}", metric.name);
     }
     assert!(node.operator().probe("/metrics").await.text.contains("\nsakshi_ready 1\n"));
+}
+
+#[tokio::test]
+async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
+    let fixture = FlowFixture::registered().await;
+    let node = &fixture.node;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let opened = backend.open_reported(&["name"], &fixture.hook("ovse")).await;
+    assert_eq!(identity_app.present(&opened, "none").await.status, 400);
+    identity_app.approve(&opened, "asha").await;
+    fixture.webhooks(1).await;
+    // It is counted when its receiver has answered.
+    let counted = "sakshi_webhook_delay_seconds_count{receiver_busy=\"false\"} 1\n";
+    let page = eventually("a webhook that is counted", TIMEOUT, || async {
+        Some(node.operator().probe("/metrics").await.text).filter(|page| page.contains(counted))
+    });
+    let page = page.await;
+    for line in [
+        "sakshi_callbacks_total{outcome=\"accepted\"} 1",
+        "sakshi_callbacks_total{outcome=\"refused\"} 1",
+        "sakshi_callbacks_total{outcome=\"failed\"} 0",
+        "sakshi_callback_seconds_count 2",
+        "sakshi_webhook_delay_seconds_count{receiver_busy=\"true\"} 0",
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    }
+    let value = |name: &str| page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+    assert!(value("sakshi_load_ratio").is_some_and(|ratio| (0.0..=1.0).contains(&ratio)));
+    let (free, size) = (value("sakshi_store_disk_free_bytes"), value("sakshi_store_disk_size_bytes"));
+    assert!(node.redis.is_some() || free > Some(0.0) && free < size, "{free:?} of {size:?}");
+    assert!(value("sakshi_store_backup_timestamp_seconds").is_none(), "nobody has made one");
+    assert_eq!(value("sakshi_redis_file_written").is_some(), node.redis.is_some());
 }
 
 #[tokio::test]

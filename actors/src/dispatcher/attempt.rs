@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, FailureReason, QueuedDelivery, Subject};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::tenancy::App;
+use sakshi_domain::time::Timestamp;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{CompletedRecord, Store, StoreError, TransactionRecord, Vault, VaultError};
 use sakshi_wire::ovse::OvsePayload;
@@ -20,6 +22,7 @@ use tracing::Instrument as _;
 use tracing::field::display;
 
 use super::budget::{ENVELOPE_BYTES, Reservation};
+use super::receiver_queue::DueDelivery;
 use crate::figures::Tally;
 use crate::reveal::{RevealError, reveal};
 
@@ -34,6 +37,15 @@ pub(crate) struct Attempter {
     pub(crate) vault: Arc<Vault>,
     pub(crate) client: Arc<dyn SendWebhook>,
     pub(crate) tally: Arc<Tally>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// A webhook as it is sent.
+struct Content {
+    url: WebhookUrl,
+    body: Vec<u8>,
+    /// The time at which it was queued, if its record has that.
+    queued_at: Option<Timestamp>,
 }
 
 /// Why a webhook could not be built.
@@ -56,17 +68,11 @@ enum BodyError {
 impl Attempter {
     /// Makes the one attempt, of a transaction that has `just_ended` without reading it again. Its body must fit the reserved memory.
     /// `true` when the attempt did not begin and must be tried later; its body is loaded again then. Sends nothing when the receiver's
-    /// name was `unresolved` for too long.
-    pub(super) async fn attempt(
-        &self,
-        delivery: QueuedDelivery,
-        just_ended: Option<Box<CompletedRecord>>,
-        unresolved: Option<Duration>,
-        memory: Reservation,
-    ) -> bool {
-        let span = sakshi_trace::webhook(|| delivery.receiver.origin.clone(), delivery.id);
-        let (id, subject, has_begun) = (delivery.id, delivery.subject, Cell::new(false));
-        let attempt = AssertUnwindSafe(self.attempt_in_span(delivery, just_ended, unresolved, memory, &has_begun)).catch_unwind();
+    /// name did not resolve for too long.
+    pub(super) async fn attempt(&self, due: DueDelivery, just_ended: Option<Box<CompletedRecord>>, memory: Reservation) -> bool {
+        let (id, subject, has_begun) = (due.delivery.id, due.delivery.subject, Cell::new(false));
+        let span = sakshi_trace::webhook(|| due.delivery.receiver.origin.clone(), id);
+        let attempt = AssertUnwindSafe(self.attempt_in_span(due, just_ended, memory, &has_begun)).catch_unwind();
         match attempt.instrument(span).await {
             Ok(retry) => retry,
             // It may have been sent. A delivery that was not claimed stays as it is, and a scan finds it again.
@@ -80,13 +86,13 @@ impl Attempter {
 
     async fn attempt_in_span(
         &self,
-        delivery: QueuedDelivery,
+        due: DueDelivery,
         just_ended: Option<Box<CompletedRecord>>,
-        unresolved: Option<Duration>,
         mut memory: Reservation,
         has_begun: &Cell<bool>,
     ) -> bool {
-        let (url, body) = match self.content(&delivery, just_ended).await {
+        let DueDelivery { delivery, waited, receiver_was_busy, unresolved } = due;
+        let Content { url, body, queued_at } = match self.content(&delivery, just_ended).await {
             Ok(content) => content,
             // It was erased after it was queued, or lost. A delivery that cannot be forgotten now is found again by a scan.
             Err(BodyError::Gone) => return self.store.forget_delivery(delivery.id, delivery.subject).await.is_err(),
@@ -97,6 +103,8 @@ impl Attempter {
         };
         memory.resize(body.capacity());
         has_begun.set(true);
+        // It may have waited elsewhere before, until its node ended.
+        let waited = queued_at.map_or(waited, |at| self.clock.now().since(at).max(waited));
         match self.store.claim_delivery(delivery.id, delivery.subject).await {
             Ok(true) => {}
             Ok(false) => return false,
@@ -107,6 +115,8 @@ impl Attempter {
             None => self.client.attempt(&url, body.into()).await,
         };
         drop(memory);
+        let busy = if receiver_was_busy { "true" } else { "false" };
+        metrics::histogram!("sakshi_webhook_delay_seconds", "receiver_busy" => busy).record(waited.as_secs_f64());
         log(&delivery, attempt);
         if let Some(app) = &delivery.app {
             self.tally.attempted(app, attempt.outcome == DeliveryOutcome::Delivered);
@@ -116,11 +126,7 @@ impl Attempter {
     }
 
     /// Where it is sent, and what: of a flow, the bytes that were sealed when it was reported.
-    async fn content(
-        &self,
-        delivery: &QueuedDelivery,
-        just_ended: Option<Box<CompletedRecord>>,
-    ) -> Result<(WebhookUrl, Vec<u8>), BodyError> {
+    async fn content(&self, delivery: &QueuedDelivery, just_ended: Option<Box<CompletedRecord>>) -> Result<Content, BodyError> {
         match delivery.subject {
             Subject::Transaction(txn) => {
                 let app = delivery.app.clone().ok_or(BodyError::Gone)?;
@@ -128,11 +134,12 @@ impl Attempter {
                     Some(record) => (*record, self.store.load_app(app).await?),
                     None => self.load(txn, app).await?,
                 };
-                Ok((record.webhook_url(&self.vault)?, self.outcome(record, app, delivery.stored_bytes)?))
+                let (url, queued_at) = (record.webhook_url(&self.vault)?, Some(record.verified_at));
+                Ok(Content { url, body: self.outcome(record, app, delivery.stored_bytes)?, queued_at })
             }
             Subject::Flow { flow, webhook } => {
                 let (url, payload) = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::Gone)?;
-                Ok((url, payload.open(&self.vault)?))
+                Ok(Content { url, body: payload.open(&self.vault)?, queued_at: None })
             }
         }
     }

@@ -247,13 +247,14 @@ impl WebhookDispatcher {
     }
 
     fn begin(&mut self, receiver: &Arc<Receiver>, slot: FairSlot<ClientId>, memory: Reservation, ctx: &mut Context<Self>) {
-        let Some((delivery, unresolved)) = self.queues.with(receiver, ReceiverQueue::start_attempt).flatten() else { return };
+        let Some(due) = self.queues.with(receiver, ReceiverQueue::start_attempt).flatten() else { return };
+        let id = due.delivery.id;
         let attempter = Rc::clone(&self.attempter);
-        let just_ended = self.just_ended.take_if(|(id, _)| *id == delivery.id).map(|(_, record)| record);
-        let ended = AttemptEnded { receiver: Arc::clone(receiver), id: delivery.id, generation: self.generation, retry: true };
+        let just_ended = self.just_ended.take_if(|(ended, _)| *ended == id).map(|(_, record)| record);
+        let ended = AttemptEnded { receiver: Arc::clone(receiver), id, generation: self.generation, retry: true };
         let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _slot: slot, _permit: self.attempts.enter_anyway() };
         actix_rt::spawn(async move {
-            let retry = attempter.attempt(delivery, just_ended, unresolved, memory).await;
+            let retry = attempter.attempt(due, just_ended, memory).await;
             if let Some(ended) = &mut report.ended {
                 ended.retry = retry;
             }

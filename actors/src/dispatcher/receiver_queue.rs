@@ -22,6 +22,18 @@ pub(super) enum Source {
     Refill,
 }
 
+/// A delivery that is taken out for its attempt.
+#[derive(Debug)]
+pub(super) struct DueDelivery {
+    pub(super) delivery: QueuedDelivery,
+    /// Time in the queue.
+    pub(super) waited: Duration,
+    /// True if its receiver had all its attempts in flight meanwhile.
+    pub(super) receiver_was_busy: bool,
+    /// Time for which the receiver's name has not resolved.
+    pub(super) unresolved: Option<Duration>,
+}
+
 /// One receiver's queue. When a delivery does not fit, the queue is behind: from then on it takes deliveries only in the order of
 /// the outbox, until it has read the outbox to the end.
 #[derive(Debug, Default)]
@@ -31,6 +43,8 @@ pub(super) struct ReceiverQueue {
     in_flight: usize,
     /// Whether it has a turn, or waits for its name to resolve or for memory.
     ready: bool,
+    /// The last time at which all its attempts were in flight.
+    full_at: Option<Instant>,
     /// Since when its name has not resolved, because the resolver fails.
     unresolved_since: Option<Instant>,
     /// The last delivery up to which the queue has seen the outbox.
@@ -62,7 +76,11 @@ impl ReceiverQueue {
     /// Becomes ready if it should get a turn now. Its name must resolve first; returns since when the next delivery has waited
     /// for that.
     pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<Instant> {
-        if self.ready || self.in_flight >= in_flight_max {
+        if self.in_flight >= in_flight_max {
+            self.full_at = Some(Instant::now());
+            return None;
+        }
+        if self.ready {
             return None;
         }
         let (came, _) = self.queued.front()?;
@@ -80,12 +98,17 @@ impl ReceiverQueue {
         self.queued.front().map(|(_, next)| Need::of(next))
     }
 
-    /// Takes the next delivery out for an attempt, and how long it has waited in vain for its name to resolve.
-    pub(super) fn start_attempt(&mut self) -> Option<(QueuedDelivery, Option<Duration>)> {
+    /// Takes the next delivery out for an attempt.
+    pub(super) fn start_attempt(&mut self) -> Option<DueDelivery> {
         self.ready = false;
         let (came, delivery) = self.queued.pop_front()?;
         self.in_flight += 1;
-        Some((delivery, self.unresolved_since.map(|since| since.max(came).elapsed())))
+        Some(DueDelivery {
+            delivery,
+            waited: came.elapsed(),
+            receiver_was_busy: self.full_at.is_some_and(|at| at >= came),
+            unresolved: self.unresolved_since.map(|since| since.max(came).elapsed()),
+        })
     }
 
     /// Counts the end of an attempt.
@@ -143,7 +166,7 @@ mod tests {
     }
 
     fn begun(queue: &mut ReceiverQueue, count: usize) -> Vec<u64> {
-        (0..count).filter_map(|_| queue.start_attempt()).map(|(delivery, _)| delivery.id.0).collect()
+        (0..count).filter_map(|_| queue.start_attempt()).map(|due| due.delivery.id.0).collect()
     }
 
     #[test]
@@ -205,10 +228,33 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_delivery_tells_how_long_it_waited_and_if_its_receiver_was_busy_meanwhile() {
+        let (mut queue, second) = (ReceiverQueue::default(), Duration::from_secs(1));
+        let mut begin = async |came: &[u64]| {
+            came.iter().for_each(|id| assert!(queue.push(delivery(*id), Source::NoticeOrScan)));
+            tokio::time::advance(second).await;
+            let is_ready = queue.become_ready(2).is_some();
+            let due = is_ready.then(|| queue.start_attempt()).flatten();
+            if !is_ready {
+                queue.end_attempt();
+            }
+            due.map(|due| (due.delivery.id.0, due.waited.as_secs(), due.receiver_was_busy))
+        };
+        assert_eq!(begin(&[1, 2, 3]).await, Some((1, 1, false)));
+        assert_eq!(begin(&[]).await, Some((2, 2, false)));
+        assert_eq!(begin(&[4]).await, None, "two are in flight");
+        assert_eq!(begin(&[]).await, Some((3, 4, true)));
+        assert_eq!(begin(&[]).await, None, "again");
+        assert_eq!((begin(&[5]).await, begin(&[]).await), (Some((4, 4, true)), None));
+        assert_eq!((begin(&[6]).await, begin(&[]).await), (Some((5, 3, true)), None));
+        assert_eq!(begin(&[]).await, Some((6, 3, true)));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn each_delivery_waits_for_the_name_since_it_came_or_since_the_name_fails() {
         let (mut queue, second, start) = (ReceiverQueue::default(), Duration::from_secs(1), Instant::now());
         let since = |queue: &mut ReceiverQueue| queue.become_ready(9).map(|since| (since - start).as_secs());
-        let waited = |queue: &mut ReceiverQueue| queue.start_attempt().unwrap().1.map(|waited| waited.as_secs());
+        let waited = |queue: &mut ReceiverQueue| queue.start_attempt().unwrap().unresolved.map(|waited| waited.as_secs());
         assert!((1..=2).all(|id| queue.push(delivery(id), Source::NoticeOrScan)));
         tokio::time::advance(second).await;
         assert_eq!(since(&mut queue), Some(1), "it waited for something else before");

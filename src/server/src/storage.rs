@@ -9,10 +9,11 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use actix_web::web;
 use metrics::{counter, gauge};
+use rustix::fs::statvfs;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
@@ -21,6 +22,7 @@ use sakshi_store::{Installation, OpenError, Ownership, Retention, Store, StoreEr
 use secrecy::ExposeSecret;
 
 use crate::settings::{RedisSettings, Settings, StoreKind};
+use crate::tls_files::stamp;
 use crate::{bounds, keys, sandbox};
 
 /// Clocks that are further apart are reported at the start.
@@ -74,7 +76,7 @@ impl Storage {
     #[must_use]
     pub(crate) fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self.kind.clone() {
-            Kind::Embedded(_, directory) => Arc::new(move || gauge!("sakshi_store_size_bytes").set(size_of_files(&directory))),
+            Kind::Embedded(_, directory) => Arc::new(move || show_directory(&directory)),
             Kind::Redis(store) => Arc::new(move || {
                 show(&store.figures());
                 // A gauge is a float by its format.
@@ -120,6 +122,26 @@ pub(crate) fn redis_options(
         ownership: ownership(settings),
         clock: None,
     })
+}
+
+/// A file in the directory of an embedded store, whose time is that of the last backup.
+pub(crate) fn backup_mark(directory: &Path) -> PathBuf {
+    directory.join("last-backup")
+}
+
+/// The metrics of the directory of an embedded store.
+fn show_directory(directory: &Path) {
+    gauge!("sakshi_store_size_bytes").set(size_of_files(directory));
+    if let Some((at, _)) = stamp(&backup_mark(directory)) {
+        gauge!("sakshi_store_backup_timestamp_seconds").set(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
+    }
+    if let Ok(disk) = statvfs(directory) {
+        // Gauges are floats by their format.
+        #[allow(clippy::cast_precision_loss)]
+        let bytes = |blocks: u64| blocks as f64 * disk.f_frsize as f64;
+        gauge!("sakshi_store_disk_free_bytes").set(bytes(disk.f_bavail));
+        gauge!("sakshi_store_disk_size_bytes").set(bytes(disk.f_blocks));
+    }
 }
 
 /// Bytes of the files in a directory.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use metrics::counter;
+use metrics::{counter, gauge};
 use sakshi_web::listener::{ListenerPem, ListenerTls, ListenerTlsError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::interval;
@@ -133,7 +133,19 @@ fn load<T>(files: &ListenerFiles, make: impl FnOnce(ListenerPem<'_>) -> Result<T
         client_authorities: authorities.as_deref(),
         probes_without_certificate: files.has_probes,
     };
-    make(pem).map_err(|error| TlsFileError::Unusable { listener: files.listener, error })
+    let made = make(pem).map_err(|error| TlsFileError::Unusable { listener: files.listener, error })?;
+    show_expiry(files.listener, &certificate);
+    Ok(made)
+}
+
+/// Sets the metric of the end of a listener's certificate. A listener is named by the beginning of its keys, and the public one has none.
+fn show_expiry(keys: &'static str, certificate: &[u8]) {
+    let listener = keys.strip_suffix('_').unwrap_or("public");
+    if let Some(at) = ListenerTls::expires_at(certificate) {
+        // A gauge is a float by its format.
+        #[allow(clippy::cast_precision_loss)]
+        gauge!("sakshi_tls_certificate_expiry_timestamp_seconds", "listener" => listener).set(at.seconds() as f64);
+    }
 }
 
 fn stamps(files: &ListenerFiles) -> Stamps {

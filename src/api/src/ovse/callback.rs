@@ -3,6 +3,7 @@
 //! The reply has the form of the callback, XML or JSON, and its code is the HTTP status.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER};
@@ -60,7 +61,9 @@ pub(crate) async fn receive(
         Err(BodyError::BudgetExhausted) => return Ok(unread(announced, &txn, "memory", told(&CallbackOutcome::TryAgain))),
         Err(BodyError::Broken) => return Ok(unread(announced, &txn, "broken", (400, "The callback did not arrive whole".into()))),
     };
+    let began = Instant::now();
     let (outcome, form) = answer_callback(&service, target, content_type, bytes, permit).await;
+    metrics::histogram!("sakshi_callback_seconds").record(began.elapsed());
     let mut reply = reply(form.unwrap_or(announced), &txn, told(&outcome));
     if matches!(outcome, CallbackOutcome::StatusUnavailable) {
         // Until then the issuer is not asked again.
@@ -72,7 +75,15 @@ pub(crate) async fn receive(
 /// The status and the sentence of a reply.
 type Told = (u16, Cow<'static, str>);
 
+/// Counts an outcome and returns its reply.
 fn told(outcome: &CallbackOutcome) -> Told {
+    let counted = match outcome {
+        CallbackOutcome::Done(CompleteReply::Accepted) => "accepted",
+        CallbackOutcome::StatusUnavailable => "issuer_unavailable",
+        CallbackOutcome::TryAgain => "failed",
+        _ => "refused",
+    };
+    metrics::counter!("sakshi_callbacks_total", "outcome" => counted).increment(1);
     let (status, sentence) = match outcome {
         CallbackOutcome::Done(CompleteReply::Accepted) => (200, "Success"),
         CallbackOutcome::Done(CompleteReply::Unknown) => (404, "Unknown transaction"),

@@ -52,6 +52,9 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
         .map_err(|error| CliError::Local(format!("cannot make the directory {}: {error}", options.directory.display())))?;
     let contents = embedded::backup(&settings.store.path, &file, clock, &vault).map_err(local)?;
     writeln!(out, "{}: {}", file.display(), told(&contents))?;
+    if let Err(error) = note_time(&settings.store.path) {
+        writeln!(out, "The node will not know the time of this backup: {error}")?;
+    }
     if let Some(keep) = options.keep {
         let found = oldest_first(&options.directory)?;
         if let Some(later) = found.last().filter(|last| **last != file) {
@@ -70,6 +73,16 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
         }
     }
     Ok(true)
+}
+
+/// Notes the time of a backup for the node's metrics. A mark that another user made is replaced.
+fn note_time(store: &Path) -> std::io::Result<()> {
+    let mark = storage::backup_mark(store);
+    match fs::remove_file(&mark) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::write(mark, [])
 }
 
 /// Puts a backup in place, while no node serves.

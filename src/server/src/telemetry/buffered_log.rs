@@ -79,6 +79,7 @@ impl BufferedLog {
             lines.clear();
             lines.shrink_to(CAPACITY_KEPT);
             if dropped > 0 {
+                metrics::counter!("sakshi_log_lines_dropped_total").increment(dropped);
                 tracing::warn!(log.dropped = dropped, "lines of the log were dropped, because their reader was too slow");
             }
             if ended {

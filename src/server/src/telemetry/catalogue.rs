@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use sakshi_authority::sdjwt::CredentialRefusal;
 use sakshi_domain::checks::{CHECKS, CheckStatus};
 use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
@@ -58,6 +58,8 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_body_bytes_of_largest_owner", Gauge, "Bytes of bodies in memory of the owner with the most, by kind."),
     metric("sakshi_body_owners", Gauge, "Owners of bodies in memory, by kind."),
     metric("sakshi_build_info", Gauge, "Always 1; labels: version and commit."),
+    metric("sakshi_callback_seconds", Histogram, "Time from the last byte of a callback to its reply."),
+    metric("sakshi_callbacks_total", Counter, "Callbacks answered, by outcome: failed is the service's fault, refused the sender's."),
     metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
     metric("sakshi_check_ins_total", Counter, "Check-ins of guests at doors and through the API, by whether the guest was in before."),
     metric("sakshi_checks_total", Counter, "Numbers verified, by kind and status."),
@@ -84,6 +86,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_issuer_keys_read_total", Counter, "Reads of the issuer keys after the start, by result."),
     metric("sakshi_live_transactions", Gauge, "Transactions with an actor on this node."),
     metric("sakshi_load_ratio", Gauge, "Load of the node, 0 to 1: the larger share of processor time in 10 s and of limits.max_in_flight."),
+    metric("sakshi_log_lines_dropped_total", Counter, "Log lines dropped because nobody read them in time."),
     metric("sakshi_mailbox_messages", Gauge, "Messages waiting for actors, by kind of actor."),
     metric("sakshi_operator_logins_failed_total", Counter, "Invalid tokens of operators and connectors, by the token expected."),
     metric("sakshi_outbox_deliveries", Gauge, "Webhooks whose attempt has not ended, in the whole store."),
@@ -94,15 +97,22 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_redis_call_seconds_total", Counter, "Time of calls to Redis, by script."),
     metric("sakshi_redis_calls_in_flight", Gauge, "Calls to Redis in flight."),
     metric("sakshi_redis_calls_total", Counter, "Completed calls to Redis, by script."),
+    metric("sakshi_redis_file_written", Gauge, "1 while Redis has an append-only file and its last write and rewrite succeeded."),
+    metric("sakshi_redis_memory_ratio", Gauge, "Memory of the fullest Redis server as a share of its maxmemory; 0 without one."),
     metric("sakshi_redis_refused_total", Counter, "Calls to Redis refused because too many were in flight."),
     metric("sakshi_redis_retries_total", Counter, "Retried calls to Redis."),
     metric("sakshi_signer_available", Gauge, "1 while the token that signs intents signs, 0 while it is away; absent without a token."),
+    metric("sakshi_spans_lost_total", Counter, "Spans that the collector did not take."),
+    metric("sakshi_store_backup_timestamp_seconds", Gauge, "Time of the embedded store's last backup, in seconds since 1970; absent before the first."),
     metric("sakshi_store_clock_offset_seconds", Gauge, "Seconds by which the clock of Redis is ahead of this machine; negative when behind."),
     metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
     metric("sakshi_store_data_lost", Gauge, "1 while the store has lost data and nothing is written."),
+    metric("sakshi_store_disk_free_bytes", Gauge, "Free space of the embedded store's disk."),
+    metric("sakshi_store_disk_size_bytes", Gauge, "Size of the embedded store's disk."),
     metric("sakshi_store_operations_total", Counter, "Operations begun on the store, by operation."),
     metric("sakshi_store_sealing_key_info", Gauge, "Always 1; label: id of the encryption key that this node seals with."),
     metric("sakshi_store_size_bytes", Gauge, "Size of the embedded store's files."),
+    metric("sakshi_tls_certificate_expiry_timestamp_seconds", Gauge, "End of the certificate of a listener, in seconds since 1970."),
     metric("sakshi_tls_certificates_read_total", Counter, "Certificates of listeners that were read again, by result."),
     metric("sakshi_transactions_completed_total", Counter, "Transactions completed, by whether verification passed."),
     metric("sakshi_transactions_expired_total", Counter, "Transactions expired."),
@@ -115,6 +125,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_webhook_attempts_in_flight", Gauge, "Webhook attempts in flight."),
     metric("sakshi_webhook_attempts_total", Counter, "Webhook attempts, by outcome."),
     metric("sakshi_webhook_body_bytes", Gauge, "Bytes of webhook bodies in memory."),
+    metric("sakshi_webhook_delay_seconds", Histogram, "Time from queueing a webhook to its attempt, by whether the receiver was busy with others."),
     metric("sakshi_webhook_failures_total", Counter, "Webhook attempts that failed, by reason."),
     metric("sakshi_webhook_origins_resolving", Gauge, "Receivers whose webhooks wait for name resolution."),
 ];
@@ -134,7 +145,9 @@ pub fn begin() {
         "sakshi_deliveries_taken_over_total",
         "sakshi_event_reads_total",
         "sakshi_flows_lapsed_total",
+        "sakshi_log_lines_dropped_total",
         "sakshi_records_swept_total",
+        "sakshi_spans_lost_total",
         "sakshi_transactions_expired_total",
         "sakshi_transactions_opened_total",
     ] {
@@ -144,9 +157,18 @@ pub fn begin() {
     gauge!("sakshi_clock_jumped").set(0);
     gauge!("sakshi_load_ratio").set(0);
     begin_labelled();
+    begin_objectives();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
     gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT).set(1);
+}
+
+/// Begins the series of the objectives, so that the first miss is an increase.
+fn begin_objectives() {
+    drop(histogram!("sakshi_callback_seconds"));
+    for busy in ["false", "true"] {
+        drop(histogram!("sakshi_webhook_delay_seconds", "receiver_busy" => busy));
+    }
 }
 
 /// Begins the counters of this process that have labels, but for those of routes, actors and connections, which begin with them.
@@ -159,6 +181,7 @@ fn begin_labelled() {
     begin_each("sakshi_intents_total", "made", ["signed", "again"]);
     begin_each("sakshi_issuer_keys_read_total", "result", ["changed", "same", "failed"]);
     begin_each("sakshi_tls_certificates_read_total", "result", ["replaced", "failed"]);
+    begin_each("sakshi_callbacks_total", "outcome", ["accepted", "refused", "issuer_unavailable", "failed"]);
     begin_each("sakshi_callbacks_unread_total", "reason", ["broken", "memory", "too_slow"]);
     let refused = CredentialRefusal::ALL.iter().map(|refusal| refusal.code());
     begin_each("sakshi_credentials_refused_total", "reason", refused.chain(["credential_replayed"]));

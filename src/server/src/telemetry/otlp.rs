@@ -21,8 +21,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::registry::LookupSpan;
 use url::Url;
 
+use self::counted::Counted;
 use self::sampler::ByTraceId;
 
+mod counted;
 mod sampler;
 
 /// How long the collector may take for a batch.
@@ -46,7 +48,7 @@ impl Spans {
         let about =
             [KeyValue::new("service.version", env!("CARGO_PKG_VERSION")), KeyValue::new("process.pid", i64::from(std::process::id()))];
         let resource = Resource::builder_empty().with_service_name("sakshi").with_attributes(about).build();
-        let builder = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource);
+        let builder = SdkTracerProvider::builder().with_batch_exporter(Counted(exporter)).with_resource(resource);
         Ok(Self { provider: builder.with_sampler(ByTraceId { per_thousand }).build() })
     }
 

@@ -1,5 +1,6 @@
 //! Checks that the servers can hold the store: the scripts need Redis 7; a server that evicts keys when its memory is full
-//! would silently lose credits and unsent webhooks, and one without an append-only file loses them when it ends.
+//! would silently lose credits and unsent webhooks, and one without an append-only file loses them when it ends. The same INFO feeds two
+//! gauges.
 
 use redis::cmd;
 
@@ -18,21 +19,43 @@ impl Shared {
     pub(crate) async fn check_servers(&self) -> Result<(), StoreError> {
         // This also finds out which servers there are.
         let mut info = self.read("the INFO of a server", &cmd("INFO")).await?;
+        let (mut memory, mut writes) = (0.0_f64, true);
         for number in 1.. {
             let info_text = info.parsed::<String>()?;
+            memory = memory.max(memory_ratio(&info_text));
+            writes &= writes_its_file(&info_text);
             if let Some(why) = unsupported(&info_text, self.must_persist) {
                 return Err(StoreError::Unavailable(why));
             }
             let Some(next) = self.link.ask_server(number, cmd("INFO")).await? else { break };
             info = Reply::new("the INFO of a server", next);
         }
+        metrics::gauge!("sakshi_redis_memory_ratio").set(memory);
+        metrics::gauge!("sakshi_redis_file_written").set(u8::from(writes));
         Ok(())
     }
 }
 
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// Memory that a server uses, as a share of its `maxmemory`; 0 without one.
+fn memory_ratio(info: &str) -> f64 {
+    let bytes = |name| field(info, name).and_then(|bytes| bytes.parse::<f64>().ok()).unwrap_or(0.0);
+    let most = bytes("maxmemory");
+    if most > 0.0 { bytes("used_memory") / most } else { 0.0 }
+}
+
+/// Returns true if a server has an append-only file, and its last write and its last rewrite succeeded.
+fn writes_its_file(info: &str) -> bool {
+    let succeeded = |name| field(info, name).is_none_or(|status| status == "ok");
+    field(info, "aof_enabled") == Some("1") && succeeded("aof_last_write_status") && succeeded("aof_last_bgrewrite_status")
+}
+
 /// Why the server with this INFO cannot hold the store, if so.
 fn unsupported(info: &str, must_persist: bool) -> Option<String> {
-    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    let field = |name| field(info, name);
     let version = field("redis_version").unwrap_or("of an unknown version");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     if major.is_none_or(|major| major < MAJOR) {
@@ -48,7 +71,20 @@ fn unsupported(info: &str, must_persist: bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::unsupported;
+    use super::{memory_ratio, unsupported, writes_its_file};
+
+    #[test]
+    fn memory_is_a_share_of_the_bound_and_a_file_is_whole_after_writes_and_rewrites() {
+        let ratio = |most: &str| memory_ratio(&format!("used_memory:750\r\nused_memory_peak:900\r\nmaxmemory:{most}\r\n"));
+        assert!((ratio("1000") - 0.75).abs() < 1e-9);
+        assert!(ratio("0") == 0.0 && memory_ratio("") == 0.0);
+        let writes = |enabled: &str, write: &str, rewrite: &str| {
+            let info = format!("aof_enabled:{enabled}\r\naof_last_bgrewrite_status:{rewrite}\r\naof_last_write_status:{write}\r\n");
+            writes_its_file(&info)
+        };
+        assert!(writes("1", "ok", "ok"));
+        assert!(!writes("0", "ok", "ok") && !writes("1", "err", "ok") && !writes("1", "ok", "err"));
+    }
 
     #[test]
     fn a_server_that_is_too_old_or_evicts_keys_is_refused() {

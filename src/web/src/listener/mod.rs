@@ -10,6 +10,7 @@
 mod accept;
 mod config;
 mod connection;
+mod expiry;
 mod state;
 mod table;
 #[cfg(test)]

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use sakshi_domain::time::Timestamp;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ServerConfig, VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{ALL_VERSIONS, Error, RootCertStore};
+
+use super::expiry;
 
 /// The certificates that a listener shows and asks for, as PEM.
 #[derive(Clone, Copy)]
@@ -69,6 +72,12 @@ impl ListenerTls {
     pub fn replace(&self, files: ListenerPem<'_>) -> Result<(), ListenerTlsError> {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config(files)?;
         Ok(())
+    }
+
+    /// The end of the validity of a certificate in PEM; `None` when it cannot be read.
+    #[must_use]
+    pub fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
+        certificates(certificate).ok()?.first().and_then(|first| expiry::expires_at(first))
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {

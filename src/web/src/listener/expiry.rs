@@ -1,0 +1,78 @@
+//! The end of a certificate's validity, which TLS does not look at in its own certificate. Everything else of X.509 is left to TLS.
+
+use sakshi_domain::time::Timestamp;
+
+/// Tags of DER: the version of a certificate, and the two forms of a time.
+const VERSION: u8 = 0xa0;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+
+/// The end of the validity of a certificate in DER (RFC 5280, section 4.1); `None` when it cannot be read.
+pub(super) fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
+    let (_, certificate, _) = element(certificate)?;
+    let (_, mut fields, _) = element(certificate)?;
+    if fields.first() == Some(&VERSION) {
+        (_, _, fields) = element(fields)?;
+    }
+    // Serial number, algorithm and issuer.
+    for _ in 0..3 {
+        (_, _, fields) = element(fields)?;
+    }
+    let (_, validity, _) = element(fields)?;
+    let (_, _, rest) = element(validity)?;
+    let (tag, time, _) = element(rest)?;
+    let time = std::str::from_utf8(time).ok().filter(|time| time.is_ascii())?;
+    let time = match tag {
+        UTC_TIME => format!("{}{time}", if time.get(..2)? < "50" { "20" } else { "19" }),
+        GENERALIZED_TIME => time.to_owned(),
+        _ => return None,
+    };
+    let part = |from: usize| time.get(from..from + 2);
+    let (year, month, day) = (time.get(..4)?, part(4)?, part(6)?);
+    Timestamp::parse_iso8601(&format!("{year}-{month}-{day}T{}:{}:{}Z", part(8)?, part(10)?, part(12)?))
+}
+
+/// The tag and the contents of the first element, and what follows it.
+fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (tag, rest) = der.split_first()?;
+    let (first, rest) = rest.split_first()?;
+    let (length, rest) = if *first < 0x80 {
+        (usize::from(*first), rest)
+    } else {
+        let (length, rest) = rest.split_at_checked(usize::from(first & 0x7f)).filter(|(length, _)| length.len() <= 3)?;
+        (length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), rest)
+    };
+    let (contents, rest) = rest.split_at_checked(length)?;
+    Some((*tag, contents, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    fn certificate(year: i32) -> Vec<u8> {
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(year, 3, 4);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn the_end_of_a_certificate_is_read_in_both_forms_of_a_time() {
+        for (year, end) in [(2031, "2031-03-04T00:00:00Z"), (2061, "2061-03-04T00:00:00Z")] {
+            assert_eq!(expires_at(&certificate(year)), Timestamp::parse_iso8601(end));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_or_changed_is_not_read_or_has_another_time_and_nothing_panics() {
+        let whole = certificate(2031);
+        for length in 0..whole.len() {
+            assert_eq!(expires_at(&whole[..length]), None);
+            let mut changed = whole.clone();
+            changed[length] ^= 0xff;
+            let _ = expires_at(&changed);
+        }
+    }
+}

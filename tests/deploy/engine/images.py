@@ -1,0 +1,87 @@
+"""Images under the very names that the shipped files use, made without a registry, and what differs from the real ones.
+
+Programs are Debian's, users, directories and commands those of the official images. In the short form the build base has a `cargo` that puts
+given binaries where cargo would, so that every line of the Dockerfile runs."""
+
+import os
+import pathlib
+import subprocess
+
+import toolchain
+from daemon import run
+
+IS_LONG = os.environ.get("SAKSHI_TESTS") == "long"
+HERE = pathlib.Path(__file__).parent
+REDIS, HAPROXY = "redis:7.2-bookworm", "haproxy:3.0-bookworm"
+BUILD, RUN = "rust:1.95.0-slim-bookworm", "gcr.io/distroless/cc-debian12:nonroot"
+PROGRAMS = ("trixie", "base-files", "bash", "dash", "coreutils", "grep", "redis-server", "redis-tools", "haproxy")
+LIBRARIES = ("bookworm", "libc6", "libgcc-s1", "ca-certificates")
+
+CARGO = """#!/bin/sh
+# Puts the binary of --package where cargo would.
+while [ "$1" != --package ]; do shift; done
+install -D "/given/$2" "target/dist/$2"
+"""
+
+
+def fetch():
+    """Fetches what the images are made of, and keeps it. The run itself has no network."""
+    for packages in (PROGRAMS, LIBRARIES, *([toolchain.PACKAGES] if IS_LONG else [])):
+        unpack(*packages)
+    if IS_LONG:
+        toolchain.vendor()
+
+
+def unpack(*packages):
+    """The tar with files of these Debian packages."""
+    return pathlib.Path(run(str(HERE.parent / "debian.sh"), *packages).strip())
+
+
+def roots(tar, further):
+    """The bundle of root certificates, which the package puts together when it is set up, and one more."""
+    bundle = subprocess.run(["tar", "-xOf", tar, "--wildcards", "./usr/share/ca-certificates/mozilla/*.crt"], capture_output=True, check=True).stdout
+    return bundle + further.read_bytes()
+
+
+def make(engine, binary, authority):
+    """Makes all four and returns a sentence for each difference."""
+    work = engine.work
+    programs, libraries = unpack(*PROGRAMS), unpack(*LIBRARIES)
+    # Official: the user 999 owns /data, which is a volume.
+    engine.build_from(programs, REDIS, ["RUN install -d -o 999 -g 999 /data", "VOLUME /data", "WORKDIR /data", 'CMD ["redis-server"]'])
+    # Official: the entry point adds these options; SIGUSR1 is the signal to stop.
+    engine.build_from(programs, HAPROXY, [
+        "RUN install -d -o 99 -g 99 /var/lib/haproxy", "ENV PATH=/usr/sbin:/usr/bin:/sbin:/bin", "STOPSIGNAL SIGUSR1", "USER 99", "WORKDIR /var/lib/haproxy",
+        'ENTRYPOINT ["haproxy", "-W", "-db"]', 'CMD ["-f", "/usr/local/etc/haproxy/haproxy.cfg"]'])
+    build = make_real_build(engine) if IS_LONG else make_given_build(engine, programs, binary)
+    # Official: certificates and the user 65532.
+    lines = ["COPY ca-certificates.crt /etc/ssl/certs/", "ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt", "USER 65532"]
+    engine.build_from(libraries, RUN, lines, lambda context: (context / "ca-certificates.crt").write_bytes(roots(libraries, authority)))
+    return differences(engine, build)
+
+
+def make_given_build(engine, programs, binary):
+    def fill(context):
+        for name in ("sakshi", "sakshi-load"):
+            run("strip", "-o", str(context / name), str(binary.with_name(name)))
+        (context / "cargo").write_text(CARGO)
+        (context / "cargo").chmod(0o755)
+
+    lines = ["COPY sakshi sakshi-load /given/", "COPY cargo /usr/local/cargo/bin/", "ENV PATH=/usr/local/cargo/bin:/usr/bin:/bin"]
+    engine.build_from(programs, BUILD, lines, fill)
+    return "a file system whose cargo puts given binaries, with every feature and not optimised, where cargo would"
+
+
+def make_real_build(engine):
+    engine.build_from(unpack(*toolchain.PACKAGES), BUILD, toolchain.LINES, toolchain.fill)
+    return "Debian bookworm's gcc with this machine's Rust; crates from a folder; the build is not optimised"
+
+
+def differences(engine, build):
+    version = lambda image, *command: engine.docker("run", "--rm", "--network=none", "--entrypoint", command[0], image, *command[1:]).split("\n")[0]
+    return [
+        f"{REDIS}: Debian trixie's {version(REDIS, 'redis-server', '--version').split(' sha')[0]}, without the image's entry point",
+        f"{HAPROXY}: Debian trixie's {version(HAPROXY, 'haproxy', '-v').split(' ', 3)[2]}, without the image's entry point",
+        f"{BUILD}: {build}",
+        f"{RUN}: Debian bookworm's C library and certificates, and the authority of the test's receiver of webhooks",
+    ]

@@ -1,0 +1,167 @@
+"""Clients and guests that use the service without a break, what they were answered, and the comparison of both with the records.
+
+Clients are the library of clients/python, which repeats requests as documented, with an Idempotency-Key."""
+
+import collections
+import contextlib
+import sys
+import threading
+import time
+import uuid
+
+from daemon import expect, until
+from people import ask
+
+CLAIMS = {"residentName": "Asha Rao", "gender": "F"}
+ASKED = ["name", "gender"]
+OVSE = "/api/v1/nationalid-ovse"
+PLACES = 5_000
+
+
+def library(root):
+    sys.path.insert(0, str(root / "clients/python"))
+    from sakshi_client import Sakshi
+
+    return Sakshi
+
+
+class Traffic:
+    """Three clients and one guest after the other, each with a pause after each verification."""
+
+    def __init__(self, root, base, key, app, identity_app, receiver, webhook, pause_s):
+        self.base, self.identity_app, self.receiver, self.webhook, self.pause_s = base, identity_app, receiver, webhook, pause_s
+        self.phase, self.stopped, self.lock = "quiet", threading.Event(), threading.Lock()
+        # Transactions that were opened, and those whose answer was taken with 200, by whom.
+        self.opened, self.taken = {"client": [], "guest": []}, {"client": [], "guest": []}
+        # Requests that failed, each attempt for itself, and those that failed for good.
+        self.attempts, self.lost, self.took = collections.Counter(), collections.Counter(), {}
+        self.sakshi = self.counting(library(root))(base, key, app)
+        self.threads, self.errors = [], []
+
+    def counting(self, library):
+        traffic = self
+
+        class Counting(library):
+            def _attempt(self, method, path, *rest):
+                answer, pause = super()._attempt(method, path, *rest)
+                if isinstance(answer, Exception):
+                    traffic.failed(path.split("/")[4].split("?")[0], answer.status)
+                return answer, pause
+
+        return Counting
+
+    @contextlib.contextmanager
+    def during(self, phase):
+        """Counts failures under this name, and the seconds until everything is healthy again; then lets some more pass."""
+        self.phase, began = phase, time.monotonic()
+        yield
+        self.took[phase] = time.monotonic() - began
+        self.go_on()
+
+    def failed(self, request, status):
+        with self.lock:
+            self.attempts[self.phase, request, status or "no answer"] += 1
+
+    def expect_none_failed(self, phase, but=()):
+        """No attempt failed, except requests that are not repeated because that may spend a credit twice."""
+        failed = {key[1:]: count for key, count in self.attempts.items() if key[0] == phase and key[1] not in but}
+        expect(not failed, f"{phase}: requests failed, {failed}")
+
+    def gave_up(self, who):
+        with self.lock:
+            self.lost[self.phase, who] += 1
+
+    def start(self):
+        end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 86_400))
+        terms = {"name": "Rehearsal", "claims": ASKED, "max_guests": PLACES, "expires_at": end, "webhook_url": self.webhook}
+        self.event = self.sakshi.create_event(terms)["event_id"]
+        self.threads = [threading.Thread(target=self.repeat, args=(what,), daemon=True) for what in (self.verify, self.verify, self.verify, self.scan)]
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self):
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join()
+        if self.errors:
+            raise self.errors[0]
+
+    def repeat(self, step):
+        try:
+            while not self.stopped.wait(self.pause_s):
+                step()
+        except Exception as error:
+            self.errors.append(error)
+
+    def go_on(self, verifications=10):
+        """Waits until so many more were answered."""
+        goal = len(self.taken["client"]) + verifications
+        until(lambda: f"clients get no answer: {self.attempts}", lambda: len(self.taken["client"]) >= goal or self.errors)
+
+    def verify(self):
+        terms = {"claims": ASKED, "channel": "qr", "webhook_url": self.webhook}
+        try:
+            opened = self.sakshi.open_verification(terms, idempotency_key=str(uuid.uuid4()))
+        except Exception:
+            return self.gave_up("init")
+        self.opened["client"].append(opened["txnId"])
+        self.answer("client", opened["txnId"], opened["intentJwt"])
+
+    def scan(self):
+        """A guest starts at the event's page, and the identity app asks the verify page for the intent."""
+        status, headers, _ = ask("POST", f"{self.base}/e/{self.event}/start", "", {"Sec-Fetch-Site": "same-origin"})
+        if status != 303:
+            self.failed("start", status)
+            return self.gave_up("start")
+        txn = headers["Location"].rsplit("/", 1)[1]
+        self.opened["guest"].append(txn)
+        for _ in range(8):
+            status, _, intent = ask("GET", f"{self.base}/v/{txn}", None, {"Accept": "application/jwt"})
+            if status == 200:
+                return self.answer("guest", txn, intent)
+            self.failed("intent", status)
+            time.sleep(1)
+        self.gave_up("intent")
+
+    def answer(self, who, txn, intent):
+        if self.identity_app.answer(intent, CLAIMS, self.failed) != 200:
+            return self.gave_up("callback")
+        self.taken[who].append(txn)
+
+    def listed(self):
+        """The state of every transaction, as the client's own list has it."""
+        states, page = {}, f"{OVSE}/transactions?limit=100"
+        while page:
+            answer = self.sakshi.call("GET", page)
+            states |= {row["txn_id"]: row["status"] for row in answer["transactions"]}
+            page = answer.get("next")
+        return states
+
+    def judge(self, granted):
+        """Compares what was answered with the records."""
+        opened, taken = ([txn for list in lists.values() for txn in list] for lists in (self.opened, self.taken))
+        states = self.listed()
+        gone = [txn for txn in opened if txn not in states]
+        expect(not gone, f"{len(gone)} of {len(opened)} transactions that were answered are gone")
+        undone = [txn for txn in taken if states[txn] != "passed"]
+        expect(not undone, f"{len(undone)} of {len(taken)} callbacks that were answered with 200 are not in the records")
+        balance = self.sakshi.credits()["balance"]
+        expect(balance == granted - len(states), f"{len(states)} transactions are listed, and of {granted} credits {balance} are left")
+        # An init without an answer may have opened one. A guest who pressed the button again did not.
+        unknown = sum(count for (_, who), count in self.lost.items() if who in ("init", "start"))
+        expect(len(opened) <= len(states) <= len(opened) + unknown, f"{len(opened)} were opened, {unknown} are unknown, and {len(states)} are listed")
+        guests = {row["txn_id"] for row in self.sakshi.guests(self.event)}
+        expect(guests == set(self.taken["guest"]), f"{len(self.taken['guest'])} guests were answered, and {len(guests)} are registered")
+        doubled = [txn for txn, count in self.receiver.arrived.items() if count > 1]
+        expect(not doubled, f"webhooks of {len(doubled)} transactions came more than once")
+        foreign = self.receiver.arrived.keys() - states.keys()
+        expect(not foreign, f"{len(foreign)} webhooks are of no transaction")
+        return [txn for txn in taken if txn not in self.receiver.arrived]
+
+    def told(self):
+        """A line for each phase, with the requests that failed."""
+        yield f"{len(self.opened['client'])} verifications and {len(self.opened['guest'])} guests: nothing lost, no webhook twice"
+        for phase, seconds in self.took.items():
+            failed = [f"{count} {request} ({status})" for (when, request, status), count in sorted(self.attempts.items(), key=str) if when == phase]
+            yield f"{phase}: healthy after {seconds:.1f} s; requests that failed at first: {', '.join(failed) or 'none'}"
+        yield f"given up by clients: {dict(self.lost) or 'none'}"
