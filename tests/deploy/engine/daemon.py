@@ -22,11 +22,11 @@ def expect(held, what):
         raise Failed(what)
 
 
-def run(*command, patience=COMMAND_S, **options):
-    """The output of a command that must succeed."""
+def run(*command, name=None, patience=COMMAND_S, **options):
+    """Returns the output of a command that must succeed. `name`: what a failure calls it."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=patience, **options)
     if done.returncode:
-        raise Failed(f"{' '.join(map(str, command))} ends with {done.returncode}:\n{(done.stdout + done.stderr)[-3_000:]}")
+        raise Failed(f"{name or ' '.join(map(str, command))} ends with {done.returncode}:\n{(done.stdout + done.stderr)[-3_000:]}")
     return done.stdout
 
 
@@ -44,17 +44,25 @@ class Engine:
         self.work = work
         self.environment = os.environ | {"DOCKER_HOST": f"unix://{work}/docker.sock", "DOCKER_CONFIG": str(work / "config")}
         self.prefer_debians_client()
-        self.log = open(work / "dockerd.log", "w")
+        self.start()
+        self.compose = ["docker", "compose"] if self.succeeds("compose", "version") else ["docker-compose"]
+
+    def start(self):
+        self.log = open(self.work / "dockerd.log", "a")
+        work = self.work
         self.process = subprocess.Popen(
             ["dockerd", "--data-root", work / "data", "--exec-root", work / "exec", "--host", f"unix://{work}/docker.sock", "--pidfile", work / "pid",
              "--exec-opt", "native.cgroupdriver=cgroupfs", "--cgroup-parent", f"/{work.name}"], stdout=self.log, stderr=self.log)
-        until(self.why_not, lambda: self.process.poll() is not None or self.answers("version"), 30)
-        expect(self.process.poll() is None, self.why_not())
-        self.compose = ["docker", "compose"] if self.answers("compose", "version") else ["docker-compose"]
+        until(self.describe_failure, lambda: self.process.poll() is not None or self.succeeds("version"), 30)
+        expect(self.process.poll() is None, self.describe_failure())
         # Followed from the beginning, because the engine keeps a few hundred events only.
-        self.events = open(work / "events", "w+")
-        command = ["docker", "events", "--since", "0", "--filter", "event=kill", "--filter", "event=die", "--format", "{{json .}}"]
-        self.follower = subprocess.Popen(command, env=self.environment, stdout=self.events)
+        command = ["docker", "events", "--filter", "event=kill", "--filter", "event=die", "--format", "{{json .}}"]
+        self.follower = subprocess.Popen(command, env=self.environment, stdout=open(work / "events", "a"), stderr=subprocess.DEVNULL)
+
+    def restart(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+        self.start()
 
     def prefer_debians_client(self):
         """Puts the client of the engine's own package first: another version lacks the builder that belongs to this one."""
@@ -64,10 +72,10 @@ class Engine:
             (first / "docker").symlink_to("/usr/bin/docker")
             self.environment["PATH"] = f"{first}:{os.environ['PATH']}"
 
-    def answers(self, *command):
+    def succeeds(self, *command):
         return subprocess.run(["docker", *command], env=self.environment, capture_output=True).returncode == 0
 
-    def why_not(self):
+    def describe_failure(self):
         return "the engine does not start:\n" + pathlib.Path(self.log.name).read_text()[-1_500:]
 
     def docker(self, *arguments, **options):
@@ -81,11 +89,11 @@ class Engine:
         for name in containers:
             state = lambda: self.inspect(name)["State"]
             settled = lambda: state()["Status"] == "exited" or state().get("Health", {}).get("Status") == "healthy"
-            last = lambda: f"{name} does not become healthy: {json.dumps(state())[-600:]}\n{self.said(name)[-1_200:]}"
+            last = lambda: f"{name} does not become healthy: {json.dumps(state())[-600:]}\n{self.read_log(name)[-1_200:]}"
             until(last, settled)
             expect(state()["Status"] == "running", last())
 
-    def said(self, container):
+    def read_log(self, container):
         done = subprocess.run(["docker", "logs", container], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.stdout
 
@@ -100,13 +108,13 @@ class Engine:
         (context / "Dockerfile").write_text("\n".join([f"FROM {base}", *lines]) + "\n")
         self.docker("build", "--quiet", "--tag", name, str(context))
 
-    def container(self, project, service):
+    def find_container(self, project, service):
         """The container of a service; versions of Compose name it differently."""
         labels = [f"--filter=label=com.docker.compose.{key}={value}" for key, value in (("project", project), ("service", service), ("oneoff", "False"))]
         (name,) = self.docker("ps", "--all", "--format", "{{.Names}}", *labels).split() or [f"no container of {service}"]
         return name
 
-    def ends(self, project):
+    def list_ends(self, project):
         """Every end of a project's containers: the service, the exit code, and the seconds since it was asked to stop."""
         ended, asked = [], {}
         for event in map(json.loads, (self.work / "events").read_text().splitlines()):

@@ -14,13 +14,17 @@ IS_LONG = os.environ.get("SAKSHI_TESTS") == "long"
 HERE = pathlib.Path(__file__).parent
 REDIS, HAPROXY = "redis:7.2-bookworm", "haproxy:3.0-bookworm"
 BUILD, RUN = "rust:1.95.0-slim-bookworm", "gcr.io/distroless/cc-debian12:nonroot"
-PROGRAMS = ("trixie", "base-files", "bash", "dash", "coreutils", "grep", "redis-server", "redis-tools", "haproxy")
+PROGRAMS = ("trixie", "base-files", "bash", "dash", "coreutils", "grep", "sed", "findutils", "redis-server", "redis-tools", "haproxy")
 LIBRARIES = ("bookworm", "libc6", "libgcc-s1", "ca-certificates")
 
 CARGO = """#!/bin/sh
-# Puts the binary of --package where cargo would.
+# Puts the binary of --package where cargo would; knows of no crates.
+[ "$1" = build ] || exit 0
 while [ "$1" != --package ]; do shift; done
 install -D "/given/$2" "target/dist/$2"
+"""
+RUSTC = """#!/bin/sh
+case $1 in --print) echo /usr/local ;; -vV) echo "release: 1.95.0" ;; esac
 """
 
 
@@ -29,7 +33,7 @@ def fetch():
     for packages in (PROGRAMS, LIBRARIES, *([toolchain.PACKAGES] if IS_LONG else [])):
         unpack(*packages)
     if IS_LONG:
-        toolchain.vendor()
+        toolchain.fetch()
 
 
 def unpack(*packages):
@@ -37,7 +41,7 @@ def unpack(*packages):
     return pathlib.Path(run(str(HERE.parent / "debian.sh"), *packages).strip())
 
 
-def roots(tar, further):
+def bundle_roots(tar, further):
     """The bundle of root certificates, which the package puts together when it is set up, and one more."""
     bundle = subprocess.run(["tar", "-xOf", tar, "--wildcards", "./usr/share/ca-certificates/mozilla/*.crt"], capture_output=True, check=True).stdout
     return bundle + further.read_bytes()
@@ -56,28 +60,29 @@ def make(engine, binary, authority):
     build = make_real_build(engine) if IS_LONG else make_given_build(engine, programs, binary)
     # Official: certificates and the user 65532.
     lines = ["COPY ca-certificates.crt /etc/ssl/certs/", "ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt", "USER 65532"]
-    engine.build_from(libraries, RUN, lines, lambda context: (context / "ca-certificates.crt").write_bytes(roots(libraries, authority)))
-    return differences(engine, build)
+    engine.build_from(libraries, RUN, lines, lambda context: (context / "ca-certificates.crt").write_bytes(bundle_roots(libraries, authority)))
+    return list_differences(engine, build)
 
 
 def make_given_build(engine, programs, binary):
     def fill(context):
         for name in ("sakshi", "sakshi-load"):
             run("strip", "-o", str(context / name), str(binary.with_name(name)))
-        (context / "cargo").write_text(CARGO)
-        (context / "cargo").chmod(0o755)
+        for program, text in (("cargo", CARGO), ("rustc", RUSTC)):
+            (context / program).write_text(text)
+            (context / program).chmod(0o755)
 
-    lines = ["COPY sakshi sakshi-load /given/", "COPY cargo /usr/local/cargo/bin/", "ENV PATH=/usr/local/cargo/bin:/usr/bin:/bin"]
+    lines = ["COPY sakshi sakshi-load /given/", "COPY cargo rustc /usr/local/cargo/bin/", "ENV PATH=/usr/local/cargo/bin:/usr/bin:/bin"]
     engine.build_from(programs, BUILD, lines, fill)
     return "a file system whose cargo puts given binaries, with every feature and not optimised, where cargo would"
 
 
 def make_real_build(engine):
     engine.build_from(unpack(*toolchain.PACKAGES), BUILD, toolchain.LINES, toolchain.fill)
-    return "Debian bookworm's gcc with this machine's Rust; crates from a folder; the build is not optimised"
+    return "Debian bookworm's gcc with this machine's Rust, and the crates; the build is not optimised"
 
 
-def differences(engine, build):
+def list_differences(engine, build):
     version = lambda image, *command: engine.docker("run", "--rm", "--network=none", "--entrypoint", command[0], image, *command[1:]).split("\n")[0]
     return [
         f"{REDIS}: Debian trixie's {version(REDIS, 'redis-server', '--version').split(' sha')[0]}, without the image's entry point",

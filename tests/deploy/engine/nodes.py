@@ -3,6 +3,7 @@ upgraded and restarted."""
 
 import json
 import os
+import pathlib
 import re
 import signal
 import sys
@@ -11,14 +12,17 @@ import time
 import yaml
 
 from daemon import expect, run, until
-from people import IdentityApp, Receiver, ask
+from people import ISSUER, IdentityApp, Receiver, ask
 from privileges import expect_contained, expect_limits
 from traffic import Traffic
 
+HERE = pathlib.Path(__file__).parent
 NODES = ("node1", "node2", "node3")
 USERS = dict.fromkeys(NODES, 65532) | {"redis": 999, "haproxy": 99}
 CREDITS = 1_000_000
-AUTHORITY = """issuer = "https://issuer.example"
+# As the README's block sets it.
+BASE = "https://verify.example.com"
+AUTHORITY = f"""issuer = "{ISSUER}"
 qr_host = "https://id-authority.example"
 client_id = "verifier"
 registration = "0001"
@@ -44,12 +48,12 @@ OLDER = """docker() {
 """
 
 
-def blocks(page):
+def find_blocks(page):
     """The commands of a page that stand between fences of bash."""
     return re.findall(r"^```bash\n(.*?)^```$", page.read_text(), re.M | re.S)
 
 
-def indented(page, after):
+def find_commands(page, after):
     """The indented commands below the paragraph that begins with these words."""
     text = page.read_text()
     return re.search(rf"^{re.escape(after)}.*\n(?:.+\n)*\n((?:    .*\n)+)", text, re.M)[1]
@@ -62,7 +66,7 @@ class Cluster:
         self.readme, self.runbook = self.folder / "README.md", repository / "deploy/runbook.md"
         self.services = yaml.safe_load((self.folder / "compose.yaml").read_text())["services"]
         self.environment = engine.environment | {"DOCKER_BUILDKIT": "1"}
-        self.operator = indented(self.runbook, "With Compose, in its folder")
+        self.operator = find_commands(self.runbook, "With Compose, in its folder")
         self.differences = self.override()
 
     def override(self):
@@ -83,62 +87,61 @@ class Cluster:
 
     def shell(self, script):
         """Runs commands of a page in its folder."""
-        return run("bash", "-euo", "pipefail", "-c", (OLDER if self.engine.compose == ["docker-compose"] else "") + script, cwd=self.folder, env=self.environment)
+        older = OLDER if self.engine.compose == ["docker-compose"] else ""
+        return run("bash", "-euo", "pipefail", "-c", older + script, name=script.splitlines()[-1], cwd=self.folder, env=self.environment)
 
     def operate(self, script):
         """Runs commands of the runbook."""
         return self.shell(f"export REDISCLI_AUTH={self.password}\n{self.operator}\n{script}")
 
-    def name(self, service):
-        return self.engine.container("sakshi", service)
+    def find_container(self, service):
+        return self.engine.find_container("sakshi", service)
 
     def wait_until_healthy(self, *services):
-        self.engine.wait_until_healthy(*map(self.name, services or USERS))
+        self.engine.wait_until_healthy(*map(self.find_container, services or USERS))
 
     def prepare(self):
         """Runs the README's block, with files in the place of those that others give, and fills in the authority."""
         work = self.engine.work
-        (work / "jwks.json").write_text(run(sys.executable, str(self.jwks_script()), str(work / "issuer.pem")))
-        block = re.sub("^jwks=.*", f"jwks={work}/jwks.json tls={work}/tls.pem", blocks(self.readme)[0])
+        (work / "jwks.json").write_text(run(sys.executable, str(HERE.parent / "jwks.py"), str(work / "issuer.pem")))
+        block = re.sub("^jwks=.*", f"jwks={work}/jwks.json tls={work}/tls.pem", find_blocks(self.readme)[0])
         self.password = re.search(r"shown once: (\w+)", self.shell(block))[1]
         settings = self.folder / "secrets/sakshi.toml"
         settings.write_text(settings.read_text() + AUTHORITY)
 
-    def jwks_script(self):
-        return self.folder.parents[1] / "tests/deploy/jwks.py"
-
     def start(self):
         """Checks the settings, builds and starts. Returns the seconds until all are healthy, and those of the build."""
         began = time.monotonic()
-        checked = self.shell(indented(self.readme, "Fill in the section"))
+        self.shell(find_commands(self.readme, "Fill in the section"))
         built = time.monotonic()
-        self.shell(indented(self.readme, "Then start it"))
+        self.shell(find_commands(self.readme, "Then start it"))
         self.wait_until_healthy()
-        expect("good" in checked or "ok" in checked.lower(), f"check-config says {checked}")
         return time.monotonic() - built, built - began
 
     def drain_and_back(self):
         """The runbook's commands that keep requests away from a node, and bring them back."""
-        return indented(self.runbook, "On SIGTERM the node is unready at once").splitlines()
+        return find_commands(self.runbook, "On SIGTERM the node is unready at once").splitlines()
 
     def become_client(self):
-        """A client with an app, a key and credits, by the operator's commands."""
+        """Makes a client with an app, a key and credits by the operator's commands. Returns its traffic."""
         made = lambda command, field: json.loads(self.operate(f"sakshi admin --json {command}"))[field]
         client = made("clients create Rehearsal", "client_id")
         app, key = made(f"apps create {client} Rehearsal", "app_id"), made(f"keys issue {client} --label rehearsal", "api_key")
         self.operate(f"sakshi admin credits grant {client} {CREDITS} --reference rehearsal")
-        return key, app
+        receiver, work = Receiver(self.engine.work / "receiver.pem"), self.engine.work
+        self.traffic = Traffic(BASE, key, app, IdentityApp(work / "issuer.pem"), receiver, f"https://{self.outside}:{receiver.port}/hook")
+        return self.traffic
 
 
 def expect_shipped_privileges(cluster):
     for service, user in USERS.items():
-        expect_contained(cluster.engine, cluster.name(service), user)
-        expect_limits(cluster.engine, cluster.name(service), cluster.services[service])
-    published = {service: cluster.engine.inspect(cluster.name(service))["HostConfig"]["PortBindings"] for service in USERS}
+        expect_contained(cluster.engine, cluster.find_container(service), user)
+        expect_limits(cluster.engine, cluster.find_container(service), cluster.services[service])
+    published = {service: cluster.engine.inspect(cluster.find_container(service))["HostConfig"]["PortBindings"] for service in USERS}
     expect([service for service, ports in published.items() if ports] == ["haproxy"], f"ports are published: {published}")
-    address = lambda network: cluster.engine.inspect(cluster.name("node1"))["NetworkSettings"]["Networks"][f"sakshi_{network}"]["IPAddress"]
+    address = lambda network: cluster.engine.inspect(cluster.find_container("node1"))["NetworkSettings"]["Networks"][f"sakshi_{network}"]["IPAddress"]
     expect(address("edge").startswith("172.30.80."), f"node1 has {address('edge')}")
-    networks = set(cluster.engine.inspect(cluster.name("redis"))["NetworkSettings"]["Networks"])
+    networks = set(cluster.engine.inspect(cluster.find_container("redis"))["NetworkSettings"]["Networks"])
     expect(networks == {"sakshi_data"}, f"Redis is in {networks}")
 
 
@@ -152,20 +155,21 @@ def expect_operable(cluster):
     for line in cluster.drain_and_back():
         cluster.operate(line)
     until(lambda: f"haproxy has {state()}", lambda: state() == dict.fromkeys(NODES, "2"))
-    cluster.operate("curl -sf 127.0.0.1:8404/metrics | grep -q haproxy_server_status")
+    status, _, metrics = ask("GET", "http://127.0.0.1:8404/metrics")
+    expect(status == 200 and "haproxy_server_status" in metrics, f"haproxy's metrics are answered with {status}")
 
 
-def expect_tls(base):
-    plain = base.replace("https:", "http:")
+def expect_tls():
+    plain = BASE.replace("https:", "http:")
     status, headers, _ = ask("GET", f"{plain}/api/ping")
-    expect(status == 308 and headers["Location"] == f"{base}/api/ping", f"plain HTTP is answered with {status} {dict(headers)}")
-    status, headers, _ = ask("GET", f"{base}/api/ping")
+    expect(status == 308 and headers["Location"] == f"{BASE}/api/ping", f"plain HTTP is answered with {status} {dict(headers)}")
+    status, headers, _ = ask("GET", f"{BASE}/api/ping")
     expect(status == 200 and "max-age" in headers.get("Strict-Transport-Security", ""), f"a ping is answered with {status} {dict(headers)}")
 
 
 def crash(cluster, traffic, service):
     """Kills the process as a defect would; the engine starts it again."""
-    name = cluster.name(service)
+    name = cluster.find_container(service)
     before = cluster.engine.inspect(name)
     with traffic.during(f"kill {service}"):
         os.kill(before["State"]["Pid"], signal.SIGKILL)
@@ -181,9 +185,9 @@ def upgrade(cluster, traffic):
     dockerfile.write_text(dockerfile.read_text().replace("ARG VERSION=", "ARG VERSION=next-"))
     cluster.environment["SAKSHI_TAG"] = "next"
     with traffic.during("upgrade"):
-        cluster.shell(blocks(cluster.readme)[1])
+        cluster.shell(find_blocks(cluster.readme)[1])
     for node in NODES:
-        image = cluster.engine.inspect(cluster.name(node))["Config"]
+        image = cluster.engine.inspect(cluster.find_container(node))["Config"]
         expect(image["Image"] == "sakshi:next" and image["Labels"]["org.opencontainers.image.version"].startswith("next-"), f"{node} runs {image}")
     traffic.expect_none_failed("upgrade")
 
@@ -206,24 +210,20 @@ def expect_records(cluster, traffic):
 def expect_good_ends(cluster):
     """Every container ended by itself within its grace and with code 0, but for those that were killed."""
     killed = 0
-    for service, code, seconds in cluster.engine.ends("sakshi"):
+    for service, code, seconds in cluster.engine.list_ends("sakshi"):
         grace = int(cluster.services[service]["stop_grace_period"][:-1])
         killed += code == 137
         expect(code in (0, 137) and seconds < grace, f"{service} ends with {code} after {seconds:.1f} s of {grace}")
     expect(killed == len(USERS), f"{killed} containers were killed, and not {len(USERS)}")
 
 
-def check(engine, repository, outside):
-    cluster = Cluster(engine, repository, outside)
+def check(cluster):
     cluster.prepare()
     up, built = cluster.start()
     expect_shipped_privileges(cluster)
     expect_operable(cluster)
-    base = "https://verify.example.com"
-    expect_tls(base)
-    receiver = Receiver(engine.work / "receiver.pem")
-    key, app = cluster.become_client()
-    traffic = Traffic(repository, base, key, app, IdentityApp(engine.work / "issuer.pem"), receiver, f"https://{outside}:{receiver.port}/hook", 0.1)
+    expect_tls()
+    traffic = cluster.become_client()
     traffic.start()
     traffic.go_on()
     for service in USERS:
@@ -236,4 +236,15 @@ def check(engine, repository, outside):
     cluster.wait_until_healthy()
     expect_records(cluster, traffic)
     expect_good_ends(cluster)
-    return [f"compose: built in {built:.1f} s, five containers healthy {up:.1f} s after `up`", *traffic.told(), *(f"instead: {one}" for one in cluster.differences)]
+    differences = (f"instead: {one}" for one in cluster.differences)
+    return [f"compose: built in {built:.1f} s, five containers healthy {up:.1f} s after `up`", *traffic.report(), *differences]
+
+
+def check_restart(cluster):
+    """Restarts the engine, as a machine does: containers start in whatever order."""
+    began = time.monotonic()
+    cluster.engine.restart()
+    cluster.wait_until_healthy()
+    took = time.monotonic() - began
+    expect_records(cluster, cluster.traffic)
+    return [f"engine restarted: five containers healthy after {took:.1f} s, nothing lost"]

@@ -5,12 +5,12 @@ import pathlib
 from daemon import expect
 
 
-def status(pid):
+def read_status(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
 
 
-def limit(pid, controller, first, second):
+def read_limit(pid, controller, first, second):
     """A limit of the process's control group, under its name in version 1 or 2."""
     for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         number, controllers, path = line.split(":", 2)
@@ -26,8 +26,8 @@ def expect_contained(engine, container, user):
     said = engine.inspect(container)
     host, pid = said["HostConfig"], said["State"]["Pid"]
     expect(host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"] and not host["CapAdd"] and not host["Privileged"], f"{container}: the engine gives it {host}")
-    expect(any(option.startswith("no-new-privileges") for option in host["SecurityOpt"]), f"{container}: the engine lets it gain privileges")
-    found = status(pid)
+    expect(any(option.startswith("no-new-privileges") for option in host["SecurityOpt"] or []), f"{container}: the engine lets it gain privileges")
+    found = read_status(pid)
     expect(set(found["Uid"]) == {str(user)}, f"{container}: it runs as {found['Uid']}")
     for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
         expect(int(found[name][0], 16) == 0, f"{container}: {name} is {found[name]}")
@@ -42,12 +42,12 @@ def expect_limits(engine, container, service):
     """The limits that a service of the file names, as they are in effect."""
     pid = engine.inspect(container)["State"]["Pid"]
     files = next(line for line in pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines() if line.startswith("Max open files")).split()[3:5]
-    wanted = {"memory": bytes_of(service.get("mem_limit")), "processes": service.get("pids_limit"), "files": service.get("ulimits", {}).get("nofile")}
-    found = {"memory": limit(pid, "memory", "memory.limit_in_bytes", "memory.max"), "processes": limit(pid, "pids", "pids.max", "pids.max")}
+    wanted = {"memory": parse_bytes(service.get("mem_limit")), "processes": service.get("pids_limit"), "files": service.get("ulimits", {}).get("nofile")}
+    found = {"memory": read_limit(pid, "memory", "memory.limit_in_bytes", "memory.max"), "processes": read_limit(pid, "pids", "pids.max", "pids.max")}
     found["files"] = int(files[0]) if len(set(files)) == 1 else files
     for name, value in wanted.items():
         expect(value is None or found[name] == value, f"{container}: {name} is limited to {found[name]} and not to {value}")
 
 
-def bytes_of(text):
+def parse_bytes(text):
     return int(text[:-1]) * {"m": 2**20, "g": 2**30}[text[-1]] if text else None

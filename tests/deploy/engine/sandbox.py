@@ -22,13 +22,13 @@ class Sandbox:
 
     def up(self, **environment):
         self.compose("up", "--build", "--detach", DOCKER_BUILDKIT="1", **environment)
-        self.container = self.engine.container(PROJECT, "sakshi")
+        self.container = self.engine.find_container(PROJECT, "sakshi")
         self.engine.wait_until_healthy(self.container)
 
-    def key(self):
+    def read_key(self):
         """The client's key and app id, as the log shows them once."""
-        said = dict(line.strip().split(": ", 1) for line in self.engine.said(self.container).splitlines() if line.strip().startswith("X-API-"))
-        expect(said.keys() == {"X-API-KEY", "X-API-APP-ID"}, f"the log shows no key: {self.engine.said(self.container)[:600]}")
+        said = dict(line.strip().split(": ", 1) for line in self.engine.read_log(self.container).splitlines() if line.strip().startswith("X-API-"))
+        expect(said.keys() == {"X-API-KEY", "X-API-APP-ID"}, f"the log shows no key: {self.engine.read_log(self.container)[:600]}")
         return said
 
     def verify(self, base, key, receiver="host.docker.internal"):
@@ -48,7 +48,7 @@ class Sandbox:
         """Runs the image without Compose, as docs/install.md says, and verifies once."""
         self.container = self.engine.docker("run", "--detach", "-p", "8080:8080", "sakshi-sandbox:0.1.0").strip()
         self.engine.wait_until_healthy(self.container)
-        self.verify("http://127.0.0.1:8080", self.key(), receiver)
+        self.verify("http://127.0.0.1:8080", self.read_key(), receiver)
 
     def expect_passed(self, base, key, txn):
         status, _, text = ask("GET", f"{base}/api/v1/nationalid-ovse/result/{txn}?wait=10", None, key)
@@ -70,7 +70,7 @@ def check(engine, repository, outside):
     sandbox.up()
     up = time.monotonic() - began
     expect_contained(engine, sandbox.container, 65532)
-    base, key = "http://127.0.0.1:8080", sandbox.key()
+    base, key = "http://127.0.0.1:8080", sandbox.read_key()
     txn = sandbox.verify(base, key)
     status, _, _ = ask("GET", "http://127.0.0.1:8081/readyz", timeout=2)
     expect(status == 0, "the sandbox's internal listener is published")

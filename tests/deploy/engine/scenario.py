@@ -55,7 +55,7 @@ def clone(deploy, work):
 
 
 def run_side_by_side(*steps):
-    """Runs named steps in threads and prints what each found. Returns False as soon as one fails."""
+    """Runs named steps in threads and prints what each found. Ends the run as soon as one fails."""
     ended = queue.Queue()
 
     def do(name, step):
@@ -72,8 +72,7 @@ def run_side_by_side(*steps):
         held, said = ended.get()
         print(said, flush=True)
         if not held:
-            return False
-    return True
+            raise SystemExit(1)
 
 
 def run(work, deploy, binary):
@@ -84,9 +83,8 @@ def run(work, deploy, binary):
     different = images.make(engine, binary, authority)
     repository = clone(deploy, work)
     made = time.monotonic() - began
-    held = run_side_by_side(("sandbox", lambda: sandbox.check(engine, repository, OUTSIDE)),
-                             ("compose", lambda: nodes.check(engine, repository, OUTSIDE)))
-    if not held:
-        raise SystemExit(1)
+    cluster = nodes.Cluster(engine, repository, OUTSIDE)
+    run_side_by_side(("sandbox", lambda: sandbox.check(engine, repository, OUTSIDE)), ("compose", lambda: nodes.check(cluster)))
+    run_side_by_side(("restart", lambda: nodes.check_restart(cluster)))
     print(*(f"instead: {one}" for one in different), sep="\n")
     print(f"engine and images: {made:.1f} s, in all {time.monotonic() - began:.1f} s")

@@ -4,6 +4,8 @@ Clients are the library of clients/python, which repeats requests as documented,
 
 import collections
 import contextlib
+import os
+import pathlib
 import sys
 import threading
 import time
@@ -15,11 +17,14 @@ from people import ask
 CLAIMS = {"residentName": "Asha Rao", "gender": "F"}
 ASKED = ["name", "gender"]
 OVSE = "/api/v1/nationalid-ovse"
-PLACES = 5_000
+PLACES = 50_000
+# Seconds from an answer to the next request of a client.
+PAUSE_S = 0 if os.environ.get("SAKSHI_TESTS") == "long" else 0.1
+ROOT = pathlib.Path(__file__).parents[3]
 
 
-def library(root):
-    sys.path.insert(0, str(root / "clients/python"))
+def import_library():
+    sys.path.insert(0, str(ROOT / "clients/python"))
     from sakshi_client import Sakshi
 
     return Sakshi
@@ -28,24 +33,24 @@ def library(root):
 class Traffic:
     """Three clients and one guest after the other, each with a pause after each verification."""
 
-    def __init__(self, root, base, key, app, identity_app, receiver, webhook, pause_s):
-        self.base, self.identity_app, self.receiver, self.webhook, self.pause_s = base, identity_app, receiver, webhook, pause_s
+    def __init__(self, base, key, app, identity_app, receiver, webhook):
+        self.base, self.identity_app, self.receiver, self.webhook = base, identity_app, receiver, webhook
         self.phase, self.stopped, self.lock = "quiet", threading.Event(), threading.Lock()
         # Transactions that were opened, and those whose answer was taken with 200, by whom.
         self.opened, self.taken = {"client": [], "guest": []}, {"client": [], "guest": []}
         # Requests that failed, each attempt for itself, and those that failed for good.
         self.attempts, self.lost, self.took = collections.Counter(), collections.Counter(), {}
-        self.sakshi = self.counting(library(root))(base, key, app)
+        self.sakshi = self.count_failures(import_library())(base, key, app)
         self.threads, self.errors = [], []
 
-    def counting(self, library):
+    def count_failures(self, library):
         traffic = self
 
         class Counting(library):
             def _attempt(self, method, path, *rest):
                 answer, pause = super()._attempt(method, path, *rest)
                 if isinstance(answer, Exception):
-                    traffic.failed(path.split("/")[4].split("?")[0], answer.status)
+                    traffic.failed(path.split("?")[0].split("/")[3:5][-1], answer.status)
                 return answer, pause
 
         return Counting
@@ -88,7 +93,7 @@ class Traffic:
 
     def repeat(self, step):
         try:
-            while not self.stopped.wait(self.pause_s):
+            while not self.stopped.wait(PAUSE_S):
                 step()
         except Exception as error:
             self.errors.append(error)
@@ -128,7 +133,7 @@ class Traffic:
             return self.gave_up("callback")
         self.taken[who].append(txn)
 
-    def listed(self):
+    def list_states(self):
         """The state of every transaction, as the client's own list has it."""
         states, page = {}, f"{OVSE}/transactions?limit=100"
         while page:
@@ -140,7 +145,7 @@ class Traffic:
     def judge(self, granted):
         """Compares what was answered with the records."""
         opened, taken = ([txn for list in lists.values() for txn in list] for lists in (self.opened, self.taken))
-        states = self.listed()
+        states = self.list_states()
         gone = [txn for txn in opened if txn not in states]
         expect(not gone, f"{len(gone)} of {len(opened)} transactions that were answered are gone")
         undone = [txn for txn in taken if states[txn] != "passed"]
@@ -158,7 +163,7 @@ class Traffic:
         expect(not foreign, f"{len(foreign)} webhooks are of no transaction")
         return [txn for txn in taken if txn not in self.receiver.arrived]
 
-    def told(self):
+    def report(self):
         """A line for each phase, with the requests that failed."""
         yield f"{len(self.opened['client'])} verifications and {len(self.opened['guest'])} guests: nothing lost, no webhook twice"
         for phase, seconds in self.took.items():
