@@ -13,7 +13,7 @@ endif
 # What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
 unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants servers
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants rehearsal servers
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -45,12 +45,19 @@ nightly: needs
 	SAKSHI_TEST_STORE=redis $(WITHIN) 10m env $(TESTS) --test hostile
 	$(CARGO) run --profile simulation --package sakshi-sim -- --from 60 --seeds 20000
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
+	+$(MAKE) rehearsal && SAKSHI_NEXT=$(CURDIR)/target/rehearsal/sakshi $(WITHIN) 15m $(CARGO) test --package sakshi --test cluster -- --nocapture upgrade::
 	SAKSHI_BATCHES=1000000 $(WITHIN) 15m $(CARGO) test --package sakshi-store --lib -- tests::engines
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
 	tests/contract/generators/run.sh
 	tests/deploy/faults.sh
 	+$(MAKE) soak
+
+# A pretended next release, which has a schema of its own. SAKSHI_LAST_RELEASE names the binary of the last one for the same tests.
+rehearsal:
+	$(CARGO) build --package sakshi --bin sakshi --features rehearsal
+	mkdir -p target/rehearsal && cp target/debug/sakshi target/rehearsal/sakshi
+	$(CARGO) build --package sakshi --bin sakshi
 
 # The tests on Redis with other servers, each a directory with a program redis-server. deploy/redis/README.md names those that pass.
 #   make servers SERVERS="/opt/valkey /opt/redis-8"
@@ -68,7 +75,7 @@ needs:
 	need chromium-headless-shell chromium-headless-shell; need zbarimg zbar-tools; need gs ghostscript; \
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
-	need softhsm2-util softhsm2; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
+	need softhsm2-util softhsm2; need rsyslogd rsyslog; [ -f /usr/lib/$$(uname -m)-linux-gnu/rsyslog/lmnsd_gtls.so ] || missing="$$missing rsyslog-gnutls"; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
 	need dockerd docker.io; need docker docker.io; need iptables iptables; docker compose version >/dev/null 2>&1 || need docker-compose docker-compose; \
 	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \

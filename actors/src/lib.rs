@@ -7,6 +7,7 @@
 
 mod accounts;
 mod ask;
+mod audit_forwarder;
 mod dispatcher;
 mod event;
 mod figures;
@@ -24,6 +25,7 @@ mod trusted_clock;
 mod tests;
 
 pub use accounts::Announcement;
+pub use audit_forwarder::AUDIT_SEND_TIME;
 pub use dispatcher::{ByteBounds, DispatchBounds, ReceiverView};
 pub use event::{EventWatch, Events};
 pub use flows::Flows;

@@ -6,6 +6,7 @@
 //! ├─ webhook-dispatcher       on the arbiter "dispatch"
 //! ├─ reaper                   removes expired records
 //! ├─ figures                  adds the figures of the day to the store
+//! ├─ audit-forwarder          sends the audit log to its receiver, if there is one
 //! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
 //! │  └─ event × live          live copy and end of one event
 //! ├─ transactions-N           one shard per HTTP worker, on that worker's arbiter
@@ -24,12 +25,14 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::clock_watch::ClockJump;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
+use sakshi_outbound::audit::SendAuditLog;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture, Vault};
 use sakshi_supervision::{Escalation, FairSlots, Gate, Heartbeats, NodeView, Root, ShardActor, ShardBounds, Shards};
 use tokio::sync::mpsc;
 
 use crate::accounts::Accounts;
+use crate::audit_forwarder::AuditForwarder;
 use crate::dispatcher::{Attempter, DispatchBounds, InFlight, Pause, Queues, ReceiverView, WebhookDispatcher};
 use crate::event::{EventActor, EventContext, Events};
 use crate::figures::{FiguresWriter, Tally};
@@ -58,6 +61,8 @@ pub struct TreeConfig {
     pub clock: Arc<dyn Clock>,
     /// Makes webhook attempts.
     pub client: Arc<dyn SendWebhook>,
+    /// Sends the audit log to its receiver; `None` for none.
+    pub audit_receiver: Option<Arc<dyn SendAuditLog>>,
     /// Whether everything runs on the caller's arbiter, so that what happens depends on the order of events alone. Nobody looks
     /// whether it hangs then.
     pub on_one_arbiter: bool,
@@ -124,7 +129,7 @@ impl Tree {
     /// # Errors
     /// The store's, when it cannot record the attempts that an earlier process left unfinished, or tell when it was swept.
     pub async fn start(config: TreeConfig, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
-        let TreeConfig { store, vault, clock, client, on_one_arbiter } = config;
+        let TreeConfig { store, vault, clock, client, audit_receiver, on_one_arbiter } = config;
         let unfinished = store.abandon_attempts().await?;
         if unfinished > 0 {
             tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their outcome is unknown");
@@ -170,6 +175,10 @@ impl Tree {
         {
             let (store, tally) = (store.clone(), Arc::clone(&tally));
             root.start(&effects, "figures", "figures", move || FiguresWriter::new(store, tally));
+        }
+        if let Some(receiver) = audit_receiver {
+            let store = store.clone();
+            root.start(&effects, "audit-forwarder", "audit_forwarder", move || AuditForwarder::new(store, receiver));
         }
 
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };

@@ -21,7 +21,9 @@ use sakshi_domain::transaction::{AnswerDigest, Outcome, VerifiedClaims};
 use sakshi_kit::redis::RedisServer;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::redis::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
-use sakshi_store::{CompleteTransaction, CreateEvent, Ownership, PageRequest, Retention, Store, Vault, move_to_directory, move_to_redis};
+use sakshi_store::{
+    CompleteTransaction, CreateEvent, Ownership, PageRequest, Retention, SCHEMA, Store, Upgrading, Vault, move_to_directory, move_to_redis,
+};
 use serde_json::json;
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -116,6 +118,7 @@ impl Owner {
             retention: Retention { expired: DAY, events: DAY * 90, consents: DAY * 90 },
             max_waiting: 8_192,
             ownership: self.ownership.clone(),
+            upgrading: Upgrading::default(),
         })?)
     }
 
@@ -130,6 +133,7 @@ impl Owner {
             must_persist: false,
             waits_at_start: false,
             ownership: self.ownership.clone(),
+            schema: &SCHEMA,
             clock: None,
         })
     }

@@ -240,3 +240,37 @@ async fn a_backup_of_a_newer_schema_is_refused_in_the_words_of_serve() {
     node.launch().await;
     assert_eq!(node.operator().balance(&backend.client).await, 5);
 }
+
+#[tokio::test]
+async fn a_store_of_a_newer_release_is_refused_by_every_command_and_stays_as_it_is() {
+    let mut node = TestNode::start().await;
+    if node.redis.is_some() {
+        return;
+    }
+    let backup = node.directory.path().join("backups");
+    assert!(run(&node, &["backup", backup.to_str().unwrap()]).status.success());
+    node.kill().await;
+    let own = run(&node, &["migrate"]);
+    assert!(own.status.success() && own.out.contains("has the schema of this release"), "{}{}", own.out, own.err);
+    let newer = |file: &Path| rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 1_000).unwrap();
+    let (store, copy) = (node.store().join("sakshi.db"), backups(&backup).remove(0));
+    [&store, &copy].into_iter().for_each(|file| newer(file));
+    std::fs::remove_file(copy.with_added_extension("sha256")).unwrap();
+    let before = std::fs::read(&store).unwrap();
+    let (other, copy) = (node.directory.path().join("other"), copy.to_str().unwrap().to_owned());
+    let directory = node.store().to_str().unwrap().to_owned();
+    for (words, code) in [
+        (vec!["serve"], 1),
+        (vec!["check-config"], 1),
+        (vec!["migrate"], 2),
+        (vec!["backup", other.to_str().unwrap()], 2),
+        (vec!["restore", &copy, "--replace"], 2),
+        (vec!["move", "--from", &directory, "--to", "redis://127.0.0.1:1"], 2),
+    ] {
+        let ended = run(&node, &words);
+        let said = format!("{}{}", ended.out, ended.err);
+        assert_eq!(ended.status.code(), Some(code), "{words:?}: {said}");
+        assert!(said.contains("schema 1000 of a newer release"), "{words:?}: {said}");
+    }
+    assert!(std::fs::read(&store).unwrap() == before);
+}

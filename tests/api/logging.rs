@@ -4,6 +4,7 @@ use reqwest::Method;
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::result_path;
+use sakshi_kit::collector::Collector;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
@@ -134,4 +135,36 @@ async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal
     let id = stray.json()["errorId"].as_str().unwrap().to_owned();
     let line = eventually("the refusal", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(&id)) }).await;
     assert!(line.contains("error.type=\"transaction_not_found\"") && !line.contains("txn.id") && !line.contains("not an id"), "{line}");
+}
+
+#[tokio::test]
+async fn an_operator_changes_the_level_for_a_time_without_a_restart() {
+    let collector = Collector::start().await;
+    for settings in [&[][..], &[("TELEMETRY__OTLP_ENDPOINT", &*collector.url)]] {
+        let mut node = TestNode::unlaunched(settings);
+        node.set_variable("SAKSHI_LOG", "info");
+        node.launch().await;
+        let debug = || node.log().iter().filter(|line| line.contains("DEBUG")).count();
+        let told = async |words: &str| {
+            eventually(words, TIMEOUT, || async { node.log().iter().any(|line| line.contains(words)).then_some(()) }).await
+        };
+        node.operator().probe("/livez").await;
+        let changed = node.admin(&["log-level", "debug", "--for", "2s"]).await;
+        assert!(changed.status.success(), "{}", changed.err);
+        told("an operator changed the level of the log").await;
+        assert_eq!(debug(), 0, "{:#?}", node.log());
+        // A probe is a line at this level.
+        eventually("a line at level DEBUG", TIMEOUT, || async {
+            node.operator().probe("/livez").await;
+            (debug() > 0).then_some(())
+        })
+        .await;
+        told("the log has its usual level again").await;
+        let before = debug();
+        node.operator().probe("/livez").await;
+        node.operator().get("/admin/v1/tree").await.ok();
+        line_with(&node, "request answered", "/admin/v1/tree").await;
+        assert_eq!(debug(), before);
+        assert!(!node.log().iter().any(|line| line.contains("sakshi_trace")), "spans are no lines of the log");
+    }
 }

@@ -9,6 +9,7 @@
     reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
 )]
 
+mod audit_push;
 mod authentication;
 mod backup;
 mod bank;

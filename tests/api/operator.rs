@@ -250,8 +250,9 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     };
     let commit = Process::run(&["--version"], node.environment(), node.directory.path()).out;
-    let commit = commit.trim().split(['(', ')']).nth(1).unwrap_or_else(|| panic!("no commit in {commit}"));
-    assert!(page.contains(&format!("commit=\"{commit}\"")) && commit == sakshi::COMMIT, "{commit}");
+    let (commit, schema) =
+        commit.trim().split(['(', ')']).nth(1).and_then(|of| of.split_once(", schema ")).unwrap_or_else(|| panic!("{commit}"));
+    assert!(page.contains(&format!("commit=\"{commit}\",schema=\"{schema}\"")) && commit == sakshi::COMMIT, "{commit} {schema}");
     for name in ["process_cpu_seconds_total", "process_open_fds", "process_max_fds", "process_start_time_seconds", "sakshi_build_info"] {
         assert!(figures(name) > 0.0, "{name}");
     }

@@ -8,6 +8,7 @@
     reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
 )]
 
+mod audit_push;
 mod degraded;
 mod failover;
 mod flows;
@@ -21,4 +22,5 @@ mod races;
 mod rolling;
 mod shipped;
 mod storm;
+mod upgrade;
 mod watched;

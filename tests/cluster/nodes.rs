@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::balancer::{Balancer, fix_ports};
 use sakshi_kit::node::{TestNode, on_redis};
+use sakshi_kit::process::BINARY;
 use sakshi_kit::redis::{DURABLE, RedisServer};
 
 /// Nodes of one test. The first is where its operator and its backends are at home.
@@ -54,10 +55,16 @@ impl Nodes {
 
     /// Three nodes that keep their ports, with a balancer in front of them.
     pub(crate) async fn balanced(settings: &[(&str, &str)]) -> (Self, Balancer) {
+        Self::balanced_on(env!("CARGO_BIN_EXE_sakshi"), settings).await
+    }
+
+    /// The same with nodes of this binary.
+    pub(crate) async fn balanced_on(binary: &str, settings: &[(&str, &str)]) -> (Self, Balancer) {
         let redis = Arc::new(RedisServer::start(DURABLE));
         let mut all = prepared(&redis.url(), settings);
         for node in &mut all {
             fix_ports(node);
+            node.set_variable(BINARY, binary);
             node.launch().await;
         }
         let balancer = Balancer::start(&all).await;

@@ -19,13 +19,13 @@ const WORKERS: usize = 8;
 
 /// What one client and its resident did, request by request.
 #[derive(Default)]
-struct Visits {
-    completed: Vec<String>,
-    refused: Vec<String>,
+pub(crate) struct Visits {
+    pub(crate) completed: Vec<String>,
+    pub(crate) refused: Vec<String>,
 }
 
 /// Opens, long-polls, answers and reads until it is over.
-async fn work(backend: Backend, identity_app: IdentityApp, webhook: String, over: Arc<AtomicBool>) -> Visits {
+pub(crate) async fn work(backend: Backend, identity_app: IdentityApp, webhook: String, over: Arc<AtomicBool>) -> Visits {
     let mut visits = Visits::default();
     while !over.load(Ordering::Relaxed) {
         match visit(&backend, &identity_app, &webhook).await {

@@ -68,6 +68,8 @@ ROWS = [
         "one in a hundred commits on a takes 985ms or more", A),
     row("SakshiAuditLogIncomplete", (9, 12, 30), [series("sakshi_audit_log_unanswered_total", "0x40 1x100")],
         "the audit log does not say what came of a change on a", A),
+    row("SakshiAuditLogUnsent", (24, 26, 45), [series("sakshi_audit_log_unsent", "0x40 3x80 0x60")],
+        "3 entries of the audit log wait for their receiver", {"job": "sakshi"}),
     row("SakshiOperatorLoginsFail", (9, 15, 45),
         [series("sakshi_operator_logins_failed_total", "0x40 0+3x20 60x140", token="operator"),
          series("sakshi_operator_logins_failed_total", "0x40 5x160", token="connector")],

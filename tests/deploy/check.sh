@@ -83,6 +83,9 @@ kubernetes() {
   cp "$here/custom.mjs" "$root/target/deploy/" && "$python" "$here/manifests.py" "$deploy" "$root" "$temp/built"
 }
 
+# The same manifests for a real API server, where there is one.
+apiserver() { overlays && "$here/apiserver.sh" "$temp/built" "$deploy/kubernetes/secrets.example.yaml" "$python"; }
+
 # What a cluster does with the pods, with processes, in both overlays side by side.
 rollout() {
   overlays || return
@@ -204,7 +207,7 @@ workflows() {
   "$root/target/deploy/venv/bin/zizmor" --offline --quiet "$deploy/../.github" && "$python" "$here/release.py" workflows "$deploy/../.github" "$deploy"
 }
 
-for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image engine metrics alerts observed dependencies release workflows}; do
+for check in ${*:-proxy redis sentinel kubernetes apiserver rollout systemd compose container image engine metrics alerts observed dependencies release workflows}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check"; [ "$check" != engine ] || printf '%s\n' "$said" | sed 's/^/         /' ;;

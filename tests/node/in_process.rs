@@ -40,7 +40,8 @@ impl InProcessNode {
         ];
         let overrides = set.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-        let node = Node::start(&settings, sakshi::telemetry::PrometheusRecorder::default()).await.unwrap();
+        let node =
+            Node::start(&settings, sakshi::telemetry::PrometheusRecorder::default(), sakshi_operator::LogLevel::default()).await.unwrap();
         let first = first_client::ensure(&node.store, SystemClock.now()).await.unwrap().unwrap();
         let http = sakshi_client::http(Duration::from_secs(60), false).unwrap();
         Self { node, first, http, _directory: directory }

@@ -12,6 +12,7 @@ mod document;
 mod failed_logins;
 mod grants;
 mod in_process;
+mod log_level;
 mod operator;
 mod operator_document;
 mod operators;

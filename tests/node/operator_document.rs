@@ -16,7 +16,7 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 54] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 57] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
@@ -66,7 +66,11 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 54] = [
     ("GET", "/admin/v1/tree", "getSupervisionTree", Some("admin_token")),
     ("GET", "/admin/v1/nodes", "listNodes", Some("admin_token")),
     ("POST", "/admin/v1/clock/accept", "acceptClock", Some("admin_token")),
+    ("GET", "/admin/v1/log-level", "getLogLevel", Some("admin_token")),
+    ("PUT", "/admin/v1/log-level", "changeLogLevel", Some("admin_token")),
+    ("DELETE", "/admin/v1/log-level", "resetLogLevel", Some("admin_token")),
     ("POST", "/admin/v1/store/accept-loss", "acceptLoss", Some("admin_token")),
+    ("POST", "/admin/v1/store/finish-upgrade", "finishUpgrade", Some("admin_token")),
     ("GET", "/livez", "getLiveness", None),
     ("GET", "/readyz", "getReadiness", None),
     ("GET", "/metrics", "getMetrics", None),
@@ -167,7 +171,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
             requests.push((method, uri_of(&path), schema, TOKEN));
         }
     }
-    assert_eq!(requests.len(), 16 + ReportKind::ALL.len());
+    assert_eq!(requests.len(), 17 + ReportKind::ALL.len());
     for (method, uri, schema, token) in requests {
         let request = TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(nonsense(&document, schema));
         let response = service.call(request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await.unwrap();

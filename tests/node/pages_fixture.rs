@@ -34,7 +34,7 @@ use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention};
+use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention, Upgrading};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
 
 use crate::store_fixture::intent_key_in;
@@ -81,6 +81,7 @@ impl PagesFixture {
             },
             max_waiting: 64,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            upgrading: Upgrading::default(),
         })
         .unwrap();
         let client = WebhookClient::new(&client_options());
@@ -91,6 +92,7 @@ impl PagesFixture {
             vault: Arc::clone(&vault),
             clock: clock.clone(),
             client: Arc::new(client.unwrap()),
+            audit_receiver: None,
             on_one_arbiter: false,
         };
         let (tree, _escalations) = Tree::start(config, bounds()).await.unwrap();
@@ -211,6 +213,7 @@ impl PagesFixture {
             vault: Arc::clone(vault),
             clock: Arc::clone(clock),
             client: Arc::new(client),
+            audit_receiver: None,
             on_one_arbiter: false,
         };
         let (tree, _escalations) = Tree::start(config, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();

@@ -16,13 +16,13 @@ use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::node::intent_key;
 use sakshi_kit::records;
-use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LongestKept};
+use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept};
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreditOutcome, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Vault};
+use sakshi_store::{CreditOutcome, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Upgrading, Vault};
 use sakshi_web::error::{ApiError, DocsBase};
 use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::views::TreeNode;
@@ -113,6 +113,7 @@ impl StoreFixture {
             },
             max_waiting: 64,
             ownership,
+            upgrading: Upgrading::default(),
         };
         Self { store: EmbeddedStore::open(options).unwrap(), clock, health: Arc::default(), directory }
     }
@@ -127,6 +128,7 @@ impl StoreFixture {
             store: self.shared_store(),
             clock: self.clock.clone(),
             accept_clock: Arc::new(|| None),
+            log_level: LogLevel::default(),
             credits: Arc::new(Direct(self.store.clone())),
             flows: Arc::new(Direct(self.store.clone())),
             signer: Arc::new(signer()),

@@ -32,7 +32,7 @@ pub(super) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Store, Vault};
+use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Store, Upgrading, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
@@ -133,12 +133,20 @@ impl Fixture {
             },
             max_waiting: 1_000,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            upgrading: Upgrading::default(),
         };
         let store = EmbeddedStore::open(options).unwrap();
         let connect_timeout = Duration::from_secs(2);
         let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, egress: Egress::default() };
         let client = WebhookClient::new(&options).unwrap();
-        let config = TreeConfig { store: (*store).clone(), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
+        let config = TreeConfig {
+            store: (*store).clone(),
+            vault,
+            clock: clock.clone(),
+            client: Arc::new(client),
+            audit_receiver: None,
+            on_one_arbiter: false,
+        };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let client = funded(&store, clock.now()).await;

@@ -19,7 +19,7 @@ use sakshi_domain::transaction::{Failure as Declined, Outcome};
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CompleteOutcome, CompleteTransaction, OpenOutcome, Ownership, Retention, Store, Vault};
+use sakshi_store::{CompleteOutcome, CompleteTransaction, OpenOutcome, Ownership, Retention, Store, Upgrading, Vault};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -55,6 +55,7 @@ impl Workload {
             },
             max_waiting: 8_192,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            upgrading: Upgrading::default(),
         })?)
         .clone();
         let client = ClientId::generate();
@@ -91,7 +92,14 @@ async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) ->
         total_timeout: Duration::from_secs(1),
         egress: Egress::default(),
     })?;
-    let workload = TreeConfig { store: store.clone(), vault: Arc::clone(vault), clock, client: Arc::new(client), on_one_arbiter: false };
+    let workload = TreeConfig {
+        store: store.clone(),
+        vault: Arc::clone(vault),
+        clock,
+        client: Arc::new(client),
+        audit_receiver: None,
+        on_one_arbiter: false,
+    };
     let bounds = TreeBounds {
         shards: load::cores(),
         live_transactions: 10_000_000,

@@ -11,11 +11,13 @@ use sakshi_wire::operator::data_loss::AcceptLossResponse;
 use sakshi_wire::operator::erasure::EraseResponse;
 use sakshi_wire::operator::intent_keys::IntentKeysResponse;
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
+use sakshi_wire::operator::log_level::LogLevelResponse;
 use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
 use sakshi_wire::operator::reseal::ResealResponse;
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
 use sakshi_wire::operator::transfer::ImportClientResponse;
+use sakshi_wire::operator::upgrade::FinishUpgradeResponse;
 use sakshi_wire::operator::users::{InviteUserResponse, RemovedUserResponse, UserResponse, UsersResponse};
 use sakshi_wire::operator::views::{
     AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequests, ReportResponse, TransactionResponse, TreeNode, WebhookOrigins,
@@ -24,6 +26,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::call::{Call, Page, segment};
+
+const LOG_LEVEL: &str = "/admin/v1/log-level";
 
 fn of_client(client: &str, what: &str) -> String {
     format!("/admin/v1/clients/{}/{what}", segment(client))
@@ -222,6 +226,21 @@ pub fn accept_clock() -> Call<AcceptClockResponse> {
     Call::new(Method::POST, "/admin/v1/clock/accept")
 }
 
+/// The level of the log of the node that answers.
+pub fn log_level() -> Call<LogLevelResponse> {
+    Call::get(LOG_LEVEL)
+}
+
+/// Changes it for so many seconds.
+pub fn change_log_level(level: &str, for_s: Option<u64>) -> Call<LogLevelResponse> {
+    Call::new(Method::PUT, LOG_LEVEL).body(&json!({ "level": level, "for_s": for_s }))
+}
+
+/// Returns to the usual level.
+pub fn reset_log_level() -> Call<LogLevelResponse> {
+    Call::new(Method::DELETE, LOG_LEVEL)
+}
+
 /// Erases what is known of people.
 pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
     Call::post("/admin/v1/erasures", &json!({ "kind": kind, "id": id }))
@@ -230,6 +249,11 @@ pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
 /// Accepts that the store has lost data.
 pub fn accept_loss() -> Call<AcceptLossResponse> {
     Call::post("/admin/v1/store/accept-loss", &json!({}))
+}
+
+/// Finishes the upgrade of the store, as far as one call goes.
+pub fn finish_upgrade() -> Call<FinishUpgradeResponse> {
+    Call::post("/admin/v1/store/finish-upgrade", &json!({}))
 }
 
 /// The intent keys, and which one signs.

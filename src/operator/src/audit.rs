@@ -59,6 +59,7 @@ const TOLD: &[&str] = &[
     "evidence",
     "expires_at",
     "flows",
+    "for_s",
     "grant_id",
     "id",
     "key_id",
@@ -67,6 +68,7 @@ const TOLD: &[&str] = &[
     "kind",
     "label",
     "left",
+    "level",
     "logo_url",
     "picture_url",
     "portal_key_sign_in",
@@ -100,8 +102,10 @@ const TOLD: &[&str] = &[
     "suspended",
     "suspended_at",
     "transactions",
+    "until",
     "user_id",
     "users",
+    "usual",
     "values",
 ];
 

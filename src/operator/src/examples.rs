@@ -52,7 +52,14 @@ fn of(id: &str) -> (Value, Value) {
         "getClientBrand" | "getEventBrand" => (Value::Null, brand()),
         "changeClientBrand" | "changeEventBrand" => (json!({ "colour": "#7a1f3d", "support": "help@bank.example" }), brand()),
         "acceptLoss" => (Value::Null, json!({ "accepted": true, "since": CREATED })),
+        "finishUpgrade" => {
+            let finished = json!({ "schema": 27, "state": "finished", "behind": [], "looked_at": 5_120, "changed": 5_117 });
+            (Value::Null, finished)
+        }
         "acceptClock" => (Value::Null, json!({ "accepted": true, "since": CREATED, "ahead_s": 172_800 })),
+        "getLogLevel" => (Value::Null, log_level("sakshi_store=debug", Some(LATER))),
+        "changeLogLevel" => (json!({ "level": "sakshi_store=debug", "for_s": 600 }), log_level("sakshi_store=debug", Some(LATER))),
+        "resetLogLevel" => (Value::Null, log_level(USUAL_LEVEL, None)),
         "createApp" => (name("Kiosk"), json!({ "app_id": APP })),
         "listApps" => (Value::Null, json!({ "apps": [app(None)] })),
         "getApp" => (Value::Null, app(None)),
@@ -136,6 +143,12 @@ fn of(id: &str) -> (Value, Value) {
         "getLiveness" | "getReadiness" => (Value::Null, json!({ "status": "ok" })),
         _ => (Value::Null, Value::Null),
     }
+}
+
+const USUAL_LEVEL: &str = "info,actix_server=warn";
+
+fn log_level(level: &str, until: Option<&str>) -> Value {
+    json!({ "level": level, "usual": USUAL_LEVEL, "until": until })
 }
 
 fn intent_keys(chosen: Option<&str>) -> Value {

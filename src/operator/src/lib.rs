@@ -23,6 +23,7 @@ mod grants;
 pub mod inside;
 mod intent_keys;
 mod keys;
+mod log_level;
 mod openapi;
 mod operation;
 mod operators;
@@ -31,6 +32,7 @@ mod reports;
 mod reseal;
 mod routes;
 mod transfers;
+mod upgrade;
 mod users;
 mod views;
 
@@ -59,6 +61,7 @@ use secrecy::SecretString;
 
 pub use bearer::{Connector, ConnectorTokens, Operator, Who};
 pub use failed_logins::FailedLogins;
+pub use log_level::LogLevel;
 pub use operation::Operation;
 pub use routes::operations;
 
@@ -115,6 +118,8 @@ pub struct InternalDeps {
     pub clock: Arc<dyn Clock>,
     /// Accepts that clock after a jump.
     pub accept_clock: AcceptClock,
+    /// The level of the log.
+    pub log_level: LogLevel,
     /// Where credits are moved.
     pub credits: Arc<dyn CreditDesk>,
     /// Takes the reports of upstreams.

@@ -10,8 +10,8 @@ use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
 use super::{
-    apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, grants, intent_keys, keys, openapi, operators, probes,
-    reports, reseal, transfers, users, views,
+    apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, grants, intent_keys, keys, log_level, openapi,
+    operators, probes, reports, reseal, transfers, upgrade, users, views,
 };
 
 const CONNECTORS: &str = "Connectors";
@@ -27,6 +27,7 @@ const OPERATORS: &str = "/admin/v1/operators";
 const INTENT_KEYS: &str = "/admin/v1/intent-keys";
 const CLIENT_BRAND: &str = "/admin/v1/clients/{client_id}/brand";
 const EVENT_BRAND: &str = "/admin/v1/events/{event_id}/brand";
+const LOG_LEVEL: &str = "/admin/v1/log-level";
 const CREDITS: &str = "/admin/v1/clients/{client_id}/credits";
 
 /// Operations of one subject.
@@ -453,11 +454,35 @@ fn of_node() -> Vec<Operation> {
         .logged_afterwards(),
         Operation::new(
             Method::POST,
+            "/admin/v1/store/finish-upgrade",
+            "finishUpgrade",
+            "Finishes the upgrade of a store in Redis, once every node runs this release: records are changed to what it writes, and the release \
+            before refuses the store from then on. Ask again while `state` is `walking`. Nothing changes while `state` is `behind`.",
+            upgrade::finish,
+        ),
+        Operation::new(
+            Method::POST,
             "/admin/v1/clock/accept",
             "acceptClock",
             "Trusts the clock of the node that answers, after a jump because of which it deleted nothing. It deletes expired records again \
             within ten seconds. Correct the clock first: what has expired by it is lost for good. Each node has a clock of its own.",
             clock::accept,
+        ),
+        Operation::new(Method::GET, LOG_LEVEL, "getLogLevel", "Shows the level of the log of the node that answers.", log_level::show),
+        Operation::new(
+            Method::PUT,
+            LOG_LEVEL,
+            "changeLogLevel",
+            "Changes the level of the log of the node that answers, for a time. Then the node returns to its usual level by itself. Each node \
+            has a level of its own.",
+            log_level::change,
+        ),
+        Operation::new(
+            Method::DELETE,
+            LOG_LEVEL,
+            "resetLogLevel",
+            "Returns to the usual level of the log. Without a change nothing changes.",
+            log_level::reset,
         ),
         Operation::new(Method::GET, "/livez", "getLiveness", "Tells whether the process works. If not, restart it.", probes::livez)
             .refuses(ApiError::Unhealthy("arbiter 1 hangs".to_owned()), "A thread hangs."),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::OnceCell;
@@ -122,14 +122,23 @@ impl DocumentClient {
         authorization: Option<SecretString>,
         most: usize,
     ) -> Result<Vec<u8>, DocumentError> {
-        let request = async {
-            let request = self.client(url).await?.post(url.clone()).header(ACCEPT, "application/json");
-            let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
-            let Some(authorization) = authorization else { return Ok(request) };
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        if let Some(authorization) = authorization {
             let mut value = HeaderValue::from_str(authorization.expose_secret()).map_err(|_| DocumentError::Unreachable)?;
             value.set_sensitive(true);
-            Ok(request.header(AUTHORIZATION, value))
-        };
+            headers.insert(AUTHORIZATION, value);
+        }
+        self.post(url, headers, form, most).await
+    }
+
+    /// The JSON document that answers this body, of at most this many bytes.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: String, most: usize) -> Result<Vec<u8>, DocumentError> {
+        let request =
+            async { Ok(self.client(url).await?.post(url.clone()).header(ACCEPT, "application/json").headers(headers).body(body)) };
         self.exchange(request, most).await
     }
 

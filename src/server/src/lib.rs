@@ -2,10 +2,15 @@
 //!
 //! Nothing here decides a rule of the service; the domain does, and the actors carry it out.
 
+// Clippy looks at all features at once.
+#[cfg(all(feature = "rehearsal", feature = "shipped", not(clippy)))]
+compile_error!("`rehearsal` is a pretended next release and must not be shipped");
+
 /// The commit of the sources, with `-dirty` when they were changed since; `unknown` for an archive of them.
 pub const COMMIT: &str = env!("SAKSHI_COMMIT");
 
 pub mod allocator;
+mod audit_receiver;
 pub mod authority;
 mod bounds;
 pub mod cli;

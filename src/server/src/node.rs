@@ -11,7 +11,7 @@ use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
 use sakshi_console::{Console, Provider, STREAMS_MAX};
 use sakshi_domain::profile::Profile;
-use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
+use sakshi_operator::{FailedLogins, InternalDeps, LogLevel, LongestKept};
 use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_outbound::document::DocumentClient;
@@ -41,7 +41,7 @@ use crate::settings::{Settings, StoreKind};
 use crate::storage::{self, Storage};
 use crate::telemetry::figures::Figures;
 use crate::telemetry::{PrometheusRecorder, store_figures};
-use crate::{authority, bounds, internal, public, tls_files, upstreams};
+use crate::{audit_receiver, authority, bounds, internal, public, tls_files, upstreams};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -123,11 +123,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts everything. Must be called within an actix system.
+    /// Starts everything. Must be called within an actix system. Operators may change the level of the log.
     ///
     /// # Errors
     /// The first part that does not start; what had started ends.
-    pub async fn start(settings: &Settings, metrics: PrometheusRecorder) -> Result<Self, StartError> {
+    pub async fn start(settings: &Settings, metrics: PrometheusRecorder, log_level: LogLevel) -> Result<Self, StartError> {
         // What the machine gives: a directory, file descriptors, keys, two sockets. A sandbox keeps its keys in the
         // directory, whatever its store is.
         if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
@@ -164,6 +164,7 @@ impl Node {
             vault: Arc::clone(&vault),
             clock: Arc::clone(&clock),
             client: client.clone(),
+            audit_receiver: audit_receiver::build(settings, &egress),
             on_one_arbiter: false,
         };
         let (tree, escalations) = Tree::start(context, bounds::tree(settings, &fds)).await?;
@@ -224,9 +225,16 @@ impl Node {
         let config = listener("public", &tls.public, workers, fds.public_per_worker, 0);
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
         tls.watch(&settings.server)?;
+        log_level.watch();
         store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
         let (viewed, watched) = (tree.clone(), tree.clone());
-        let nodes = Nodes::watch(store.clone(), tree.clone(), drain.clone(), Figures::watch(metrics.clone(), tree.clone(), bounds::processors(settings)), Arc::clone(&clock));
+        let nodes = Nodes::watch(
+            store.clone(),
+            tree.clone(),
+            drain.clone(),
+            Figures::watch(metrics.clone(), tree.clone(), bounds::processors(settings)),
+            Arc::clone(&clock),
+        );
         let health: Arc<dyn sakshi_operator::Health> = {
             let signer = Arc::clone(&authority.signer);
             Arc::new(Health::watch(tree.clone(), drain.clone(), store.clone(), signer, Arc::clone(&clock)))
@@ -236,6 +244,7 @@ impl Node {
             store: store.clone(),
             clock,
             accept_clock: Arc::new(move || watched.accept_clock()),
+            log_level,
             credits: Arc::new(internal::LedgerDesk(tree.clone())),
             flows: Arc::new(internal::Reports(flows)),
             signer: Arc::clone(&authority.signer),

@@ -42,7 +42,7 @@ async fn begin(
     }
     let metrics = recorder()?;
     let signals = Signals::listen()?;
-    let node = Node::start(settings, metrics).await?;
+    let node = Node::start(settings, metrics, log.level()).await?;
     if settings.profile == Profile::Sandbox {
         sandbox::announce_first_client(&node.store, &node.public_base, err).await?;
     }

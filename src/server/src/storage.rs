@@ -16,9 +16,9 @@ use metrics::{counter, gauge};
 use rustix::fs::statvfs;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
-use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore, Migrated};
 use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisOptions, RedisServers, RedisStore};
-use sakshi_store::{Installation, OpenError, Ownership, Retention, Store, StoreError, Vault, embedded, redis};
+use sakshi_store::{Installation, OpenError, Ownership, Retention, SCHEMA, Store, StoreError, Upgrading, Vault, embedded, redis};
 use secrecy::ExposeSecret;
 
 use crate::settings::{RedisSettings, Settings, StoreKind};
@@ -53,12 +53,13 @@ impl Storage {
     pub(crate) async fn open(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> Result<Self, StoreError> {
         match &settings.store.kind {
             StoreKind::Embedded => {
-                let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-                let directory = settings.store.path.clone();
-                let max_waiting = settings.limits.max_in_flight.saturating_mul(2);
-                let ownership = ownership(settings);
-                let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, retention, max_waiting, ownership };
+                let options = embedded_options(settings, vault, retention);
+                let clock = Arc::clone(&options.clock);
                 let embedded = EmbeddedStore::open(options)?;
+                if let Some(Migrated { from, to, backup }) = embedded.migrated() {
+                    let backup = backup.display();
+                    tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded; the backup is from before");
+                }
                 Ok(Self { store: (*embedded).clone(), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
             }
             StoreKind::Redis(redis) => {
@@ -100,6 +101,19 @@ impl Storage {
     }
 }
 
+/// How a node of these settings uses its directory.
+pub(crate) fn embedded_options(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> EmbeddedOptions {
+    EmbeddedOptions {
+        directory: settings.store.path.clone(),
+        clock: Arc::new(SystemClock),
+        vault,
+        retention,
+        max_waiting: settings.limits.max_in_flight.saturating_mul(2),
+        ownership: ownership(settings),
+        upgrading: upgrading(settings),
+    }
+}
+
 /// How a node of these settings uses Redis.
 ///
 /// # Errors
@@ -120,6 +134,7 @@ pub(crate) fn redis_options(
         must_persist: settings.profile == Profile::Production,
         waits_at_start: redis.waits_at_start,
         ownership: ownership(settings),
+        schema: &SCHEMA,
         clock: None,
     })
 }
@@ -194,6 +209,11 @@ pub(crate) fn ownership(settings: &Settings) -> Ownership {
     Ownership { owner: Installation { profile: settings.profile, authority }, takes_over: settings.store.take_over_from.clone() }
 }
 
+/// The schema of this release, and what becomes of a file of an earlier one.
+fn upgrading(settings: &Settings) -> Upgrading {
+    Upgrading { schema: &SCHEMA, at_start: settings.store.upgrade_at_start }
+}
+
 /// Checks that a node of these settings would open its store, or make one. Nothing is written.
 ///
 /// # Errors
@@ -202,7 +222,7 @@ pub(crate) async fn may_open(settings: &Settings) -> Result<(), OpenError> {
     // A sandbox without a key has no store yet.
     let vault = keys::vault(settings).ok();
     match (&settings.store.kind, vault) {
-        (StoreKind::Embedded, vault) => embedded::may_open(&settings.store.path, vault.as_ref(), &ownership(settings)),
+        (StoreKind::Embedded, vault) => embedded::may_open(&settings.store.path, vault.as_ref(), &ownership(settings), upgrading(settings)),
         (StoreKind::Redis(_), None) => Ok(()),
         (StoreKind::Redis(redis), Some(vault)) => {
             let options = redis_options(redis, settings, Arc::new(vault), bounds::retention(settings));

@@ -20,19 +20,29 @@ use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{fmt, registry};
+use tracing_subscriber::{fmt, registry, reload};
 
 use self::buffered_log::{BufferedLog, FlushGuard};
 use self::json_line::JsonLine;
 pub use self::otlp::Spans;
 pub use self::prometheus::PrometheusRecorder;
 use crate::settings::{LogFormat, Telemetry};
+pub use sakshi_operator::LogLevel;
 
 /// Writes the last lines and sends the last spans when it is dropped, within a few seconds.
 #[must_use]
 pub struct Guard {
+    level: LogLevel,
     _spans: Option<Spans>,
     _log: FlushGuard,
+}
+
+impl Guard {
+    /// The level of the log, which operators may change.
+    #[must_use]
+    pub fn level(&self) -> LogLevel {
+        self.level.clone()
+    }
 }
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
@@ -53,7 +63,7 @@ pub fn start(settings: &Telemetry) -> io::Result<Guard> {
 /// No thread could be started.
 pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::Result<Guard> {
     let asked = ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
-    let (levels, refused) = levels(asked.as_deref(), default);
+    let (usual, refused) = usual(asked.as_deref(), default);
     let (lines, guard) = BufferedLog::start(io::stderr())?;
     let layer = fmt::layer().with_writer(lines).with_target(true);
     let layer = match format {
@@ -61,10 +71,14 @@ pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::R
         LogFormat::Json => layer.event_format(JsonLine).boxed(),
     };
     // Without a collector there is one filter for all, which is the cheapest.
-    let started = match &spans {
-        None => registry().with(layer).with(levels.with_target(sakshi_trace::TARGET, LevelFilter::OFF)).try_init(),
+    let (started, level) = match &spans {
+        None => {
+            let (filter, handle) = reload::Layer::new(filter(&usual));
+            (registry().with(layer).with(filter).try_init(), level(usual, handle))
+        }
         Some(spans) => {
-            registry().with(layer.with_filter(levels.with_target(sakshi_trace::TARGET, LevelFilter::OFF))).with(spans.layer()).try_init()
+            let (filter, handle) = reload::Layer::new(filter(&usual));
+            (registry().with(layer.with_filter(filter)).with(spans.layer()).try_init(), level(usual, handle))
         }
     };
     if started.is_ok() {
@@ -73,21 +87,33 @@ pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::R
     if let Some(error) = refused {
         tracing::warn!(%error, "the level that the environment asks for is not understood, so the usual one is in effect");
     }
-    Ok(Guard { _spans: spans, _log: guard })
+    Ok(Guard { level, _spans: spans, _log: guard })
 }
 
 /// The library logs an error when a peer sends something else than HTTP; the peer gets an empty 400.
-const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
+const NO_HTTP: &str = "actix_http::h1::dispatcher";
 
-/// The levels in effect, and why they are not those that were asked for.
-fn levels(asked: Option<&str>, default: &str) -> (Targets, Option<ParseError>) {
-    let parse = |levels: &str| format!("{NO_HTTP},{levels}").parse();
-    let usual = || parse(default).unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
-    match asked.map(parse) {
-        None => (usual(), None),
-        Some(Ok(levels)) => (levels, None),
-        Some(Err(error)) => (usual(), Some(error)),
+/// The levels that are asked for or the default ones, and why it is the latter.
+fn usual(asked: Option<&str>, default: &str) -> (String, Option<ParseError>) {
+    match asked.map(|asked| (asked, asked.parse::<Targets>())) {
+        None => (default.to_owned(), None),
+        Some((asked, Ok(_))) => (asked.to_owned(), None),
+        Some((_, Err(error))) => (default.to_owned(), Some(error)),
     }
+}
+
+/// The filter of these levels. Spans and a peer's odd bytes are in no log.
+fn filter(levels: &str) -> Targets {
+    let targets = levels.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
+    targets.with_target(NO_HTTP, LevelFilter::OFF).with_target(sakshi_trace::TARGET, LevelFilter::OFF)
+}
+
+/// The level of a log whose filter can be replaced.
+fn level<S: 'static>(usual: String, handle: reload::Handle<Targets, S>) -> LogLevel {
+    LogLevel::new(usual, move |levels| {
+        // It fails for a log that was not started, because there is one already.
+        let _ = handle.reload(filter(levels));
+    })
 }
 
 fn report(panic: &PanicHookInfo<'_>) {
@@ -107,14 +133,25 @@ mod tests {
 
     #[test]
     fn a_level_that_is_not_understood_leaves_the_usual_one() {
-        let (levels, refused) = levels(Some("sakshi=loud"), "info,actix_server=warn");
+        let read = |asked| {
+            let (levels, refused) = usual(Some(asked), "info,actix_server=warn");
+            (filter(&levels), refused)
+        };
+        let (levels, refused) = read("sakshi=loud");
         assert!(refused.is_some());
         assert!(levels.would_enable("sakshi", &Level::INFO) && !levels.would_enable("actix_server", &Level::INFO));
-        let (levels, refused) = super::levels(Some("warn,sakshi_store=debug"), "info");
+        let (levels, refused) = read("warn,sakshi_store=debug");
         assert!(
             refused.is_none() && levels.would_enable("sakshi_store::redis", &Level::DEBUG) && !levels.would_enable("sakshi", &Level::INFO)
         );
         assert!(levels.would_enable("actix_http", &Level::WARN) && !levels.would_enable("actix_http::h1::dispatcher", &Level::ERROR));
+    }
+
+    #[test]
+    fn no_level_shows_spans_or_the_odd_bytes_of_a_peer() {
+        let levels = filter("info,sakshi=trace,sakshi_trace=trace,actix_http::h1::dispatcher=trace");
+        assert!(levels.would_enable("sakshi_store::redis", &Level::TRACE));
+        assert!(!levels.would_enable(sakshi_trace::TARGET, &Level::ERROR) && !levels.would_enable(NO_HTTP, &Level::ERROR));
     }
 
     #[test]

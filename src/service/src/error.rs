@@ -120,6 +120,7 @@ impl From<StoreError> for ServiceError {
             | StoreError::InUse(_)
             | StoreError::WrongKey
             | StoreError::OtherInstallation { .. }
+            | StoreError::OtherSchema(_)
             | StoreError::DataLost(_) => 30,
         };
         Self::Unavailable { code: error.code(), retry_after: Duration::from_secs(seconds) }

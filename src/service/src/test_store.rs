@@ -6,7 +6,7 @@ use std::time::Duration;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::profile::Profile;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{Ownership, Retention, Vault};
+use sakshi_store::{Ownership, Retention, Upgrading, Vault};
 use tempfile::TempDir;
 
 /// The retention of every store.
@@ -22,6 +22,7 @@ pub(crate) fn store(clock: Arc<dyn Clock>) -> (TempDir, EmbeddedStore) {
         retention: RETENTION,
         max_waiting: 64,
         ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+        upgrading: Upgrading::default(),
     };
     (directory, EmbeddedStore::open(options).unwrap())
 }

@@ -69,6 +69,15 @@ pub struct AuditRecord {
     pub entry: String,
 }
 
+/// The entries that the receiver of the log does not have yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsentAudit {
+    /// Their number.
+    pub waiting: u64,
+    /// Those to send now, oldest first, and the entry before them; `None` while another node sends, and when none waits.
+    pub next: Option<(AuditHead, Vec<AuditRecord>)>,
+}
+
 /// The newest entry of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditHead {
@@ -99,6 +108,12 @@ impl AuditHead {
             return Err(format!("entry {next} was changed"));
         }
         Ok(Self { number: next, hash: record.hash })
+    }
+
+    /// The head after these entries.
+    #[must_use]
+    pub fn after(self, entries: &[AuditRecord]) -> Self {
+        entries.last().map_or(self, |last| Self { number: last.number, hash: last.hash })
     }
 
     pub(crate) fn followed_by(self, entry: String) -> AuditRecord {

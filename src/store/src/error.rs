@@ -45,6 +45,9 @@ pub enum StoreError {
         /// The node's, in words.
         node: String,
     },
+    /// The store has the schema of another release, which this one does not open; nothing was written.
+    #[error("{0}")]
+    OtherSchema(String),
     /// The store lacks data that it had; nothing was written.
     #[error(
         "the store has lost data since {0}, and nothing is written until the data is back or an operator runs `sakshi admin accept-loss`"
@@ -87,6 +90,7 @@ impl StoreError {
             Self::InUse(_) => "storage_in_use",
             Self::WrongKey => "storage_key",
             Self::OtherInstallation { .. } => "storage_installation",
+            Self::OtherSchema(_) => "storage_schema",
             Self::Overloaded => "storage_overloaded",
         }
     }

@@ -13,7 +13,7 @@ use sakshi_domain::ids::OperatorId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{AppPatch, ClientPatch, KeyDigest};
 use sakshi_store::redis::{GivenReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice};
-use sakshi_store::{IdempotencyScope, Ownership, PageRequest, Retention, Rows, SessionDigest, StoreError, Vault};
+use sakshi_store::{IdempotencyScope, Ownership, PageRequest, Retention, Rows, SCHEMA, SessionDigest, StoreError, Vault};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::CANARY;
@@ -45,6 +45,7 @@ fn world() -> &'static World {
             must_persist: false,
             waits_at_start: false,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            schema: &SCHEMA,
             clock: Some(Arc::new(ManualClock::starting_at(START))),
         };
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();

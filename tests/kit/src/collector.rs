@@ -1,4 +1,5 @@
-//! A collector of spans: an HTTP server that reads OTLP by the messages of OpenTelemetry itself, and keeps what it gets.
+//! A collector of spans and log records: an HTTP server that reads OTLP and keeps what it gets. Spans come as the messages of
+//! OpenTelemetry itself, log records as JSON.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,6 +16,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
+use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
@@ -47,22 +49,51 @@ impl Received {
 /// It stops when it is dropped.
 pub struct Collector {
     pub url: String,
-    spans: Arc<Mutex<Vec<Received>>>,
+    kept: Kept,
     server: AbortHandle,
+}
+
+/// What has arrived; two collectors may share it.
+#[derive(Clone, Default)]
+pub struct Kept {
+    spans: Arc<Mutex<Vec<Received>>>,
+    logs: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Collector {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::start_at("127.0.0.1:0", Kept::default()).await
+    }
+
+    /// Takes its place after it has stopped.
+    pub async fn start_again(self) -> Self {
+        let (address, kept) = (self.url.replace("http://", ""), self.kept.clone());
+        drop(self);
+        let free = || async { TcpListener::bind(&address).await.ok() };
+        drop(eventually("the port is free", TIMEOUT, free).await);
+        Self::start_at(&address, kept).await
+    }
+
+    async fn start_at(address: &str, kept: Kept) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let spans = Arc::new(Mutex::new(Vec::new()));
-        let server = tokio::spawn(serve(listener, Arc::clone(&spans))).abort_handle();
-        Self { url, spans, server }
+        let server = tokio::spawn(serve(listener, kept.clone())).abort_handle();
+        Self { url, kept, server }
+    }
+
+    /// Takes no more connections.
+    pub fn stop(&self) {
+        self.server.abort();
+    }
+
+    /// The log records that have arrived so far.
+    pub fn logs(&self) -> Vec<Value> {
+        self.kept.logs.lock().unwrap().clone()
     }
 
     /// What has arrived so far.
     pub fn spans(&self) -> Vec<Received> {
-        self.spans.lock().unwrap().clone()
+        self.kept.spans.lock().unwrap().clone()
     }
 
     /// The first span of this name about which this holds, once it is there.
@@ -84,24 +115,37 @@ impl Drop for Collector {
     }
 }
 
-async fn serve(listener: TcpListener, spans: Arc<Mutex<Vec<Received>>>) {
+async fn serve(listener: TcpListener, kept: Kept) {
     while let Ok((stream, _)) = listener.accept().await {
-        let spans = Arc::clone(&spans);
-        let service = service_fn(move |request| answer(request, Arc::clone(&spans)));
+        let kept = kept.clone();
+        let service = service_fn(move |request| answer(request, kept.clone()));
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
-async fn answer(request: Request<Incoming>, spans: Arc<Mutex<Vec<Received>>>) -> Result<Response<Full<Bytes>>, Infallible> {
-    assert_eq!((request.method().as_str(), request.uri().path()), ("POST", "/v1/traces"));
+async fn answer(request: Request<Incoming>, kept: Kept) -> Result<Response<Full<Bytes>>, Infallible> {
+    let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
     let body = request.into_body().collect().await.expect("a body").to_bytes();
+    if (&*method, &*path) == ("POST", "/v1/logs") {
+        kept.logs.lock().unwrap().extend(log_records(&body));
+        return Ok(Response::new(Full::from("{}")));
+    }
+    assert_eq!((&*method, &*path), ("POST", "/v1/traces"));
     let message = ExportTraceServiceRequest::decode(body).expect("a message of OTLP");
     for resource_spans in message.resource_spans {
         let resource = attributes(&resource_spans.resource.expect("a resource").attributes);
         let arrived = resource_spans.scope_spans.into_iter().flat_map(|scope| scope.spans);
-        spans.lock().unwrap().extend(arrived.map(|span| read(&span, resource.clone())));
+        kept.spans.lock().unwrap().extend(arrived.map(|span| read(&span, resource.clone())));
     }
     Ok(Response::new(Full::default()))
+}
+
+/// The records of an `ExportLogsServiceRequest` in JSON.
+fn log_records(body: &[u8]) -> Vec<Value> {
+    let message: Value = serde_json::from_slice(body).expect("JSON");
+    let within = |value: &Value, name: &str| value[name].as_array().expect("a list").clone();
+    let scopes = within(&message, "resourceLogs").iter().flat_map(|resource| within(resource, "scopeLogs")).collect::<Vec<_>>();
+    scopes.iter().flat_map(|scope| within(scope, "logRecords")).collect()
 }
 
 fn read(span: &Span, resource: BTreeMap<String, String>) -> Received {

@@ -15,6 +15,7 @@
 )]
 
 pub mod answer;
+pub mod audit_entries;
 pub mod backend;
 pub mod balancer;
 pub mod collector;
@@ -38,6 +39,7 @@ pub mod random;
 pub mod raw;
 pub mod records;
 pub mod redis;
+pub mod rsyslog;
 pub mod secrets;
 pub mod soft_token;
 pub mod status_host;

@@ -13,9 +13,13 @@ use serde_json::Value;
 
 use super::waiting::{TIMEOUT, eventually};
 
-/// The binary under test: cargo tells the integration tests of its package where it is.
-fn binary() -> OsString {
-    std::env::var_os("CARGO_BIN_EXE_sakshi").expect("this test belongs to the package sakshi and is run by cargo")
+/// The variable of a node's environment that names the binary of another release.
+pub const BINARY: &str = "SAKSHI_TEST_BINARY";
+
+/// The binary under test: cargo tells the integration tests of its package where it is. A node may run that of another release.
+fn binary(environment: &BTreeMap<String, String>) -> OsString {
+    let own = || std::env::var_os("CARGO_BIN_EXE_sakshi").expect("this test belongs to the package sakshi and is run by cargo");
+    environment.get(BINARY).map_or_else(own, OsString::from)
 }
 
 /// What is known of a process so far.
@@ -44,20 +48,23 @@ pub struct Ending {
 impl Process {
     /// Starts the binary with nothing of the test's own environment but what is given.
     pub fn start(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
-        Self::spawn(Command::new(binary()), arguments, environment, directory)
+        Self::spawn(Command::new(binary(environment)), arguments, environment, directory)
     }
 
     /// As [`Process::start`] for a process that may open so many files and no more.
     pub fn start_with_descriptors(most: u32, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]).arg(binary());
+        shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]).arg(binary(environment));
         Self::spawn(shell, &["serve"], environment, directory)
     }
 
     /// Serves with a `resolv.conf` of its own, in a mount namespace, which needs root.
     pub fn start_with_resolv_conf(resolv_conf: &Path, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         let mut shell = Command::new("unshare");
-        shell.args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\""]).arg(resolv_conf).arg(binary());
+        shell
+            .args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\""])
+            .arg(resolv_conf)
+            .arg(binary(environment));
         Self::spawn(shell, &["serve"], environment, directory)
     }
 

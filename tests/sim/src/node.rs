@@ -26,7 +26,7 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
-use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LongestKept};
+use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept};
 use sakshi_outbound::Egress;
 use sakshi_outbound::document::DocumentClient;
 use sakshi_outbound::upstream::UpstreamClient;
@@ -270,6 +270,7 @@ pub(crate) async fn start(
         vault: Arc::clone(&vault),
         clock: Arc::clone(&clock),
         client: network.clone(),
+        audit_receiver: None,
         on_one_arbiter: true,
     };
     let first = Arbiter::first(incarnation.number);
@@ -331,6 +332,7 @@ pub(crate) async fn start(
         store: store.clone(),
         clock,
         accept_clock: Arc::new(|| None),
+        log_level: LogLevel::default(),
         credits: Arc::new(LedgerDesk(tree.clone())),
         flows: Arc::new(Reports(flows)),
         signer: Arc::clone(&authority.context.signer),

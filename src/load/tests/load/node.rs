@@ -36,7 +36,9 @@ impl Running {
         let thread = thread::spawn(move || {
             actix_rt::System::new().block_on(async move {
                 let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-                let node = Node::start(&settings, sakshi::telemetry::PrometheusRecorder::default()).await.unwrap();
+                let node = Node::start(&settings, sakshi::telemetry::PrometheusRecorder::default(), sakshi::telemetry::LogLevel::default())
+                    .await
+                    .unwrap();
                 told.send((node.public_addr, node.internal_addr)).unwrap();
                 let _ = stopped.await;
                 node.stop().await;

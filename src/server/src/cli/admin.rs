@@ -20,9 +20,10 @@ use super::credits::Credits;
 use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
+use super::log_level::LogLevel;
 use super::style::{Out, write_lines};
 use super::users::Users;
-use super::{clock, paint, reseal, story, tree};
+use super::{clock, paint, reseal, story, tree, upgrade};
 use crate::settings::Sources;
 
 /// Options of `admin`.
@@ -97,10 +98,15 @@ enum Subject {
     Reseal,
     /// Trust the clock of a node after a jump; it deletes expired records again. Correct the clock first.
     AcceptClock,
+    /// The level of a node's log: show it, or change it for a time.
+    LogLevel(LogLevel),
     /// Erase personal data before its time. Ledger entries stay. Repeat it to erase what is left.
     Erase(Erase),
     /// Accept that the store has lost data, and write to it again.
     AcceptLoss,
+    /// Finish the upgrade of a store in Redis, once every node runs this release; earlier releases refuse it then. Exit code 1 while
+    /// one of theirs runs.
+    FinishUpgrade,
     /// The audit log: changes by operators, and whether the log is complete.
     AuditLog(AuditLog),
     /// The register of consents of a client: what people were asked, and whether they agreed.
@@ -263,6 +269,7 @@ pub(super) enum View {
     Story,
     AuditLog,
     Reseal,
+    Upgrade,
     Clock,
     Json,
 }
@@ -298,6 +305,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
             View::Story => write_lines(story::lines(&parsed(answer.clone())?, SystemClock.now()), out)?,
             View::AuditLog => audit_log::show(&answer, out)?,
             View::Reseal => reseal::show(&answer, out)?,
+            View::Upgrade => upgrade::show(&answer, out)?,
             View::Clock => clock::show(&answer, out)?,
             View::Json => writeln!(out, "{answer:#}")?,
             View::Rows(name, columns) => {
@@ -354,7 +362,9 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Erase(subject) => subject.ask(api).await,
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
         Subject::IntentKeys(intent_keys) => intent_keys.ask(api).await,
+        Subject::LogLevel(level) => level.ask(api).await,
         Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
+        Subject::FinishUpgrade => Ok((upgrade::finish(api).await?, View::Upgrade)),
         Subject::AcceptClock => answer(api, internal::accept_clock(), View::Clock).await,
         // It is written part by part, and before.
         Subject::Consents(_) => Ok((Value::Null, View::Json)),

@@ -19,6 +19,7 @@ pub mod error;
 mod evidence;
 mod health;
 mod intent_keys;
+mod log_level;
 mod manual;
 mod moving;
 pub(crate) mod paint;
@@ -27,6 +28,7 @@ mod story;
 pub mod style;
 mod top;
 mod tree;
+mod upgrade;
 mod users;
 
 use std::io::Write;
@@ -35,8 +37,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+use sakshi_store::SCHEMA;
+
 use self::error::{CliError, conclude};
 use self::style::Out;
+use crate::COMMIT;
 #[cfg(feature = "sandbox")]
 use crate::developer;
 use crate::serve;
@@ -50,7 +55,7 @@ pub use top::Top;
 
 /// Identity verification and callback service.
 #[derive(Debug, Parser)]
-#[command(name = "sakshi", version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("SAKSHI_COMMIT"), ")"), arg_required_else_help = true)]
+#[command(name = "sakshi", version = version(), arg_required_else_help = true)]
 pub struct Cli {
     /// Settings file; the environment (SAKSHI__SECTION__KEY) wins over it.
     #[arg(long, global = true, value_name = "FILE")]
@@ -58,6 +63,11 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The version, the commit and the schema of the store.
+fn version() -> String {
+    format!("{} ({COMMIT}, schema {})", env!("CARGO_PKG_VERSION"), SCHEMA.number())
 }
 
 /// What can be done.
@@ -79,6 +89,8 @@ pub enum Command {
     Backup(Backup),
     /// Put a backup of the embedded store in place, while no node serves.
     Restore(Restore),
+    /// Upgrade an embedded store of an earlier release, after a backup, while no node serves.
+    Migrate,
     /// Move an embedded store into Redis, or back: everything, compared afterwards; a later run into Redis carries what has changed.
     Move(Move),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
@@ -170,6 +182,7 @@ pub async fn run(cli: &Cli, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode 
         },
         Command::Backup(options) => cli.used_settings(OF_FILES, err).and_then(|loaded| backup::write(options, &loaded.settings, out)),
         Command::Restore(options) => cli.used_settings(OF_FILES, err).and_then(|loaded| backup::put_back(options, &loaded.settings, out)),
+        Command::Migrate => cli.used_settings(OF_FILES, err).and_then(|loaded| upgrade::migrate(&loaded.settings, out)),
         Command::Move(options) => match cli.used_settings(OF_MOVE, err) {
             Ok(loaded) => moving::run(options, &loaded.settings, out).await,
             Err(error) => Err(error),

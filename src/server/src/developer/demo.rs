@@ -22,7 +22,7 @@ use crate::serve;
 use crate::serve::Signals;
 use crate::settings::{LogFormat, Sources, load};
 use crate::telemetry;
-use crate::telemetry::PrometheusRecorder;
+use crate::telemetry::{LogLevel, PrometheusRecorder};
 
 /// How long the service may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -45,7 +45,7 @@ type Failure = Box<dyn std::error::Error>;
 /// Runs the demo until a signal.
 pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
     let walked = match telemetry::start_at(LogFormat::Text, None, "error") {
-        Ok(log) => walk(options, sources, out).await.map(|walked| (log, walked)),
+        Ok(log) => walk(options, sources, log.level(), out).await.map(|walked| (log, walked)),
         Err(error) => Err(error.into()),
     };
     match walked {
@@ -58,10 +58,15 @@ pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Out, err
     }
 }
 
-async fn walk(options: Demo, sources: &Sources, out: &mut dyn Out) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
+async fn walk(
+    options: Demo,
+    sources: &Sources,
+    level: LogLevel,
+    out: &mut dyn Out,
+) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
-    let node = start(options, sources, directory.path(), serve::recorder()?).await?;
+    let node = start(options, sources, directory.path(), (serve::recorder()?, level)).await?;
     let first = first_client::ensure(&node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
 
@@ -77,7 +82,12 @@ async fn walk(options: Demo, sources: &Sources, out: &mut dyn Out) -> Result<(No
 }
 
 /// Starts a node on the ports that were asked for. Where none was, it is the one of the settings, or any when that is taken.
-async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: PrometheusRecorder) -> Result<Node, Failure> {
+async fn start(
+    options: Demo,
+    sources: &Sources,
+    directory: &Path,
+    (metrics, level): (PrometheusRecorder, LogLevel),
+) -> Result<Node, Failure> {
     let mut sources = sources.clone();
     let set = |sources: &mut Sources, key: &str, value: String| sources.overrides.push((key.to_owned(), value));
     set(&mut sources, "profile", "sandbox".to_owned());
@@ -88,12 +98,12 @@ async fn start(options: Demo, sources: &Sources, directory: &Path, metrics: Prom
             set(&mut sources, key, format!("127.0.0.1:{port}"));
         }
     }
-    match Node::start(&load(&sources)?.settings, metrics.clone()).await {
+    match Node::start(&load(&sources)?.settings, metrics.clone(), level.clone()).await {
         Err(StartError::Listen { .. }) if ports.iter().any(|(_, port)| port.is_none()) => {
             for (key, _) in ports.iter().filter(|(_, port)| port.is_none()) {
                 set(&mut sources, key, "127.0.0.1:0".to_owned());
             }
-            Ok(Node::start(&load(&sources)?.settings, metrics).await?)
+            Ok(Node::start(&load(&sources)?.settings, metrics, level).await?)
         }
         started => Ok(started?),
     }

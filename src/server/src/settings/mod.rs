@@ -30,7 +30,7 @@ pub use problem::{Problem, Problems};
 pub use sakshi_authority::sdjwt::KeyBinding;
 pub use secret_key::SecretKey;
 pub(crate) use sections::WORKERS_MAX;
-pub use sections::{Admin, Limits, ListenerFiles, LogFormat, Ovse, Server, Telemetry, Webhooks};
+pub use sections::{Admin, AuditLog, Limits, ListenerFiles, LogFormat, Ovse, Server, Telemetry, Webhooks};
 pub use store::{KeySource, RedisSettings, StoreKind, StoreSettings};
 
 use reader::Reader;
@@ -66,6 +66,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Logs.
     pub telemetry: Telemetry,
+    /// The operators' audit log.
+    pub audit_log: AuditLog,
 }
 
 /// Settings that are good, and what is worth knowing about them.
@@ -120,6 +122,7 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
     let flows = Flows::read(&mut reader);
     let limits = Limits::read(&mut reader);
     let telemetry = Telemetry::read(&mut reader);
+    let audit_log = AuditLog::read(&mut reader, telemetry.otlp_endpoint.as_ref());
     reader.refuse_unknown_keys();
     let Reader { mut problems, effective, secrets, .. } = reader;
     let exposed = sources.file.as_deref().and_then(|file| layers::exposed(file, &secrets));
@@ -138,6 +141,7 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
         flows,
         limits,
         telemetry,
+        audit_log,
     };
     rules::refuse(&settings, &mut problems);
     problems.0.retain(&matters);

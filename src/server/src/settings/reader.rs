@@ -14,8 +14,22 @@ use toml::{Table, Value};
 use super::problem::Problems;
 
 /// The names that are sections and not keys.
-const SECTIONS: [&str; 12] =
-    ["server", "store", "admin", "authority", "ovse", "pages", "webhooks", "outbound", "upstreams", "flows", "limits", "telemetry"];
+const SECTIONS: [&str; 14] = [
+    "server",
+    "store",
+    "admin",
+    "authority",
+    "ovse",
+    "pages",
+    "webhooks",
+    "outbound",
+    "upstreams",
+    "flows",
+    "limits",
+    "telemetry",
+    "console",
+    "audit_log",
+];
 
 const UNKNOWN: &str = "is not a setting; config/default.toml lists them all";
 

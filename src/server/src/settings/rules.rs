@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::profile::Profile;
+use sakshi_outbound::audit::AuditReceiver;
 use sakshi_service::credential_status::StatusPolicy;
 use secrecy::ExposeSecret;
 
@@ -206,6 +207,11 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
             telemetry.otlp_endpoint.as_ref().is_some_and(|url| !is_private(url)),
             "telemetry.otlp_endpoint",
             "is http to another machine: whoever can read that network sees the ids of clients and transactions",
+        ),
+        (
+            settings.audit_log.push.as_ref().is_some_and(AuditReceiver::is_open),
+            "audit_log.push",
+            "is not encrypted: whoever can read that network sees the names and addresses of operators, and whoever can change it leaves entries out",
         ),
     ];
     let warning = |(_, key, message): (bool, &str, &str)| Problem { key: key.to_owned(), message: message.to_owned() };

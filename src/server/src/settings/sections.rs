@@ -12,6 +12,7 @@ use sakshi_domain::limits::{CALLBACK_BYTES_MAX, CREDITS_PER_MOVE_MAX};
 use sakshi_domain::network::parse_network;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_operator::ConnectorTokens;
+use sakshi_outbound::audit::AuditReceiver;
 use secrecy::SecretString;
 use url::Url;
 
@@ -174,6 +175,13 @@ pub struct Telemetry {
     pub traces_per_thousand: u32,
 }
 
+/// `[audit_log]`
+#[derive(Clone, Debug)]
+pub struct AuditLog {
+    /// Where the operators' audit log is sent, if anywhere.
+    pub push: Option<AuditReceiver>,
+}
+
 impl Server {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
@@ -282,6 +290,12 @@ impl Telemetry {
         let otlp_endpoint = reader.optional("telemetry.otlp_endpoint", origin);
         let traces_per_thousand = reader.number("telemetry.traces_per_thousand", 0..=1_000);
         Self { log_format, low_credits, otlp_endpoint, traces_per_thousand }
+    }
+}
+
+impl AuditLog {
+    pub(super) fn read(reader: &mut Reader, collector: Option<&Url>) -> Self {
+        Self { push: reader.optional("audit_log.push", |text| AuditReceiver::parse(text, collector)) }
     }
 }
 

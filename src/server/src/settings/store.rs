@@ -25,6 +25,8 @@ pub struct StoreSettings {
     pub previous_encryption_keys: Vec<SecretKey>,
     /// The installation whose store becomes this one's.
     pub take_over_from: Option<Installation>,
+    /// A file of an earlier release is walked up when a node opens it.
+    pub upgrade_at_start: bool,
 }
 
 /// The source of the encryption key.
@@ -114,6 +116,7 @@ impl StoreSettings {
             encryption_key: KeySource::read(reader),
             previous_encryption_keys: reader.secrets("store.previous_encryption_keys", SecretKey::from_base64),
             take_over_from: reader.optional("store.take_over_from", str::parse),
+            upgrade_at_start: reader.flag("store.upgrade_at_start"),
         }
     }
 }

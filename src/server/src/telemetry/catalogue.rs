@@ -8,7 +8,7 @@ use sakshi_domain::checks::{CHECKS, CheckStatus};
 use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_service::credential_status::StatusFailure;
-use sakshi_store::OPERATIONS;
+use sakshi_store::{OPERATIONS, SCHEMA};
 use sakshi_web::error::CODES;
 
 use self::Kind::{Counter, Gauge, Histogram};
@@ -52,12 +52,13 @@ pub const METRICS: &[Metric] = &[
     metric("process_virtual_memory_bytes", Gauge, "Address space of the process."),
     metric("sakshi_actor_restarts_total", Counter, "Actors restarted after a panic, and shards started again."),
     metric("sakshi_audit_log_unanswered_total", Counter, "Changes by operators whose outcome is missing in the audit log."),
+    metric("sakshi_audit_log_unsent", Gauge, "Entries of the audit log that its receiver does not have yet."),
     metric("sakshi_bodies_dropped_total", Counter, "Bodies dropped to free memory, by kind."),
     metric("sakshi_bodies_refused_total", Counter, "Bodies refused for lack of memory, by kind."),
     metric("sakshi_body_bytes", Gauge, "Bytes of request and response bodies in memory, by kind and stage."),
     metric("sakshi_body_bytes_of_largest_owner", Gauge, "Bytes of bodies in memory of the owner with the most, by kind."),
     metric("sakshi_body_owners", Gauge, "Owners of bodies in memory, by kind."),
-    metric("sakshi_build_info", Gauge, "Always 1; labels: version and commit."),
+    metric("sakshi_build_info", Gauge, "Always 1; labels: version, commit and the schema of the store that this release writes."),
     metric("sakshi_callback_seconds", Histogram, "Time from the last byte of a callback to its reply."),
     metric("sakshi_callbacks_total", Counter, "Callbacks answered, by outcome: failed is the service's fault, refused the sender's."),
     metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
@@ -160,7 +161,8 @@ pub fn begin() {
     begin_objectives();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
-    gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT).set(1);
+    let schema = SCHEMA.number().to_string();
+    gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT, "schema" => schema).set(1);
 }
 
 /// Begins the series of the objectives, so that the first miss is an increase.

@@ -3,8 +3,10 @@
 
 use futures_util::future::join_all;
 
+use std::time::Duration;
+
 use super::TestStore;
-use crate::audit_log::{AuditHash, AuditHead, AuditRecord};
+use crate::audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
 
 fn entry(number: u32) -> String {
     format!("{{\"asked\":{{\"name\":\"planted-entry {number}\"}}}}")
@@ -49,4 +51,34 @@ pub(crate) async fn entries_that_race_are_all_in_the_audit_log(test: &impl TestS
     let mut all: Vec<_> = (0..20).map(entry).collect();
     all.sort_unstable();
     assert_eq!(texts, all);
+}
+
+pub(crate) async fn the_receiver_of_the_audit_log_gets_every_entry_in_order(test: &impl TestStore) {
+    const TIME: Duration = Duration::from_secs(60);
+    let store = test.store();
+    // A commit whose answer was lost is refused when it is repeated; the next take succeeds.
+    let unsent = async |limit| loop {
+        let unsent = store.take_audit_push(TIME, limit).await.unwrap();
+        if unsent.next.is_some() || unsent.waiting == 0 {
+            break unsent;
+        }
+    };
+    assert_eq!(unsent(2).await, UnsentAudit { waiting: 0, next: None });
+    let mut all = Vec::new();
+    for number in 0..5 {
+        all.push(store.append_audit(entry(number)).await.unwrap());
+    }
+    let waiting = |waiting, from, range: std::ops::Range<usize>| UnsentAudit { waiting, next: Some((from, all[range].to_vec())) };
+    assert_eq!(unsent(2).await, waiting(5, AuditHead::NONE, 0..2));
+    assert_eq!(unsent(2).await, waiting(5, AuditHead::NONE, 0..2), "until it is settled");
+    let second = AuditHead::NONE.after(&all[..2]);
+    store.settle_audit_push(AuditHead::NONE, second, TIME).await.unwrap();
+    assert_eq!(store.settle_audit_push(AuditHead::NONE, second, TIME).await, Ok(false), "it is settled");
+    assert_eq!(unsent(10).await, waiting(3, second, 2..5));
+    let last = AuditHead::NONE.after(&all);
+    store.settle_audit_push(second, last, TIME).await.unwrap();
+    assert_eq!(unsent(10).await, UnsentAudit { waiting: 0, next: None });
+    // As after a loss of the store: another entry has the number of the last one that was sent.
+    store.settle_audit_push(last, AuditHead { number: 4, ..last }, TIME).await.unwrap();
+    assert_eq!(unsent(10).await, waiting(5, AuditHead::NONE, 0..5));
 }

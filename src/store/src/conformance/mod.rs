@@ -22,6 +22,7 @@ pub(crate) mod guests;
 pub(crate) mod intent_key;
 pub(crate) mod lists;
 pub(crate) mod models;
+pub(crate) mod next_schema;
 pub(crate) mod operators;
 pub(crate) mod outbox;
 pub(crate) mod people;
@@ -158,6 +159,7 @@ macro_rules! store_conformance {
             refusals::a_refused_request_is_forgotten_after_its_time,
             audit_log::entries_of_the_audit_log_follow_each_other_in_one_chain,
             audit_log::entries_that_race_are_all_in_the_audit_log,
+            audit_log::the_receiver_of_the_audit_log_gets_every_entry_in_order,
             client_log::the_log_of_a_client_is_read_in_parts_the_newest_entry_first,
             client_log::entries_that_race_for_a_new_month_are_all_in_the_log,
             client_log::the_log_goes_with_what_is_erased_of_its_client,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, Params, params};
+use rusqlite::{Connection, OpenFlags, Params, Transaction, TransactionBehavior, params};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 
@@ -21,10 +21,10 @@ use super::database::files::{self, LockedDirectory, failed};
 use super::database::schema;
 use super::database::statements::Database;
 use super::errors::Health;
-use crate::Ownership;
 use crate::credits::Audit;
 use crate::error::StoreError;
 use crate::vault::Vault;
+use crate::{Ownership, SCHEMA, Schema};
 
 /// Ends the name of the file with the checksum.
 pub const SUM: &str = "sha256";
@@ -87,6 +87,17 @@ pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault)
         [&*draft, &*sum_file, to].into_iter().for_each(remove);
     }
     made
+}
+
+/// Copies a store of an earlier release, before it is walked up, into a file beside it. Returns the name of the file.
+pub(super) fn keep_earlier(path: &Path, schema: u32, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
+    let kept = beside(path, &format!("schema-{schema}-{}", clock.now().seconds()));
+    let (draft, sum_file) = (beside(&kept, "part"), beside(&kept, SUM));
+    let made = write(path, &draft).and_then(|()| check_pages(&draft, &read_only(&draft)?)).and_then(|()| name(&draft, &kept, &sum_file));
+    if made.is_err() {
+        [&*draft, &*sum_file, &*kept].into_iter().for_each(remove);
+    }
+    made.map(|()| kept)
 }
 
 /// Writes the checksum of a finished copy beside it, and gives the copy its name.
@@ -160,19 +171,24 @@ fn without_log(copy: &Connection) -> rusqlite::Result<()> {
 /// # Errors
 /// The error of opening it, or [`StoreError::Corrupt`], or the file cannot be read.
 pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: &Vault, ownership: Option<&Ownership>) -> Result<BackupContents, StoreError> {
-    let bytes = file.metadata().map_err(|error| failed("read", file, &error))?.len();
-    let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    let corrupt = |what: &str| StoreError::Corrupt(format!("{}: {what}", file.display()));
-    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    if verdict != "ok" {
-        return Err(corrupt(&verdict));
-    }
-    schema::verify(&connection, Some(vault), ownership)?;
+    inspect_as(file, clock, vault, ownership, &SCHEMA)
+}
+
+fn inspect_as(
+    file: &Path,
+    clock: Arc<dyn Clock>,
+    vault: &Vault,
+    ownership: Option<&Ownership>,
+    schema: &Schema,
+) -> Result<BackupContents, StoreError> {
+    let (bytes, connection) = (length_of(file)?, read_only(file)?);
+    check_pages(file, &connection)?;
+    schema::refuse_earlier(schema::verify(&connection, Some(vault), ownership, schema)?, schema)?;
     let now = clock.now().millis();
     let db = Database { connection, clock, health: Arc::new(Health::default()) };
     let audits = audits(&db)?;
     if let Some(wrong) = audits.iter().find(|audit| !audit.is_clean()) {
-        return Err(corrupt(&format!("the ledger of {} does not add up", wrong.client)));
+        return Err(StoreError::Corrupt(format!("{}: the ledger of {} does not add up", file.display(), wrong.client)));
     }
     Ok(BackupContents {
         bytes,
@@ -182,6 +198,19 @@ pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: &Vault, ownership: Opt
         events: count(&db, "SELECT count(*) FROM event_record WHERE _end IS NULL OR _end > ?1", [now])?,
         queued_webhooks: count(&db, UNSENT, [])?,
     })
+}
+
+fn length_of(file: &Path) -> Result<u64, StoreError> {
+    file.metadata().map(|metadata| metadata.len()).map_err(|error| failed("read", file, &error))
+}
+
+fn read_only(file: &Path) -> Result<Connection, StoreError> {
+    Ok(Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
+}
+
+fn check_pages(file: &Path, connection: &Connection) -> Result<(), StoreError> {
+    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if verdict == "ok" { Ok(()) } else { Err(StoreError::Corrupt(format!("{}: {verdict}", file.display()))) }
 }
 
 fn count(db: &Database, sql: &str, params: impl Params) -> rusqlite::Result<u64> {
@@ -209,12 +238,24 @@ fn audits(db: &Database) -> Result<Vec<Audit>, StoreError> {
 }
 
 /// Puts a backup into a directory that no node has open, and returns the name under which a store that was there is kept. What root
-/// writes there belongs to the owner of the directory.
+/// writes there belongs to the owner of the directory. A backup of an earlier release is walked up on the way.
 ///
 /// # Errors
 /// [`StoreError::InUse`] when a node serves; the backup is damaged or a node would not open it; there is a store and `replace` is
 /// false; or a file cannot be written. The store that was there stays in all these cases.
 pub fn restore(
+    file: &Path,
+    directory: &Path,
+    with: (Arc<dyn Clock>, Arc<Vault>),
+    ownership: Option<&Ownership>,
+    webhooks: QueuedWebhooks,
+    replace: bool,
+) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
+    restore_as(&SCHEMA, file, directory, with, ownership, webhooks, replace)
+}
+
+pub(super) fn restore_as(
+    schema: &Schema,
     file: &Path,
     directory: &Path,
     (clock, vault): (Arc<dyn Clock>, Arc<Vault>),
@@ -223,7 +264,10 @@ pub fn restore(
     replace: bool,
 ) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
     compare_checksum(file)?;
-    let contents = inspect(file, Arc::clone(&clock), &vault, ownership)?;
+    let found = schema::verify(&read_only(file)?, Some(&vault), ownership, schema)?;
+    let is_own = found.is_none_or(|found| found == schema.number());
+    let inspect = |file: &Path| inspect_as(file, Arc::clone(&clock), &vault, ownership, schema);
+    let known = if is_own { Some(inspect(file)?) } else { None };
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
     // A log without its file is part of a store as well, and would be applied to the restored one.
@@ -232,10 +276,17 @@ pub fn restore(
         return Err(StoreError::unavailable(format!("{} holds a store already", directory.display())));
     }
     let draft = beside(&path, "part");
-    if let Err(error) = copy(file, &draft, &*clock, webhooks) {
-        remove(&draft);
-        return Err(error);
-    }
+    let copied = copy(file, &draft).and_then(|()| match known {
+        Some(contents) => Ok(contents),
+        None => walk_up(&draft, &clock, &vault, schema).and_then(|()| inspect(&draft)),
+    });
+    let contents = match copied.and_then(|contents| settle(&draft, &*clock, webhooks).map(|()| contents)) {
+        Ok(contents) => contents,
+        Err(error) => {
+            remove(&draft);
+            return Err(error);
+        }
+    };
     let replaced = if has_store { Some(set_aside(&path, &*clock)?) } else { None };
     std::fs::rename(&draft, &path).map_err(|error| failed("write", &path, &error))?;
     synced(&path)?;
@@ -243,14 +294,30 @@ pub fn restore(
     Ok((contents, replaced))
 }
 
-/// Copies a backup, and settles the webhooks that wait in the copy.
-fn copy(file: &Path, draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(), StoreError> {
+fn copy(file: &Path, draft: &Path) -> Result<(), StoreError> {
     remove(draft);
     let mut source = File::open(file).map_err(|error| failed("read", file, &error))?;
     let mut copy = files::private(draft, true)?;
-    io::copy(&mut source, &mut copy).map_err(|error| failed("write", draft, &error))?;
+    io::copy(&mut source, &mut copy).map(drop).map_err(|error| failed("write", draft, &error))
+}
+
+fn writable(draft: &Path) -> Result<Connection, StoreError> {
+    Ok(Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
+}
+
+/// Walks a copy up to the schema.
+fn walk_up(draft: &Path, clock: &Arc<dyn Clock>, vault: &Vault, schema: &Schema) -> Result<(), StoreError> {
+    let db = Database { connection: writable(draft)?, clock: Arc::clone(clock), health: Arc::default() };
+    let found = schema::number(&db.connection, schema)?.unwrap_or_else(|| schema.number());
+    let transaction = Transaction::new_unchecked(&db.connection, TransactionBehavior::Immediate)?;
+    schema::walk(&db, vault, schema, found)?;
+    Ok(transaction.commit()?)
+}
+
+/// Settles the webhooks that wait in a copy, if they are not to be sent.
+fn settle(draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(), StoreError> {
     if webhooks == QueuedWebhooks::Drop {
-        let connection = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        let connection = writable(draft)?;
         for sql in GIVEN_UP {
             connection.execute(sql, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str(), FailureReason::Unknown.as_str()])?;
         }

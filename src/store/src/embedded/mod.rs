@@ -25,4 +25,4 @@ pub use self::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, res
 pub use self::damage::LooseTable;
 pub use self::database::check::may_open;
 pub use self::sqlite::exists;
-pub use self::store::{EmbeddedOptions, EmbeddedStore};
+pub use self::store::{EmbeddedOptions, EmbeddedStore, Migrated, migrate};

@@ -9,7 +9,6 @@ use std::thread::{Builder, JoinHandle};
 use sakshi_domain::clock::Clock;
 use tokio::task::spawn_blocking;
 
-use super::EmbeddedOptions;
 #[cfg(any(test, feature = "fuzzing"))]
 use super::database::connection::keep_statements;
 use super::database::connection::{Role, connect};
@@ -23,7 +22,19 @@ use super::threads::job::execute_all;
 use super::threads::job::{Job, waiting};
 use super::threads::readers::{self, READERS, Reads};
 use super::threads::writer::{self, Writer};
+use super::{EmbeddedOptions, Migrated, backup};
+use crate::Upgrading;
 use crate::error::{StoreError, StoreFuture};
+
+/// The bytes of a disk that are kept for what ends: a twentieth of it, and at most this.
+const RESERVE_MAX: u64 = 64 * 1_024 * 1_024;
+
+/// Returns true if the blocks that are left have fewer bytes than are kept.
+const fn has_little_room(left: u64, blocks: u64, block_bytes: u64) -> bool {
+    let twentieth = blocks.saturating_mul(block_bytes) / 20;
+    let reserve = if twentieth < RESERVE_MAX { twentieth } else { RESERVE_MAX };
+    left.saturating_mul(block_bytes) < reserve
+}
 
 /// A file that is open. Clones share it; dropping the last one stops its threads.
 #[derive(Clone)]
@@ -37,6 +48,7 @@ struct Shared {
     in_memory: Option<Mutex<Database>>,
     /// The database file.
     path: PathBuf,
+    migrated: Option<Migrated>,
     queues: RwLock<Option<Queues>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -66,23 +78,30 @@ impl Drop for Queues {
 }
 
 impl Sqlite {
+    /// Returns true if little room is left on the disk for the file, and for the log beside it. A store in memory has no disk.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        rustix::fs::statvfs(&self.shared.path).is_ok_and(|disk| has_little_room(disk.f_bavail, disk.f_blocks, disk.f_frsize))
+    }
+
     /// Opens the file, of at most so many pages of 4 KiB, or creates one in an empty directory.
     ///
     /// # Errors
     /// Those of [`EmbeddedStore::open`](super::EmbeddedStore::open).
     pub(crate) fn open(options: EmbeddedOptions, max_pages: Option<u32>) -> Result<Self, StoreError> {
-        let EmbeddedOptions { directory, clock, vault, max_waiting, ownership, .. } = options;
+        let EmbeddedOptions { directory, clock, vault, max_waiting, ownership, upgrading, .. } = options;
         let mut locked = LockedDirectory::lock(&directory)?;
         locked.check_files()?;
         let path = locked.database();
-        let mut main = connect(&path, Role::Writer(max_pages))?;
-        schema::open(&mut main, &*clock, &vault, &ownership)?;
-        checkpoint::at_start(&main)?;
-        locked.mark()?;
-
         let health = Arc::new(Health::default());
         let database = |connection| Database { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) };
-        let (writer_side, thread_side) = checkpoint::pair(&mut main, database(connect(&path, Role::Checkpointer)?))?;
+        let mut main = database(connect(&path, Role::Writer(max_pages))?);
+        let found = schema::verify(&main.connection, Some(&vault), Some(&ownership), upgrading.schema)?;
+        let migrated = keep_earlier(&path, &main, found, upgrading)?;
+        schema::open(&main, &vault, &ownership, upgrading.schema)?;
+        checkpoint::at_start(&main.connection)?;
+        locked.mark()?;
+
+        let (writer_side, thread_side) = checkpoint::pair(&mut main.connection, database(connect(&path, Role::Checkpointer)?))?;
         let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader).map(database)).collect::<Result<_, _>>()?;
         let (writes, write_jobs) = sync_channel(max_waiting.max(1));
         let reads = Arc::new(Reads::new(max_waiting.max(1)));
@@ -94,7 +113,7 @@ impl Sqlite {
             others.push(start("store-reader", move || readers::run(&db, &reads))?);
         }
         others.push(start("store-checkpoint", move || thread_side.run())?);
-        let writer = Writer { db: database(main), checkpoints: writer_side, others };
+        let writer = Writer { db: main, checkpoints: writer_side, others };
         let thread = start("store-writer", move || {
             writer.run(&write_jobs);
             // The lock is released last.
@@ -105,6 +124,7 @@ impl Sqlite {
                 #[cfg(any(test, feature = "fuzzing"))]
                 in_memory: None,
                 path,
+                migrated,
                 queues: RwLock::new(Some(queues)),
                 writer: Mutex::new(Some(thread)),
             }),
@@ -129,6 +149,7 @@ impl Sqlite {
                 #[cfg(any(test, feature = "fuzzing"))]
                 in_memory: None,
                 path: path.to_owned(),
+                migrated: None,
                 queues: RwLock::new(Some(queues)),
                 writer: Mutex::default(),
             }),
@@ -142,18 +163,30 @@ impl Sqlite {
     /// The error of SQLite.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn in_memory(clock: Arc<dyn Clock>, vault: &crate::Vault, ownership: &crate::Ownership) -> Result<Self, StoreError> {
-        let mut connection = rusqlite::Connection::open_in_memory()?;
+        let connection = rusqlite::Connection::open_in_memory()?;
         keep_statements(&connection)?;
-        schema::open(&mut connection, &*clock, vault, ownership)?;
         let database = Database { connection, clock, health: Arc::default() };
+        schema::open(&database, vault, ownership, &crate::SCHEMA)?;
         let in_memory = Some(Mutex::new(database));
-        Ok(Self { shared: Arc::new(Shared { in_memory, path: PathBuf::new(), queues: RwLock::default(), writer: Mutex::default() }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                in_memory,
+                path: PathBuf::new(),
+                migrated: None,
+                queues: RwLock::default(),
+                writer: Mutex::default(),
+            }),
+        })
     }
 
     /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are
     /// closed; safe to call twice.
     pub(crate) fn close(&self) {
         self.shared.close();
+    }
+
+    pub(crate) fn migrated(&self) -> Option<&Migrated> {
+        self.shared.migrated.as_ref()
     }
 
     #[cfg(any(test, feature = "fuzzing"))]
@@ -220,6 +253,16 @@ pub fn exists(directory: &Path) -> bool {
     files::database(directory).exists()
 }
 
+/// Writes a backup of a file of an earlier release, if it may be walked up.
+fn keep_earlier(path: &Path, main: &Database, found: Option<u32>, upgrading: Upgrading) -> Result<Option<Migrated>, StoreError> {
+    let to = upgrading.schema.number();
+    let Some(from) = found.filter(|found| *found < to) else { return Ok(None) };
+    if !upgrading.at_start {
+        schema::refuse_earlier(Some(from), upgrading.schema)?;
+    }
+    Ok(Some(Migrated { from, to, backup: backup::keep_earlier(path, from, &*main.clock)? }))
+}
+
 fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
     Builder::new().name(name.into()).spawn(body).map_err(|error| StoreError::unavailable(format!("no thread: {error}")))
 }
@@ -241,5 +284,18 @@ impl Drop for Shared {
 impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Sqlite")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_twentieth_of_a_disk_is_kept_for_what_ends_and_64_megabytes_at_most() {
+        let small = |left| has_little_room(left, 1_000, 4_096);
+        assert!(small(49) && !small(50));
+        let large = |left| has_little_room(left, 1 << 40, 4_096);
+        assert!(large(16 * 1_024 - 1) && !large(16 * 1_024));
     }
 }

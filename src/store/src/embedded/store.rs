@@ -8,13 +8,15 @@ use std::sync::Arc;
 use sakshi_domain::clock::Clock;
 
 use super::sqlite::Sqlite;
+#[cfg(any(test, feature = "fuzzing"))]
+use crate::SCHEMA;
 use crate::engine::embedded::EmbeddedEngine;
 use crate::error::StoreError;
 use crate::operations::Store;
 use crate::redis::NodeId;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
-use crate::{Ownership, records};
+use crate::{Ownership, Schema, Upgrading};
 
 /// Where the store is, and its limits.
 #[derive(Clone, Debug)]
@@ -31,6 +33,30 @@ pub struct EmbeddedOptions {
     pub max_waiting: usize,
     /// The installation to which the store belongs.
     pub ownership: Ownership,
+    /// The schema, and what becomes of a file of an earlier release.
+    pub upgrading: Upgrading,
+}
+
+/// An upgrade of a file from an earlier release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The number of the schema before.
+    pub from: u32,
+    /// The number now.
+    pub to: u32,
+    /// The backup from before.
+    pub backup: PathBuf,
+}
+
+/// Upgrades the file of a store that no node has open; `None` when it is of this release.
+///
+/// # Errors
+/// Those of [`EmbeddedStore::open`].
+pub fn migrate(options: EmbeddedOptions) -> Result<Option<Migrated>, StoreError> {
+    let upgrading = Upgrading { at_start: true, ..options.upgrading };
+    let store = EmbeddedStore::open(EmbeddedOptions { upgrading, ..options })?;
+    store.close();
+    Ok(store.migrated().cloned())
 }
 
 /// The store in one file. Clones share it; dropping the last one stops its threads.
@@ -47,16 +73,16 @@ impl EmbeddedStore {
     /// [`StoreError::InUse`] when another process or handle has it open, [`StoreError::Corrupt`] when its files are damaged, missing or
     /// not a store's, [`StoreError::Full`] when there is no room for them, [`StoreError::WrongKey`] when they were written under keys
     /// that the vault does not have, [`StoreError::OtherInstallation`] when they belong to another installation,
-    /// [`StoreError::Unavailable`] when they cannot be reached or have another schema. Nothing is removed or created in any of these
-    /// cases.
+    /// [`StoreError::OtherSchema`] when they are of another release, [`StoreError::Unavailable`] when they cannot be reached. Nothing is
+    /// removed or created in any of these cases.
     pub fn open(options: EmbeddedOptions) -> Result<Self, StoreError> {
         Self::open_within(options, None)
     }
 
     /// The same with at most so many pages of 4 KiB in the file, as on a small disk.
     pub(crate) fn open_within(options: EmbeddedOptions, max_pages: Option<u32>) -> Result<Self, StoreError> {
-        let (vault, retention) = (Arc::clone(&options.vault), options.retention);
-        Ok(Self::over(Sqlite::open(options, max_pages)?, vault, retention))
+        let (vault, retention, schema) = (Arc::clone(&options.vault), options.retention, options.upgrading.schema);
+        Ok(Self::over(Sqlite::open(options, max_pages)?, vault, retention, schema))
     }
 
     /// A store in memory. Each call takes effect on the caller's thread before it returns.
@@ -65,12 +91,18 @@ impl EmbeddedStore {
     /// What SQLite says.
     #[cfg(any(test, feature = "fuzzing"))]
     pub fn in_memory(clock: Arc<dyn Clock>, vault: Arc<Vault>, retention: Retention, ownership: &Ownership) -> Result<Self, StoreError> {
-        Ok(Self::over(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention))
+        Ok(Self::over(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention, &SCHEMA))
     }
 
-    fn over(sqlite: Sqlite, vault: Arc<Vault>, retention: Retention) -> Self {
-        let engine = Box::new(EmbeddedEngine::new(sqlite.clone(), records::ALL));
+    fn over(sqlite: Sqlite, vault: Arc<Vault>, retention: Retention, schema: &Schema) -> Self {
+        let engine = Box::new(EmbeddedEngine::new(sqlite.clone(), schema.tables));
         Self { store: Store::new(engine, vault, retention, NodeId::ALONE, None), sqlite }
+    }
+
+    /// The upgrade that opening it was, if the file was of an earlier release.
+    #[must_use]
+    pub fn migrated(&self) -> Option<&Migrated> {
+        self.sqlite.migrated()
     }
 
     /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are closed; safe to call twice.

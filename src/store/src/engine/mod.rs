@@ -21,7 +21,8 @@ use sakshi_domain::time::Timestamp;
 pub use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
 pub use self::query::{Answer, Answers, Query};
 use crate::error::{StoreError, StoreFuture};
-use crate::redis::NodeId;
+use crate::redis::{Finish, FinishState, NodeId};
+use crate::schema::SCHEMA;
 
 /// A kind of record: its name and its fields in the order in which engines keep them.
 pub struct Table {
@@ -33,6 +34,8 @@ pub struct Table {
     pub form: Form,
     /// Their lifetime.
     pub life: Life,
+    /// The number of the schema in which it is new.
+    pub since: u32,
 }
 
 /// The form in which a kind of record is kept.
@@ -58,12 +61,14 @@ pub enum Life {
 }
 
 /// A field of a record.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Column {
     /// The name.
     pub name: &'static str,
     /// The type of its values.
     pub kind: ColumnKind,
+    /// The number of the schema in which it is new.
+    pub since: u32,
 }
 
 /// The type of a field.
@@ -223,9 +228,20 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
+    /// Returns true if little room is left. It is kept for what ends: nothing new is begun then.
+    fn is_nearly_full(&self) -> bool {
+        false
+    }
+
     /// Returns true once the records could be reached; until then every call is refused.
     fn is_open(&self) -> bool {
         true
+    }
+
+    /// Finishes the upgrade to the schema of this release, as far as one call goes. Nothing is left to do where a store is walked up when it
+    /// is opened.
+    fn finish_upgrade(&self) -> StoreFuture<Finish> {
+        Box::pin(ready(Ok(Finish { schema: SCHEMA.number(), state: FinishState::Nothing, looked_at: 0, changed: 0 })))
     }
 
     /// Accepts that data was lost; since when, or `None` when nothing is missing.

@@ -7,6 +7,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::clock::{Clock, SystemClock};
 use tokio::task::spawn_blocking;
 
+use crate::Upgrading;
 use crate::embedded::database::files::{LockedDirectory, database, failed, holds_store, length, log};
 use crate::embedded::sqlite::Sqlite;
 use crate::embedded::{EmbeddedOptions, exists, inspect};
@@ -45,6 +46,7 @@ fn as_file(directory: &Path, servers: &RedisOptions) -> EmbeddedOptions {
         retention: servers.retention,
         max_waiting: CALLS,
         ownership: servers.ownership.clone(),
+        upgrading: Upgrading { schema: servers.schema, at_start: false },
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use redis::cmd;
+use sakshi_domain::ids::Partition;
 use tokio::time::sleep;
 
 use super::MOVED_AWAY;
@@ -71,6 +72,8 @@ impl Servers {
             }
         }
         shared.check_installation(&shared.ownership).await?;
+        shared.keep_schema().await?;
+        shared.require_own_schema().await?;
         shared.check_keys().await?;
         shared.keep_installation(&shared.ownership).await?;
         shared.link.loss_guard().join();
@@ -95,6 +98,7 @@ impl Servers {
         }
         canary::check(&shared.vault, kept.as_deref())?;
         shared.check_installation(&shared.ownership).await?;
+        shared.require_own_schema().await?;
         let known = servers.mark().await?;
         if known.as_deref().is_some_and(|known| known != MOVED_AWAY) {
             return Err(StoreError::unavailable("a store is being moved into these servers; finish that first"));
@@ -129,8 +133,7 @@ impl Servers {
 
     /// Finds keys that are no part of a store; with `removes` it removes them.
     pub(super) async fn strangers(&self, removes: bool) -> Result<Strangers, StoreError> {
-        let own =
-            [keys::own_marks(), keys::starts().into(), vec![keys::moving(), keys::installation(), keys::probe(), keys::beats()]].concat();
+        let own = [keys::own_marks(), keys::starts().into(), Partition::all().map(keys::schema_of).collect(), keys::apart()].concat();
         let mut strangers = Strangers::default();
         for server in 0.. {
             let mut cursor = 0_u64;

@@ -1,11 +1,13 @@
 //! The log of what operators have changed.
 
+use std::time::Duration;
+
 use super::{Store, is_done};
-use crate::audit_log::{AuditHead, AuditRecord};
-use crate::engine::Query;
+use crate::audit_log::{AuditHead, AuditRecord, UnsentAudit};
+use crate::engine::{Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::audit::audit_log;
-use crate::transitions::audit::{append, entry_of, parts, values};
+use crate::records::audit::{audit_log, audit_push};
+use crate::transitions::audit::{append, entry_of, parts, received, settle_push, take_push, values};
 
 impl Store {
     /// Appends an entry. The same entry again is another one.
@@ -28,16 +30,50 @@ impl Store {
 
     /// Entries after this number, oldest first.
     pub fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
-        self.run(move |store| async move {
-            let first = after.saturating_add(1);
-            let entries = store.read(vec![Query::entries(audit_log(), first, limit.into())]).await?.entries()?;
-            entries.iter().map(|values| entry_of(store.vault(), values)).collect()
-        })
+        self.run(move |store| async move { store.entries_from(after.saturating_add(1), limit.into()).await })
     }
 
     /// The newest entry.
     pub fn audit_head(&self) -> StoreFuture<AuditHead> {
         self.run(|store| async move { store.head().await })
+    }
+
+    /// Begins to send what the receiver of the log does not have yet, at most so many entries. Until this time has passed, or the node
+    /// goes on with [`Store::settle_audit_push`], no other node does.
+    ///
+    /// A store that went back, or that a backup replaced, may have other entries than the receiver. The whole log is sent again then.
+    pub fn take_audit_push(&self, time: Duration, limit: u32) -> StoreFuture<UnsentAudit> {
+        self.run(move |store| async move {
+            let mut found = store.read(vec![Query::Record(audit_push()), Query::Length(audit_log())]).await?;
+            let (seen, length) = (found.record()?, found.number()?);
+            let mut sent = seen.as_ref().map_or(Ok(AuditHead::NONE), received)?;
+            let is_of_other =
+                |record: &Record| record.bytes("node") != store.node().as_bytes() && found.now.millis() < record.integer("until");
+            let waiting = |sent: AuditHead| length.saturating_sub(sent.number);
+            if length == sent.number || store.engine().is_shared() && seen.as_ref().is_some_and(is_of_other) {
+                return Ok(UnsentAudit { waiting: waiting(sent), next: None });
+            }
+            // With the last entry that was sent, to see that it is still the same.
+            let mut entries = store.entries_from(sent.number.max(1), u64::from(limit) + 1).await?;
+            if sent.number > 0 && entries.first().is_none_or(|first| (first.number, first.hash) != (sent.number, sent.hash)) {
+                sent = AuditHead::NONE;
+                entries = store.entries_from(1, limit.into()).await?;
+            }
+            entries.retain(|entry| entry.number > sent.number);
+            entries.truncate(limit as usize);
+            let is_taken = is_done(&store.commit(take_push(seen.as_ref(), sent, store.node(), time)).await?);
+            Ok(UnsentAudit { waiting: waiting(sent), next: is_taken.then_some((sent, entries)) })
+        })
+    }
+
+    /// Notes that the receiver of the log has all entries up to `to`. Returns false when another node sends.
+    pub fn settle_audit_push(&self, from: AuditHead, to: AuditHead, time: Duration) -> StoreFuture<bool> {
+        self.run(move |store| async move { Ok(is_done(&store.commit(settle_push(from, to, store.node(), time)).await?)) })
+    }
+
+    async fn entries_from(&self, first: u64, limit: u64) -> Result<Vec<AuditRecord>, StoreError> {
+        let entries = self.read(vec![Query::entries(audit_log(), first, limit)]).await?.entries()?;
+        entries.iter().map(|values| entry_of(self.vault(), values)).collect()
     }
 
     async fn head(&self) -> Result<AuditHead, StoreError> {

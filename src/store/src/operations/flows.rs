@@ -27,6 +27,7 @@ impl Store {
     /// Opens a flow, and keeps the answer for its idempotency key. Repeatable by flow id.
     pub fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
+            store.has_room()?;
             let sealed = SealedOpening::of(store.vault(), &open)?;
             let applied = store.commit(transitions::open(&open, sealed)).await?;
             match transitions::opened(&open, applied) {

@@ -155,10 +155,12 @@ pub const OPERATIONS: &[&str] = &[
     "retire_key",
     "revoke_operator",
     "set_webhook_url",
+    "settle_audit_push",
     "settle_delivery",
     "summarise_transactions",
     "sweep",
     "switch_session",
+    "take_audit_push",
     "take_order_lease",
     "take_session",
     "use_code",
@@ -249,6 +251,11 @@ impl Store {
     /// Commits one batch, and asks until its outcome is known.
     async fn commit_until_answered(&self, batch: Batch) -> Result<Applied, StoreError> {
         one(self.engine().commit_until_answered(vec![batch]).await?)
+    }
+
+    /// Refuses to begin something while little room is left, so that what is open and paid for can end.
+    fn has_room(&self) -> Result<(), StoreError> {
+        if self.engine().is_nearly_full() { Err(StoreError::Full) } else { Ok(()) }
     }
 
     /// Gives an answer that the caller takes for final: that something does not exist.

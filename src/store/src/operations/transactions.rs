@@ -175,6 +175,7 @@ impl Store {
     }
 
     async fn open_all(&self, opens: Vec<OpenTransaction>) -> Result<Vec<Result<OpenOutcome, StoreError>>, StoreError> {
+        self.has_room()?;
         let watcher = self.engine().is_shared().then(|| self.node());
         let (mut outcomes, mut openings, mut batches) = (Vec::with_capacity(opens.len()), Vec::new(), Vec::new());
         for (place, open) in opens.iter().enumerate() {

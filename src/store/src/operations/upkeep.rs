@@ -9,6 +9,7 @@ use super::Store;
 use crate::engine::{Batch, Op, Operand};
 use crate::error::StoreFuture;
 use crate::records::installation::swept;
+use crate::redis::Finish;
 use crate::upkeep::Swept;
 
 impl Store {
@@ -47,6 +48,11 @@ impl Store {
     /// nothing is.
     pub fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.engine().accept_loss()
+    }
+
+    /// Finishes the upgrade to the schema of this release, as far as one call goes. Safe to repeat.
+    pub fn finish_upgrade(&self) -> StoreFuture<Finish> {
+        self.engine().finish_upgrade()
     }
 
     /// Takes this node out of service: it begins no further attempt, and other nodes take over its

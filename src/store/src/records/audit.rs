@@ -13,6 +13,22 @@ table! {
     }
 }
 
+table! {
+    /// The last entry that the receiver of the log has, and the node that sends to it until this time.
+    AUDIT_PUSH = "audit_push", Record Stays {
+        number: Integer,
+        hash: Bytes,
+        node: Bytes,
+        until: Integer,
+    }
+}
+
+/// The place of the receiver in the log.
+#[must_use]
+pub(crate) fn audit_push() -> Key {
+    of_installation(&AUDIT_PUSH, vec![])
+}
+
 /// The log.
 #[must_use]
 pub(crate) fn audit_log() -> Key {

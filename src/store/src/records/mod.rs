@@ -26,20 +26,26 @@ use sakshi_domain::ids::Partition;
 
 use crate::engine::{Key, Place, Table};
 
-/// Declares a kind of record.
+/// Declares a kind of record. Kinds and fields after the first release say `since` which number of the schema.
 macro_rules! table {
-    ($(#[$doc:meta])* $constant:ident = $name:literal, $form:ident $life:ident $(($($with:ident),*))? { $($field:ident: $kind:ident $(($($owner:tt)*))?),* $(,)? }) => {
+    ($(#[$doc:meta])* $constant:ident = $name:literal, $form:ident $life:ident $(($($with:ident),*))? $(since $since:literal)? {
+        $($(#[$field_attribute:meta])* $field:ident: $kind:ident $(($($owner:tt)*))? $(since $field_since:literal)?),* $(,)?
+    }) => {
         $(#[$doc])*
         pub(crate) static $constant: $crate::engine::Table = $crate::engine::Table {
             name: $name,
             form: $crate::engine::Form::$form,
             life: table!(@life $life $(($($with),*))?),
-            fields: &[$($crate::engine::Column {
+            since: table!(@since $($since)?),
+            fields: &[$($(#[$field_attribute])* $crate::engine::Column {
                 name: stringify!($field),
                 kind: $crate::engine::ColumnKind::$kind $(($crate::engine::Owner::$($owner)*))?,
+                since: table!(@since $($field_since)?),
             }),*],
         };
     };
+    (@since) => { $crate::schema::FIRST };
+    (@since $since:literal) => { $since };
     (@life Stays) => { $crate::engine::Life::Stays };
     (@life Ends) => { $crate::engine::Life::Ends(&[]) };
     (@life Ends ($($child:ident),*)) => { $crate::engine::Life::Ends(&[$(&$child),*]) };
@@ -101,6 +107,7 @@ pub(crate) static ALL: &[&Table] = &[
     &refusal::REFUSALS,
     &refusal::REFUSAL,
     &audit::AUDIT_LOG,
+    &audit::AUDIT_PUSH,
     &day::DAY,
     &consent::CONSENT_WEEK,
     &consent::CONSENTS,

@@ -48,6 +48,8 @@ table! {
         intent: Bytes,
         terms: Sealed(Id),
         outcome: Sealed(Id),
+        #[cfg(feature = "rehearsal")]
+        rehearsed: Integer since 27,
     }
 }
 

@@ -32,8 +32,9 @@ impl Shared {
         if !self.link.loss_guard().has_joined() {
             self.join().await?;
         }
-        // A server whose settings are wrong stays unfit until they are right.
-        if !self.is_fit.load(Ordering::Relaxed) || self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(CHECKS_PER_LOOK) {
+        // A server whose settings are wrong stays unfit until they are right, and one that is nearly full refuses until it has room.
+        let is_impaired = !self.is_fit.load(Ordering::Relaxed) || self.is_nearly_full.load(Ordering::Relaxed);
+        if is_impaired || self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(CHECKS_PER_LOOK) {
             self.check_servers().await?;
         }
         self.write_probe().await

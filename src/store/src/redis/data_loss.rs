@@ -19,10 +19,11 @@ use sakshi_domain::time::Timestamp;
 use super::arguments::arguments;
 use super::link::failure::Failure;
 use super::reply::Reply;
+use super::schema::{Level, Standing};
 use super::shared::Shared;
 use super::{keys, script};
-use crate::canary;
 use crate::error::StoreError;
+use crate::{Schema, canary};
 
 /// The place of the audit log among the marks; a partition's latest ledger has the partition's number.
 pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
@@ -30,6 +31,8 @@ pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
 /// Knows what the store held, and whether it still does.
 #[derive(Debug, Default)]
 pub(crate) struct LossGuard {
+    /// The schema is among the marks that are read with the others.
+    pub(crate) level: Level,
     is_lost: AtomicBool,
     known: Mutex<Knowledge>,
     /// Held from a reading of the store to its conclusion, so that none from before an acceptance is concluded from after it.
@@ -70,9 +73,15 @@ struct OwnMarks {
     steps: u64,
     lost_since: Option<Timestamp>,
     acceptances: u64,
+    schema: Option<Standing>,
 }
 
 impl LossGuard {
+    /// Knows nothing yet of the servers of a node with this schema.
+    pub(crate) fn of(schema: &'static Schema) -> Self {
+        Self { level: Level::of(schema), ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Knowledge> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,10 +96,10 @@ impl LossGuard {
         }
     }
 
-    /// Refuses everything while the store lacks data.
+    /// Refuses everything while the store lacks data, or has the schema of another release.
     pub(crate) fn admit(&self) -> Result<(), Failure> {
         if !self.is_lost.load(Ordering::Relaxed) {
-            return Ok(());
+            return self.level.admit();
         }
         self.lost_since().map_or(Ok(()), |since| Err(Failure::DataLost(since)))
     }
@@ -133,6 +142,7 @@ impl LossGuard {
     ) -> Result<(Option<Timestamp>, Option<OwnMarks>), StoreError> {
         let mut answers = answers.into_iter();
         let own = answers.next().flatten().map(OwnMarks::read).transpose()?;
+        self.level.follow(own.and_then(|own| own.schema));
         let mut lengths = Vec::new();
         for (mark, answer) in comparison.marks.iter().zip(answers) {
             let Some(answer) = answer else { continue };
@@ -191,6 +201,7 @@ impl OwnMarks {
             steps: marks.optional_parsed()?.unwrap_or(0),
             lost_since: marks.optional_time()?,
             acceptances: marks.optional_parsed()?.unwrap_or(0),
+            schema: marks.optional_parsed()?,
         })
     }
 }
@@ -199,7 +210,7 @@ impl Shared {
     /// Compares the store with what this node knows of it; writes down a loss that no other node has noticed.
     ///
     /// # Errors
-    /// [`StoreError::DataLost`].
+    /// [`StoreError::DataLost`], [`StoreError::OtherSchema`].
     pub(crate) async fn compare(&self) -> Result<(), StoreError> {
         let _reading = self.link.loss_guard().reading.lock().await;
         self.compare_alone().await
@@ -212,7 +223,7 @@ impl Shared {
         let answers = self.send_always(comparison.commands()).await?;
         let (lost_since, own) = guard.conclude(&comparison, answers.into_iter().map(Some).collect(), true)?;
         metrics::gauge!("sakshi_store_data_lost").set(u8::from(lost_since.is_some()));
-        let Some(since) = lost_since else { return Ok(()) };
+        let Some(since) = lost_since else { return guard.level.check() };
         if let Some(own) = own.filter(|own| own.lost_since.is_none()) {
             self.note_loss(own.acceptances, since).await?;
         }
@@ -247,7 +258,8 @@ impl Shared {
             let known = guard.lock();
             (known.lost_since, known.acceptances.unwrap_or(0))
         };
-        let args = self.timed(arguments![acceptances, canary::fresh(&self.vault)]);
+        let number = u64::from(guard.level.number());
+        let args = self.timed(arguments![acceptances, canary::fresh(&self.vault), number]);
         self.link.call_always(&script::ACCEPT_LOSS, keys::own_marks(), args).await?;
         self.compare_alone().await?;
         Ok(since)
@@ -258,7 +270,7 @@ impl Shared {
 mod tests {
     use super::*;
 
-    const WHOLE: OwnMarks = OwnMarks { has_canary: true, starts: 3, steps: 3, lost_since: None, acceptances: 1 };
+    const WHOLE: OwnMarks = OwnMarks { has_canary: true, starts: 3, steps: 3, lost_since: None, acceptances: 1, schema: None };
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
@@ -287,7 +299,7 @@ mod tests {
 
     #[test]
     fn an_empty_store_that_nobody_has_opened_has_lost_nothing() {
-        let empty = OwnMarks { has_canary: false, starts: 0, steps: 0, lost_since: None, acceptances: 0 };
+        let empty = OwnMarks { has_canary: false, starts: 0, steps: 0, lost_since: None, acceptances: 0, schema: None };
         assert_eq!(Knowledge::default().judge(Some(empty), &[], at(9)), None);
         assert_eq!(Knowledge::default().judge(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)), Some(at(9)));
     }
@@ -319,7 +331,7 @@ mod tests {
     fn a_loss_that_is_written_down_is_told_from_one_that_is_not() {
         let guard = LossGuard::default();
         let told = |lost: Value| {
-            let marks = Value::Array(vec![Value::BulkString(b"c".to_vec()), Value::Int(3), Value::Int(2), lost, Value::Int(0)]);
+            let marks = Value::Array(vec![Value::BulkString(b"c".to_vec()), Value::Int(3), Value::Int(2), lost, Value::Int(0), Value::Nil]);
             let (lost_since, own) = guard.conclude(&LossGuard::brief_comparison(), vec![Some(marks)], true).unwrap();
             assert!(lost_since.is_some() && guard.admit().is_err());
             own.unwrap().lost_since

@@ -25,7 +25,11 @@ fn kept() -> Cmd {
 pub async fn may_open(options: RedisOptions) -> Result<(), OpenError> {
     let ownership = options.ownership.clone();
     let shared = unwatched(options);
-    shared.read(WHAT, &kept()).await.map_err(OpenError::Unreadable)?;
+    shared.read(WHAT, &kept()).await.map_err(|error| match error {
+        // The first connection has read the schema.
+        StoreError::OtherSchema(_) => OpenError::Refused(error),
+        error => OpenError::Unreadable(error),
+    })?;
     shared.may_open(&ownership).await.map_err(OpenError::Refused)
 }
 
@@ -34,6 +38,7 @@ impl Shared {
         self.check_servers().await?;
         self.check_not_moving().await?;
         self.check_installation(ownership).await?;
+        self.check_schema().await?;
         let kept = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
         canary::check(&self.vault, kept.as_deref()).map(drop)
     }

@@ -35,17 +35,20 @@ const fn mark(name: &'static str, of_type: &'static str, ends: Ends) -> KeyKind 
     KeyKind { name, of_type, ends, table: None }
 }
 
-/// The keys of a store besides its records. Those about starts and losses share the slot of the canary.
-const MARKS: [KeyKind; 10] = [
+/// The keys of a store besides its records. Those about starts, losses and the schema share the slot of the canary; on a cluster each
+/// partition has a copy of the number of the schema once an upgrade was finished.
+const MARKS: [KeyKind; 12] = [
     mark("canary", "string", Ends::Never),
     mark("{canary}starts", "string", Ends::Never),
     mark("{canary}steps", "string", Ends::Never),
     mark("{canary}started", "string", Ends::Never),
     mark("{canary}lost", "string", Ends::Never),
     mark("{canary}acceptances", "string", Ends::Never),
+    mark("{canary}schema", "string", Ends::Never),
     mark("installation", "string", Ends::Never),
     mark("moving", "string", Ends::Never),
     mark("{nodes}beats", "zset", Ends::Always),
+    mark("{nodes}schemas", "hash", Ends::Always),
     mark("probe", "string", Ends::Always),
 ];
 

@@ -11,10 +11,25 @@ pub(crate) fn canary() -> Vec<u8> {
     b"canary".to_vec()
 }
 
-/// The marks that the store keeps of itself, in one slot: the canary, starts, steps, the time of a loss, acceptances.
+/// The marks that the store keeps of itself, in one slot: the canary, starts, steps, the time of a loss, acceptances, the schema.
 pub(crate) fn own_marks() -> Vec<Vec<u8>> {
     let [single, steps, _] = starts();
-    vec![canary(), single, steps, data_lost(), acceptances()]
+    vec![canary(), single, steps, data_lost(), acceptances(), schema()]
+}
+
+/// The number of the schema.
+pub(crate) fn schema() -> Vec<u8> {
+    b"{canary}schema".to_vec()
+}
+
+/// Its copy beside the records of a partition, on a cluster.
+pub(crate) fn schema_of(partition: Partition) -> Vec<u8> {
+    format!("{{p{:02}}}schema", partition.number()).into_bytes()
+}
+
+/// The numbers that each node knows and works at.
+pub(crate) fn node_schemas() -> Vec<u8> {
+    b"{nodes}schemas".to_vec()
 }
 
 /// The time of a loss, and how many losses were accepted.
@@ -47,6 +62,11 @@ pub(crate) fn installation() -> Vec<u8> {
 
 pub(crate) fn probe() -> Vec<u8> {
     b"probe".to_vec()
+}
+
+/// The keys that share no slot with the canary or with records.
+pub(crate) fn apart() -> Vec<Vec<u8>> {
+    vec![moving(), installation(), probe(), beats(), node_schemas()]
 }
 
 /// The prefix of a node's channel; a colon and the node's id follow. A message says that a transaction

@@ -7,9 +7,9 @@ use sakshi_domain::clock::Clock;
 use uuid::Uuid;
 
 use super::link::RedisServers;
-use crate::Ownership;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
+use crate::{Ownership, Schema};
 
 /// A running node. Each start of a node gets a new id: when a node ends, other nodes take over its
 /// deliveries, even if it is started again.
@@ -64,6 +64,8 @@ pub struct RedisOptions {
     pub waits_at_start: bool,
     /// The installation to which the store belongs.
     pub ownership: Ownership,
+    /// The schema of this release.
+    pub schema: &'static Schema,
     /// Decides expiry, in tests that let time pass; `None` for the server's clock.
     pub clock: Option<Arc<dyn Clock>>,
 }

@@ -82,6 +82,10 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.values.len() == 0
+    }
+
     /// The error for a field that is not what the scripts write.
     pub(crate) fn unreadable(&self) -> StoreError {
         StoreError::unreadable(self.what)

@@ -2,6 +2,8 @@
 //! would silently lose credits and unsent webhooks, and one without an append-only file loses them when it ends. The same INFO feeds two
 //! gauges.
 
+use std::sync::atomic::Ordering;
+
 use redis::cmd;
 
 use super::reply::Reply;
@@ -10,6 +12,9 @@ use crate::error::StoreError;
 
 /// The oldest major version, the first whose scripts can declare flags.
 const MAJOR: u32 = 7;
+
+/// The share of the memory above which nothing new is begun: the rest is kept for what ends.
+const NEARLY_FULL: f64 = 0.95;
 
 impl Shared {
     /// Refuses servers that cannot hold the store.
@@ -32,10 +37,19 @@ impl Shared {
         }
         metrics::gauge!("sakshi_redis_memory_ratio").set(memory);
         metrics::gauge!("sakshi_redis_file_written").set(u8::from(writes));
+        let is_nearly_full = memory > NEARLY_FULL;
+        if self.is_nearly_full.swap(is_nearly_full, Ordering::Relaxed) != is_nearly_full {
+            if is_nearly_full {
+                tracing::error!("the memory of Redis is nearly full; nothing new is begun, so that what is open can end");
+            } else {
+                tracing::info!("Redis has room again");
+            }
+        }
         Ok(())
     }
 }
 
+/// A field of INFO.
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }

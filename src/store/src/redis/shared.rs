@@ -16,6 +16,7 @@ use super::link::Link;
 use super::nodes::membership::Leave;
 use super::options::NodeId;
 use super::reply::Reply;
+use super::schema::Walk;
 use super::script::Script;
 use crate::Ownership;
 use crate::error::StoreError;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) must_persist: bool,
     /// The latest health check succeeded.
     pub(crate) is_fit: AtomicBool,
+    /// The latest look at the servers found one with little memory left.
+    pub(crate) is_nearly_full: AtomicBool,
     /// Health checks so far.
     pub(crate) checks: AtomicU32,
     pub(crate) clock: Option<Arc<dyn Clock>>,
@@ -38,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
     /// The nodes that have a heartbeat, as of the last one of this node.
     pub(crate) members: Mutex<Vec<(NodeId, Timestamp)>>,
+    /// How far the steps to this schema are walked.
+    pub(crate) walk: tokio::sync::Mutex<Walk>,
     /// Asks the thread that sends heartbeats to send the last one.
     pub(crate) leaving: OnceLock<mpsc::WeakSender<Leave>>,
     #[cfg(feature = "fuzzing")]

@@ -37,7 +37,8 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, evicts keys when its memory is full, or
     /// has no append-only file and must have one; [`StoreError::WrongKey`] when it was written under other keys;
-    /// [`StoreError::OtherInstallation`] when it belongs to another installation.
+    /// [`StoreError::OtherInstallation`] when it belongs to another installation, [`StoreError::OtherSchema`] when it is of another
+    /// release.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         Self::open_with_heartbeats(options, HEARTBEAT_INTERVAL).await
     }
@@ -94,6 +95,7 @@ impl Shared {
         self.check_not_moving().await?;
         // It is checked before and written after the keys: a node that is refused has written neither.
         self.check_installation(&self.ownership).await?;
+        self.keep_schema().await?;
         self.check_keys().await?;
         self.keep_installation(&self.ownership).await?;
         // A node sends a heartbeat before it has any delivery.
@@ -104,8 +106,8 @@ impl Shared {
 
 /// What a store is made of, without the tasks of a node.
 pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
-    let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, ownership, must_persist, clock, .. } = options;
-    let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
+    let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, ownership, schema, must_persist, clock, .. } = options;
+    let link = Link::new(LinkOptions { schema, max_waiting, wait_replicas, ..LinkOptions::new(servers) });
     let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
     Arc::new(Shared {
         link,
@@ -115,11 +117,13 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         ownership,
         must_persist,
         is_fit: AtomicBool::new(true),
+        is_nearly_full: AtomicBool::new(false),
         checks: AtomicU32::new(0),
         clock,
         server_clock: Arc::default(),
         ended_elsewhere,
         members: Mutex::default(),
+        walk: tokio::sync::Mutex::default(),
         leaving: OnceLock::new(),
         #[cfg(feature = "fuzzing")]
         given: None,

@@ -1,10 +1,13 @@
 //! The log of what operators have changed. The hash of an entry is made here, so an entry is appended only if its predecessor is still
 //! the newest.
 
-use crate::audit_log::{AuditHash, AuditRecord};
-use crate::engine::{Batch, Guard, Op, Operand, Value};
+use std::time::Duration;
+
+use crate::audit_log::{AuditHash, AuditHead, AuditRecord};
+use crate::engine::{Batch, Guard, Op, Operand, Record, Value};
 use crate::error::StoreError;
-use crate::records::audit::audit_log;
+use crate::records::audit::{audit_log, audit_push};
+use crate::redis::NodeId;
 use crate::sealing::{seal_audit_entry, unseal_audit_entry};
 use crate::vault::Vault;
 
@@ -22,6 +25,37 @@ pub(crate) fn values(vault: &Vault, record: &AuditRecord) -> Result<Vec<Value>, 
 pub(crate) fn append(number: u64, values: &[Value]) -> Batch {
     let values = values.iter().cloned().map(Operand::Value).collect();
     Batch::new(vec![Guard::Length(audit_log(), number - 1)], vec![Op::Append(audit_log(), values)])
+}
+
+/// The entry up to which the receiver has the log, in the record of its place.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn received(record: &Record) -> Result<AuditHead, StoreError> {
+    Ok(AuditHead { number: record.integer("number").unsigned_abs(), hash: AuditHash(record.array("hash")?) })
+}
+
+/// The batch with which a node begins to send, for this time, what follows the entry up to which the receiver has the log. It is
+/// refused when somebody else was first.
+#[must_use]
+pub(crate) fn take_push(seen: Option<&Record>, received: AuditHead, node: NodeId, time: Duration) -> Batch {
+    let key = audit_push();
+    let guard = seen.map_or_else(|| Guard::Absent(key.clone()), |record| Guard::Version(key.clone(), record.version));
+    Batch::on_full(vec![guard], vec![Op::Put(key, place(received, node, time))])
+}
+
+/// The batch with which the node that sends notes that the receiver has further entries. It is refused when another node sends.
+#[must_use]
+pub(crate) fn settle_push(from: AuditHead, to: AuditHead, node: NodeId, time: Duration) -> Batch {
+    let key = audit_push();
+    let is_ours = Guard::Equal(key.clone(), "node", node.as_bytes().into());
+    let is_next = Guard::Equal(key.clone(), "number", Value::number(from.number));
+    Batch::on_full(vec![is_ours, is_next], vec![Op::Put(key, place(to, node, time))])
+}
+
+fn place(received: AuditHead, node: NodeId, time: Duration) -> Vec<(&'static str, Operand)> {
+    let (number, hash) = (Value::number(received.number), Value::from(&received.hash.0[..]));
+    vec![("number", number.into()), ("hash", hash.into()), ("node", node.as_bytes().into()), ("until", Operand::after(time))]
 }
 
 /// The number of an entry, the hash before it and its own, and what is sealed.

@@ -79,6 +79,8 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
         ("expires_at", (*expires_at).into()),
         ("terms", Operand::from(sealed)),
     ];
+    #[cfg(feature = "rehearsal")]
+    fields.push(("rehearsed", 1.into()));
     fields.extend(intent.as_ref().map(|intent| ("intent", Operand::from(intent.clone()))));
     fields.extend(watcher.map(|node| ("watchers", Operand::from(node.to_string()))));
     fields.extend(event.map(|event| ("event", Operand::from(event.as_bytes().to_vec()))));

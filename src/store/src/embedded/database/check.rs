@@ -8,9 +8,9 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{files, schema};
-use crate::Ownership;
 use crate::error::{OpenError, StoreError};
 use crate::vault::Vault;
+use crate::{Ownership, Upgrading};
 
 /// Reads without locks and without a log, and creates no files for them.
 const IMMUTABLE: &str = "?immutable=1";
@@ -24,7 +24,7 @@ const WITHOUT_INDEX: &str = "";
 ///
 /// # Errors
 /// [`OpenError::Refused`] with the error of opening it, [`OpenError::Unreadable`] when it cannot be read from here.
-pub fn may_open(directory: &Path, vault: Option<&Vault>, ownership: &Ownership) -> Result<(), OpenError> {
+pub fn may_open(directory: &Path, vault: Option<&Vault>, ownership: &Ownership, upgrading: Upgrading) -> Result<(), OpenError> {
     let unreadable = |error: StoreError| match error {
         StoreError::Corrupt(_) => OpenError::Refused(error),
         _ => OpenError::Unreadable(error),
@@ -33,7 +33,8 @@ pub fn may_open(directory: &Path, vault: Option<&Vault>, ownership: &Ownership) 
         return Ok(());
     }
     let connection = connect(directory).map_err(unreadable)?;
-    schema::verify(&connection, vault, Some(ownership)).map_err(OpenError::Refused)
+    let found = schema::verify(&connection, vault, Some(ownership), upgrading.schema).map_err(OpenError::Refused)?;
+    if upgrading.at_start { Ok(()) } else { schema::refuse_earlier(found, upgrading.schema).map_err(OpenError::Refused) }
 }
 
 /// Opens the database file, and begins a snapshot of it.

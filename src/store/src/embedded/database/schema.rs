@@ -1,19 +1,18 @@
-//! The tables: one for each kind of record, and what the file knows of itself.
+//! The tables: one for each kind of record, and what the file knows of itself. A file of an earlier release is walked up in the transaction
+//! that opens it (`crate::schema`).
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sakshi_domain::clock::Clock;
 
+use super::statements::Database;
 use super::{canary, installation};
-use crate::engine::embedded::schema;
+use crate::engine::embedded::walk::{add_missing, rewrite};
 use crate::error::StoreError;
 use crate::vault::Vault;
-use crate::{Ownership, records};
+use crate::{Ownership, Schema};
 
 /// "SAKS": distinguishes this file from any other SQLite database.
 pub(crate) const APPLICATION_ID: i64 = 0x5341_4B53;
-
-/// The number of the schema, in `user_version`. Files with a lower one were written before the first release.
-pub(crate) const SCHEMA: i64 = 26;
 
 /// Tables and triggers besides the records: the installation, the page for health checks, a sealed value that proves the keys, and an
 /// audit log that only grows. An audit entry may be sealed under another key; its hash covers the plain text.
@@ -26,62 +25,91 @@ const OWN: &str = "\
         BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END; \
     CREATE TRIGGER audit_cut BEFORE DELETE ON audit_list BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;";
 
-/// Makes an empty file a store, and checks that a node with these keys and this installation may open the one that is there.
+/// The number in a file, in `user_version`; `None` for an empty file.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] for a file that is damaged or not a store's, [`StoreError::Unavailable`] for one with another schema,
-/// [`StoreError::WrongKey`] for one that was written under other keys, [`StoreError::OtherInstallation`] for one that belongs to another
-/// installation. Nothing is changed in any of these cases.
-pub(crate) fn open(connection: &mut Connection, clock: &dyn Clock, vault: &Vault, ownership: &Ownership) -> Result<(), StoreError> {
-    let is_new = is_new(connection)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if is_new {
-        create(&transaction, clock)?;
-    }
-    // In the same transaction: a file that is refused stays as it was.
-    canary::check(&transaction, vault, is_new)?;
-    installation::check(&transaction, ownership, is_new)?;
-    Ok(transaction.commit()?)
-}
-
-/// Checks without writing anything that [`open`] would not refuse a file.
-///
-/// # Errors
-/// As [`open`].
-pub(crate) fn verify(connection: &Connection, vault: Option<&Vault>, ownership: Option<&Ownership>) -> Result<(), StoreError> {
-    if is_new(connection)? {
-        return Ok(());
-    }
-    vault.map_or(Ok(()), |vault| canary::verify(connection, vault))?;
-    ownership.map_or(Ok(()), |ownership| installation::verify(connection, ownership))
-}
-
-/// Returns true for an empty file.
-///
-/// # Errors
-/// The file has another schema.
-fn is_new(connection: &Connection) -> Result<bool, StoreError> {
+/// [`StoreError::Corrupt`] for a file that is no store's, [`StoreError::OtherSchema`] for a number that this schema does not know.
+pub(crate) fn number(connection: &Connection, schema: &Schema) -> Result<Option<u32>, StoreError> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
     if (application, version, number("SELECT count(*) FROM sqlite_schema")?) == (0, 0, 0) {
-        return Ok(true);
+        return Ok(None);
     }
     if application != APPLICATION_ID {
         return Err(StoreError::Corrupt("the database file is not a sakshi store".into()));
     }
-    if version == SCHEMA {
-        return Ok(false);
-    }
-    let by = if version < SCHEMA { "a program from before the first release" } else { "a newer program" };
-    Err(StoreError::unavailable(format!("{by} wrote it: schema {version}, this one knows {SCHEMA}")))
+    let found = u32::try_from(version).unwrap_or(0);
+    schema.check(found).map(|()| Some(found))
 }
 
-fn create(transaction: &Transaction<'_>, clock: &dyn Clock) -> rusqlite::Result<()> {
-    for table in records::ALL {
-        transaction.execute_batch(&schema(table))?;
+/// Makes an empty file a store, walks one of an earlier release up, and checks that a node with these keys and this installation may open
+/// the one that is there.
+///
+/// # Errors
+/// As [`number`] and [`verify`]. Nothing is changed in any of these cases.
+pub(crate) fn open(db: &Database, vault: &Vault, ownership: &Ownership, schema: &Schema) -> Result<(), StoreError> {
+    let found = number(&db.connection, schema)?;
+    let transaction = Transaction::new_unchecked(&db.connection, TransactionBehavior::Immediate)?;
+    match found {
+        None => create(&transaction, &*db.clock, schema)?,
+        Some(found) => walk(db, vault, schema, found)?,
     }
+    // In the same transaction: a file that is refused stays as it was.
+    canary::check(&transaction, vault, found.is_none())?;
+    installation::check(&transaction, ownership, found.is_none())?;
+    Ok(transaction.commit()?)
+}
+
+/// Walks a file with this number up, inside a transaction.
+pub(crate) fn walk(db: &Database, vault: &Vault, schema: &Schema, found: u32) -> Result<(), StoreError> {
+    if found == schema.number() {
+        return Ok(());
+    }
+    add_missing(&db.connection, schema.tables)?;
+    for change in schema.steps_from(found).iter().flat_map(|step| step.rewrites) {
+        rewrite(db, vault, change)?;
+    }
+    Ok(db.connection.pragma_update(None, "user_version", schema.number())?)
+}
+
+/// Refuses a file of an earlier release.
+///
+/// # Errors
+/// [`StoreError::OtherSchema`].
+pub(crate) fn refuse_earlier(found: Option<u32>, schema: &Schema) -> Result<(), StoreError> {
+    match found.filter(|found| *found < schema.number()) {
+        None => Ok(()),
+        Some(found) => Err(StoreError::OtherSchema(format!(
+            "the store has {}, and this release has {}: run `sakshi migrate`, which makes a backup first, or set store.upgrade_at_start",
+            schema.in_words(found),
+            schema.number()
+        ))),
+    }
+}
+
+/// Checks without writing anything that [`open`] would not refuse a file, and returns its number.
+///
+/// # Errors
+/// [`StoreError::WrongKey`] for one that was written under other keys, [`StoreError::OtherInstallation`] for one that belongs to another
+/// installation, and as [`number`].
+pub(crate) fn verify(
+    connection: &Connection,
+    vault: Option<&Vault>,
+    ownership: Option<&Ownership>,
+    schema: &Schema,
+) -> Result<Option<u32>, StoreError> {
+    let found = number(connection, schema)?;
+    if found.is_some() {
+        vault.map_or(Ok(()), |vault| canary::verify(connection, vault))?;
+        ownership.map_or(Ok(()), |ownership| installation::verify(connection, ownership))?;
+    }
+    Ok(found)
+}
+
+fn create(transaction: &Transaction<'_>, clock: &dyn Clock, schema: &Schema) -> rusqlite::Result<()> {
+    add_missing(transaction, schema.tables)?;
     transaction.execute_batch(OWN)?;
     transaction.execute("INSERT INTO swept_record (_id, _version, at) VALUES (x'00', 1, ?1)", [clock.now().millis()])?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", SCHEMA)
+    transaction.pragma_update(None, "user_version", schema.number())
 }

@@ -14,11 +14,11 @@ use crate::conformance::fixture::{client_with, completed};
 use crate::embedded::database::check;
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
-use crate::{OpenError, Ownership, StoreError};
+use crate::{OpenError, Ownership, StoreError, Upgrading};
 
 /// Checks the store in a directory under the keys of these tests.
 pub(super) fn may_open(directory: &Path, ownership: &Ownership) -> Result<(), OpenError> {
-    check::may_open(directory, Some(&test_vault(&[7])), ownership)
+    check::may_open(directory, Some(&test_vault(&[7])), ownership, Upgrading::default())
 }
 
 fn names(directory: &Path) -> BTreeSet<OsString> {
@@ -94,7 +94,7 @@ async fn what_opening_refuses_is_refused_in_the_same_words() {
     let directory = test.directory.path().join("store");
     test.store.close();
     assert_eq!(may_open(&directory, &test_ownership()), Ok(()));
-    let wrong = check::may_open(&directory, Some(&test_vault(&[9])), &test_ownership());
+    let wrong = check::may_open(&directory, Some(&test_vault(&[9])), &test_ownership(), Upgrading::default());
     assert_eq!(wrong, Err(OpenError::Refused(StoreError::WrongKey)));
 
     let is_refused = || {

@@ -33,7 +33,7 @@ use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, client_with};
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
-use crate::{Store, StoreError, Vault};
+use crate::{Store, StoreError, Upgrading, Vault};
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -46,7 +46,15 @@ struct EmbeddedTestStore {
 
 fn options(directory: &Path, clock: Arc<ManualClock>) -> EmbeddedOptions {
     let (directory, ownership) = (directory.join("store"), test_ownership());
-    EmbeddedOptions { directory, clock, vault: vault(), retention: RETENTION, max_waiting: 4_096, ownership }
+    EmbeddedOptions {
+        directory,
+        clock,
+        vault: vault(),
+        retention: RETENTION,
+        max_waiting: 4_096,
+        ownership,
+        upgrading: Upgrading::default(),
+    }
 }
 
 /// The keys of the tests' stores.

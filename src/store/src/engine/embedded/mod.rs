@@ -7,13 +7,13 @@ mod apply;
 mod read;
 pub(crate) mod statements;
 mod sweep;
+pub(crate) mod walk;
 
 use std::fmt;
 
 use rusqlite::params;
 use sakshi_domain::time::Timestamp;
 
-pub(crate) use self::statements::schema;
 use self::statements::{Statement, text};
 use super::{Answers, Applied, Batch, Engine, Form, Key, Place, Query, ScanFrom, Scanned, Table};
 use crate::embedded::database::statements::Database;
@@ -115,6 +115,10 @@ impl Engine for EmbeddedEngine {
             db.change("UPDATE probe SET pad = zeroblob(16384) WHERE row = 1", [])?;
             db.change("UPDATE probe SET pad = NULL WHERE row = 1", []).map(drop)
         })
+    }
+
+    fn is_nearly_full(&self) -> bool {
+        self.store.is_nearly_full()
     }
 
     fn purge(&self) -> StoreFuture<()> {

@@ -137,17 +137,24 @@ fn columns(table: &Table) -> String {
     each(table, |_, Column { name, .. }| format!(", \"{name}\""))
 }
 
+/// The type of a column.
+const fn type_of(kind: ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::Integer => "INTEGER",
+        ColumnKind::Text => "TEXT",
+        ColumnKind::Bytes | ColumnKind::Sealed(_) => "BLOB",
+    }
+}
+
+/// The name of the table of a kind, and the columns of its fields with their types.
+pub(crate) fn columns_of(table: &Table) -> (String, Vec<(&'static str, &'static str)>) {
+    (name(table), table.fields.iter().map(|column| (column.name, type_of(column.kind))).collect())
+}
+
 /// The statements that create the table of a kind.
 pub(crate) fn schema(table: &Table) -> String {
     let name = name(table);
-    let fields = each(table, |_, Column { name, kind }| {
-        let kind = match kind {
-            ColumnKind::Integer => "INTEGER",
-            ColumnKind::Text => "TEXT",
-            ColumnKind::Bytes | ColumnKind::Sealed(_) => "BLOB",
-        };
-        format!(", \"{name}\" {kind}")
-    });
+    let fields = each(table, |_, Column { name, kind, .. }| format!(", \"{name}\" {}", type_of(*kind)));
     match table.form {
         Form::Record => {
             let end = if can_end(table) { ", _end INTEGER" } else { "" };

@@ -26,7 +26,7 @@ use crate::redis::reply::Reply;
 use crate::redis::script::Script;
 use crate::redis::script::{APPLY, APPLY_ON_FULL, CONFIRM_READ, READ};
 use crate::redis::shared::Shared;
-use crate::redis::{NodeId, data_loss};
+use crate::redis::{Finish, NodeId, data_loss};
 
 /// Records in the servers of a store.
 #[derive(Clone)]
@@ -83,9 +83,7 @@ impl RedisEngine {
 
     fn commit_as(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
         self.run(move |store| async move {
-            let slots = by_slot(&batches, |batch| {
-                batch.guards.first().map(Guard::key).or_else(|| batch.ops.first().map(Op::key)).or(batch.call.as_ref().map(|(_, key)| key))
-            });
+            let slots = by_slot(&batches, first_key);
             let calls = slots.iter().map(|places| store.commit_slot(&batches, places, until_answered));
             Ok(in_order(batches.len(), &slots, try_join_all(calls).await?))
         })
@@ -123,6 +121,11 @@ pub(crate) fn named_in(tables: &[&'static Table], name: &[u8]) -> Option<Key> {
     tables.iter().find_map(|table| named(table, name))
 }
 
+/// A key of the slot that a batch is about.
+fn first_key(batch: &Batch) -> Option<&Key> {
+    batch.guards.first().map(Guard::key).or_else(|| batch.ops.first().map(Op::key)).or(batch.call.as_ref().map(|(_, key)| key))
+}
+
 /// The places of those that are about the same slot, in their order.
 fn by_slot<T>(all: &[T], key: impl Fn(&T) -> Option<&Key>) -> Vec<Vec<usize>> {
     let mut slots: Vec<(Option<&Key>, Vec<usize>)> = Vec::new();
@@ -153,16 +156,40 @@ impl Shared {
     /// Applies the batches at these places, which begin with one slot.
     async fn commit_slot(&self, batches: &[Batch], places: &[usize], until_answered: bool) -> Result<Vec<Applied>, StoreError> {
         let of_slot = || places.iter().map(|place| &batches[*place]);
-        let teller = Teller { node: self.node, is_cluster: self.link.is_cluster() };
-        let (keys, args) = Packer::batches(of_slot(), teller).finish();
         let script = if of_slot().all(|batch| batch.on_full) { &APPLY_ON_FULL } else { &APPLY };
-        let reply =
-            if until_answered { self.call_until_answered(script, keys, args).await? } else { self.call(script, keys, args).await? };
-        let mut replies = reply.fields()?;
+        let mut replies = loop {
+            let number = self.level().number();
+            let (keys, args) = self.packed(of_slot(), number);
+            let reply =
+                if until_answered { self.call_until_answered(script, keys, args).await? } else { self.call(script, keys, args).await? };
+            let replies = reply.fields()?;
+            if !replies.is_empty() {
+                break replies;
+            }
+            // The number was raised: the same batches at the new one, if this node knows it.
+            self.read_schema().await?;
+            self.level().check()?;
+            if self.level().number() == number {
+                return Err(StoreError::unavailable("the number of its schema has changed"));
+            }
+        };
         let now = replies.time()?;
         let answers = parse_all(of_slot(), replies.rest(), |batch, reply| applied(batch, reply, now))?;
         of_slot().zip(&answers).for_each(|(batch, applied)| self.remember_lengths(batch, applied));
         Ok(answers)
+    }
+
+    /// The keys and arguments of batches as a node writes them that works at this number.
+    fn packed<'a>(&self, batches: impl ExactSizeIterator<Item = &'a Batch>, number: u32) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let teller = Teller { node: self.node, is_cluster: self.link.is_cluster() };
+        let fitted: Vec<_> = batches.map(|batch| self.level().schema().at(number, batch)).collect();
+        let (mut keys, mut args) = Packer::batches(fitted.iter().map(|batch| &**batch), teller).finish();
+        let place = fitted.first().and_then(|batch| first_key(batch)).map_or(Place::Alone, |key| key.place);
+        if let Some(beside) = self.schema_beside(place) {
+            keys.push(beside);
+            args.push(number.to_string().into_bytes());
+        }
+        (keys, args)
     }
 
     /// Remembers how long the lists are that only grow.
@@ -308,6 +335,10 @@ impl Engine for RedisEngine {
         self.run_always(|store| async move { store.check().await })
     }
 
+    fn is_nearly_full(&self) -> bool {
+        self.0.is_nearly_full.load(Ordering::Relaxed)
+    }
+
     fn is_open(&self) -> bool {
         self.0.link.loss_guard().has_joined()
     }
@@ -319,6 +350,11 @@ impl Engine for RedisEngine {
             store.is_fit.store(true, Ordering::Relaxed);
             Ok(since)
         })
+    }
+
+    fn finish_upgrade(&self) -> StoreFuture<Finish> {
+        let engine = self.clone();
+        self.run(move |store| async move { store.finish_upgrade(&engine).await })
     }
 
     fn leave(&self) -> StoreFuture<()> {

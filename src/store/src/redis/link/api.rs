@@ -18,12 +18,15 @@ use super::topology::RedisServers;
 use crate::error::StoreError;
 use crate::redis::data_loss::LossGuard;
 use crate::redis::script::Script;
+use crate::{SCHEMA, Schema};
 
 /// The settings of the link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkOptions {
     /// Where the servers are.
     pub(crate) servers: RedisServers,
+    /// The schema of this release.
+    pub(crate) schema: &'static Schema,
     /// Calls that may be under way; further ones are refused at once.
     pub(crate) max_waiting: usize,
     /// Replicas that must have confirmed a write before it counts as answered.
@@ -43,6 +46,7 @@ impl LinkOptions {
     pub(crate) const fn new(servers: RedisServers) -> Self {
         Self {
             servers,
+            schema: &SCHEMA,
             max_waiting: 4_096,
             wait_replicas: 0,
             wait_timeout: Duration::from_millis(400),
@@ -62,8 +66,9 @@ pub(crate) struct Link {
 impl Link {
     /// A link that connects when it is first used, and reconnects when needed.
     pub(crate) fn new(options: LinkOptions) -> Self {
-        let LinkOptions { servers, max_waiting, wait_replicas, wait_timeout, connect_timeout, response_timeout, call_timeout } = options;
-        let connector = Arc::new(Connector::new(servers, connect_timeout, response_timeout));
+        let LinkOptions { servers, schema, max_waiting, wait_replicas, wait_timeout, connect_timeout, response_timeout, call_timeout } =
+            options;
+        let connector = Arc::new(Connector::new(servers, LossGuard::of(schema), connect_timeout, response_timeout));
         let milliseconds = u64::try_from(wait_timeout.as_millis()).unwrap_or(u64::MAX).max(1);
         Self {
             calls: Arc::new(Calls {

@@ -116,7 +116,7 @@ impl Calls {
                 }
             };
             let futile = match &state.failure {
-                Some(Failure::Rejected(_)) => true,
+                Some(Failure::Rejected(_) | Failure::OtherSchema(_)) => true,
                 Some(Failure::Full | Failure::DataLost(_)) => until == Until::Timeout,
                 _ => until == Until::Timeout && last,
             };

@@ -21,8 +21,8 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(servers: RedisServers, connect_timeout: Duration, response_timeout: Duration) -> Self {
-        Self { servers, loss_guard: LossGuard::default(), connect_timeout, response_timeout }
+    pub(super) fn new(servers: RedisServers, loss_guard: LossGuard, connect_timeout: Duration, response_timeout: Duration) -> Self {
+        Self { servers, loss_guard, connect_timeout, response_timeout }
     }
 
     /// A connection to a server that takes writes, compared with what the store held before. It is driven by the runtime of

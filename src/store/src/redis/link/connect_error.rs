@@ -101,7 +101,9 @@ mod tests {
     async fn said_of(url: &str) -> Failure {
         let servers = RedisServers::new(&[url], RedisTopology::Standalone).unwrap();
         let (info, patience) = (servers.login_at(&servers.seeds[0]), Duration::from_secs(20));
-        let opened = Connector::new(servers, patience, patience).connect(info, AsyncConnectionConfig::new()).await;
+        let opened = Connector::new(servers, crate::redis::data_loss::LossGuard::default(), patience, patience)
+            .connect(info, AsyncConnectionConfig::new())
+            .await;
         opened.err().unwrap()
     }
 

@@ -31,6 +31,8 @@ pub(crate) enum Failure {
     Full,
     /// Not sent: the store lacks data since this time.
     DataLost(Timestamp),
+    /// Not sent: the store has the schema of another release, for this reason.
+    OtherSchema(String),
     /// The command is wrong, or the data that it met; repeating it is useless.
     Rejected(&'static str),
 }
@@ -107,7 +109,7 @@ impl Failure {
     }
 
     /// The error for the caller when this was the last attempt.
-    pub(super) fn into_error(self) -> StoreError {
+    pub(crate) fn into_error(self) -> StoreError {
         match self {
             Self::Lost(reason) | Self::Unreachable(reason) | Self::TryLater(reason) => StoreError::Unavailable(reason.to_owned()),
             Self::NotReplicated => StoreError::Unavailable("too few replicas have confirmed the write".to_owned()),
@@ -115,6 +117,7 @@ impl Failure {
             Self::NoScript => StoreError::Unavailable("it forgot a script".to_owned()),
             Self::Full => StoreError::Full,
             Self::DataLost(since) => StoreError::DataLost(since),
+            Self::OtherSchema(why) => StoreError::OtherSchema(why),
             Self::Rejected(reason) => StoreError::Corrupt(reason.to_owned()),
         }
     }

@@ -145,6 +145,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::redis::data_loss::LossGuard;
     use crate::redis::link::{RedisServers, RedisTopology};
 
     #[test]
@@ -172,7 +173,7 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = Address { host: "127.0.0.1".to_owned(), port: server.local_addr().unwrap().port() };
         let servers = RedisServers::new(&[format!("redis://{address}")], RedisTopology::Standalone).unwrap();
-        let connector = Connector::new(servers, Duration::from_secs(5), Duration::from_secs(5));
+        let connector = Connector::new(servers, LossGuard::default(), Duration::from_secs(5), Duration::from_secs(5));
         let (node, tried) = (Node::new(address.clone()), Arc::new(AtomicUsize::new(0)));
         let counted = Arc::clone(&tried);
         // It hangs up.

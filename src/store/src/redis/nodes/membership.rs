@@ -54,9 +54,9 @@ impl Shared {
     /// Sends a heartbeat, or the last one, and returns those of all nodes. This node's clock follows the server's by them.
     pub(crate) async fn heartbeat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
         // Whatever clock decides expiry, heartbeats go by the server's.
-        let args = arguments!["", self.node.to_string(), leaves, KEEP];
+        let args = arguments!["", self.node.to_string(), leaves, KEEP, self.level().told()];
         let (asked, began) = (SystemClock.now(), Instant::now());
-        let heartbeats = self.call_timed(&BEAT, vec![keys::beats()], args).await?.fields()?.pairs()?;
+        let heartbeats = self.call_timed(&BEAT, vec![keys::beats(), keys::node_schemas()], args).await?.fields()?.pairs()?;
         let read = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
         let heartbeats: Vec<_> = heartbeats.into_iter().filter_map(read).collect();
         let own = heartbeats.iter().find(|(node, _)| *node == self.node && !leaves);
@@ -71,7 +71,8 @@ impl Shared {
 
     async fn forget(&self, dead: &DeadNode) -> Result<(), StoreError> {
         let Some(heartbeat) = &dead.heartbeat else { return Ok(()) };
-        self.call(&FORGET_NODE, vec![keys::beats()], arguments![dead.node.to_string(), heartbeat.as_str()]).await.map(drop)
+        let keys = vec![keys::beats(), keys::node_schemas()];
+        self.call(&FORGET_NODE, keys, arguments![dead.node.to_string(), heartbeat.as_str()]).await.map(drop)
     }
 
     /// Takes over from a dead node, then forgets it.
@@ -150,6 +151,8 @@ impl Monitor {
         if !self.shared.link.loss_guard().has_joined() {
             return;
         }
+        // It tells at which number this node works.
+        let Ok(_) = self.shared.read_schema().await else { return };
         let Ok(round) = self.shared.heartbeat(false).await else { return };
         let mut dead = self.heartbeats.record(us, round);
         self.until_check -= 1;

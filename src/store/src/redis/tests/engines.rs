@@ -13,7 +13,8 @@ use sakshi_kit::random::Random;
 use super::{test_clock, test_store};
 use crate::conformance::run;
 use crate::embedded::sqlite::Sqlite;
-use crate::engine::embedded::{EmbeddedEngine, schema};
+use crate::engine::embedded::EmbeddedEngine;
+use crate::engine::embedded::statements::schema;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::redis::{self, RedisEngine};
 use crate::engine::{
@@ -22,15 +23,17 @@ use crate::engine::{
 use crate::engine::{Table, Value};
 use crate::installation::test_ownership;
 use crate::redis::RedisStore;
+use crate::schema::FIRST;
 use crate::vault::test_vault;
 
-static RECORD: Table = Table { name: "test", form: Form::Record, life: Life::Stays, fields: FIELDS };
-static BRIEF: Table = Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), fields: FIELDS };
-static PARENT: Table = Table { name: "parent", form: Form::Record, life: Life::Ends(&[&HELD_LIST, &HELD_INDEX]), fields: FIELDS };
-static LIST: Table = Table { name: "listed", form: Form::List, life: Life::Stays, fields: ENTRY };
-static INDEX: Table = Table { name: "ordered", form: Form::Index, life: Life::Stays, fields: &[] };
-static HELD_LIST: Table = Table { name: "held_listed", form: Form::List, life: Life::With(&PARENT), fields: FIELDS };
-static HELD_INDEX: Table = Table { name: "held_ordered", form: Form::Index, life: Life::With(&PARENT), fields: &[] };
+static RECORD: Table = Table { name: "test", form: Form::Record, life: Life::Stays, since: FIRST, fields: FIELDS };
+static BRIEF: Table = Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), since: FIRST, fields: FIELDS };
+static PARENT: Table =
+    Table { name: "parent", form: Form::Record, life: Life::Ends(&[&HELD_LIST, &HELD_INDEX]), since: FIRST, fields: FIELDS };
+static LIST: Table = Table { name: "listed", form: Form::List, life: Life::Stays, since: FIRST, fields: ENTRY };
+static INDEX: Table = Table { name: "ordered", form: Form::Index, life: Life::Stays, since: FIRST, fields: &[] };
+static HELD_LIST: Table = Table { name: "held_listed", form: Form::List, life: Life::With(&PARENT), since: FIRST, fields: FIELDS };
+static HELD_INDEX: Table = Table { name: "held_ordered", form: Form::Index, life: Life::With(&PARENT), since: FIRST, fields: &[] };
 static TABLES: &[&Table] = &[&RECORD, &BRIEF, &PARENT, &LIST, &INDEX, &HELD_LIST, &HELD_INDEX];
 static RECORDS: &[&Table] = &[&RECORD, &BRIEF, &PARENT];
 static LISTS: &[&Table] = &[&LIST, &HELD_LIST];
@@ -39,15 +42,16 @@ static INDEXES: &[&Table] = &[&INDEX, &HELD_INDEX];
 static ALONE: &[&Table] = &[&RECORD, &BRIEF, &LIST, &INDEX];
 
 static FIELDS: &[Column] = &[
-    Column { name: "number", kind: ColumnKind::Integer },
-    Column { name: "limit", kind: ColumnKind::Integer },
-    Column { name: "until", kind: ColumnKind::Integer },
-    Column { name: "step", kind: ColumnKind::Integer },
-    Column { name: "sequence", kind: ColumnKind::Integer },
-    Column { name: "word", kind: ColumnKind::Text },
-    Column { name: "sealed", kind: ColumnKind::Sealed(Owner::Id) },
+    Column { name: "number", kind: ColumnKind::Integer, since: FIRST },
+    Column { name: "limit", kind: ColumnKind::Integer, since: FIRST },
+    Column { name: "until", kind: ColumnKind::Integer, since: FIRST },
+    Column { name: "step", kind: ColumnKind::Integer, since: FIRST },
+    Column { name: "sequence", kind: ColumnKind::Integer, since: FIRST },
+    Column { name: "word", kind: ColumnKind::Text, since: FIRST },
+    Column { name: "sealed", kind: ColumnKind::Sealed(Owner::Id), since: FIRST },
 ];
-static ENTRY: &[Column] = &[Column { name: "word", kind: ColumnKind::Text }, Column { name: "number", kind: ColumnKind::Integer }];
+static ENTRY: &[Column] =
+    &[Column { name: "word", kind: ColumnKind::Text, since: FIRST }, Column { name: "number", kind: ColumnKind::Integer, since: FIRST }];
 /// Batches of the test, unless the environment says another number.
 const BATCHES: usize = 3_000;
 /// Sums stay so far from the ends of their range.

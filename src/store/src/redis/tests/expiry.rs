@@ -39,6 +39,7 @@ impl Short {
             must_persist: false,
             waits_at_start: false,
             ownership: test_ownership(),
+            schema: &crate::SCHEMA,
             clock: None,
         };
         Self(RedisStore::open(options).await.unwrap())

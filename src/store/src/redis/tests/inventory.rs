@@ -104,6 +104,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.take_audit_push(WINDOW, 10).await.unwrap().waiting, 1);
 
     let mut open = opening(test, &client);
     open.idempotency = Some(kept(test, &client, 1, 1));
@@ -160,7 +161,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
 }
 
 /// Leases on orders and the mark of somebody who watches, which only nodes that share a store need.
-async fn leases(test: &impl TestStore) {
+pub(super) async fn leases(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     store.watch_nodes().await.unwrap();
     assert_eq!(store.is_watched().await, Ok(true));

@@ -19,7 +19,9 @@ mod nodes;
 mod notices;
 mod outbox;
 mod pressure;
+mod released;
 mod reseal;
+mod schema;
 mod unpolled_futures;
 
 use std::sync::Arc;
@@ -34,12 +36,11 @@ use tokio::sync::oneshot;
 use self::server::RedisServer;
 use self::server::resp::Reply;
 use super::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
-use crate::Retention;
-use crate::Store;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::RETENTION;
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
+use crate::{Retention, SCHEMA, Store};
 
 pub(super) use sakshi_kit::redis as server;
 
@@ -86,6 +87,7 @@ fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention)
         must_persist: false,
         waits_at_start: false,
         ownership: test_ownership(),
+        schema: &SCHEMA,
         clock: Some(clock),
     }
 }

@@ -24,6 +24,7 @@ use super::server::{RedisServer, TIMEOUT};
 use super::{names, options, standalone};
 use crate::conformance::fixture::{RETENTION, client_with, completed, created, event, opened, registered, scanned};
 use crate::conformance::{TestStore, run};
+use crate::embedded::tests::open_when_free;
 use crate::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::Form;
 use crate::engine::redis::{name, named, named_in};
@@ -32,7 +33,9 @@ use crate::records::delivery::of_subject;
 use crate::records::{ALL as KINDS, client, idempotency, installation, node, transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{AskedConsents, AskedLog, ConsentPlace, Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
+use crate::{
+    AskedConsents, AskedLog, ConsentPlace, Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, Upgrading, move_to_redis,
+};
 
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -68,10 +71,8 @@ impl TestStore for Move {
     }
 }
 
-/// The store of a directory, once nobody else has its files: a process that another test is about to start has every open file for a
-/// moment.
+/// The store of a directory.
 pub(super) fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedStore {
-    let begun = Instant::now();
     let options = EmbeddedOptions {
         directory: directory.to_owned(),
         clock: Arc::<ManualClock>::clone(clock),
@@ -79,13 +80,9 @@ pub(super) fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedSt
         retention: RETENTION,
         max_waiting: 64,
         ownership: test_ownership(),
+        upgrading: Upgrading::default(),
     };
-    loop {
-        match EmbeddedStore::open(options.clone()) {
-            Err(StoreError::InUse(_)) if begun.elapsed() < TIMEOUT => std::thread::yield_now(),
-            opened => return opened.unwrap(),
-        }
-    }
+    open_when_free(&options).unwrap()
 }
 
 /// Moves a store that is closed, once nobody else has its files.

@@ -38,6 +38,7 @@ impl Node {
             must_persist: false,
             waits_at_start: false,
             ownership: test_ownership(),
+            schema: &crate::SCHEMA,
             clock: None,
         };
         Self { store: RedisStore::open_with_heartbeats(options, every).await.unwrap(), id }

@@ -44,6 +44,32 @@ fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
 }
 
 #[test]
+fn a_server_that_is_nearly_full_begins_nothing_and_lets_transactions_end() {
+    run(async {
+        let test = &test_store_on(&["maxmemory-policy noeviction", "maxmemory 64mb"], RETENTION);
+        let client = client_with(test, 10).await;
+        let pending = opened(test, &client).await;
+        let room = |megabytes: &str| test.server.answer(&["CONFIG", "SET", "maxmemory", megabytes]);
+        let used: u64 = {
+            let info = test.server.answer(&["INFO", "memory"]);
+            info.text().unwrap().lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim().parse().unwrap()
+        };
+        // A fiftieth is left.
+        room(&(used + used / 49).to_string());
+        // The servers are looked at once in some checks.
+        for _ in 0..25 {
+            assert_eq!(test.store().check().await, Ok(()));
+        }
+        assert_eq!(test.store().open_transaction(opening(test, &client)).await, Err(StoreError::Full));
+        let outcome = test.store().complete_transaction(completing(pending.id, 1)).await.unwrap();
+        assert!(matches!(outcome, CompleteOutcome::Completed { repeated: false, .. }), "{outcome:?}");
+        room("64mb");
+        assert_eq!(test.store().check().await, Ok(()));
+        opened(test, &client).await;
+    });
+}
+
+#[test]
 fn a_server_that_fills_up_under_load_charges_for_what_it_opened_and_for_nothing_else() {
     run(async {
         let test = &test_store_on(&["maxmemory-policy noeviction", "maxmemory 6mb"], RETENTION);

@@ -1,0 +1,145 @@
+//! The audit forwarder: sends the operators' audit log to the receiver that the settings name, in order and at least once.
+//!
+//! Every node has one, and one of them sends at a time: whoever holds the place in the store. While the receiver is away everything
+//! waits, and nothing else waits for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, WrapFuture as _};
+use sakshi_outbound::audit::{AuditMessage, SendAuditLog};
+use sakshi_store::{AuditRecord, Store, StoreError};
+
+/// The time that a receiver has for a batch.
+pub const AUDIT_SEND_TIME: Duration = Duration::from_secs(10);
+/// The time for which no other node sends; longer than that.
+const HOLD: Duration = Duration::from_secs(20);
+/// Entries of a batch.
+const BATCH: u32 = 100;
+/// Bytes of the entries of a batch, unless one alone has more.
+const BATCH_BYTES: usize = 512 * 1_024;
+/// Pause when nothing is left to send.
+const IDLE: Duration = Duration::from_secs(1);
+/// Pause while there is more.
+const BUSY: Duration = Duration::from_millis(10);
+/// The longest pause after a failure; it doubles from [`IDLE`].
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Sends what waits.
+#[derive(Debug)]
+pub(crate) struct AuditForwarder {
+    store: Store,
+    receiver: Arc<dyn SendAuditLog>,
+    /// The pause after the last failure; `None` after a success.
+    failed: Option<Duration>,
+}
+
+/// The end of a round.
+enum Round {
+    /// Nothing is left, or another node sends.
+    Idle,
+    Busy,
+    Failed(String),
+}
+
+impl AuditForwarder {
+    pub(crate) fn new(store: Store, receiver: Arc<dyn SendAuditLog>) -> Self {
+        Self { store, receiver, failed: None }
+    }
+
+    fn send(&mut self, ctx: &mut Context<Self>) {
+        let round = send(self.store.clone(), Arc::clone(&self.receiver));
+        ctx.spawn(round.into_actor(self).map(|round, forwarder, ctx| {
+            ctx.run_later(forwarder.pause_after(round), Self::send);
+        }));
+    }
+
+    fn pause_after(&mut self, round: Round) -> Duration {
+        let (pause, error) = match round {
+            Round::Idle => (IDLE, None),
+            Round::Busy => (BUSY, None),
+            Round::Failed(error) => (self.failed.map_or(IDLE, |pause| (pause * 2).min(PAUSE_MAX)), Some(error)),
+        };
+        match (&error, self.failed) {
+            (Some(error), None) => tracing::warn!(error, "the audit log cannot be sent to its receiver; it waits"),
+            (None, Some(_)) => tracing::info!("the audit log is sent to its receiver again"),
+            _ => {}
+        }
+        self.failed = error.map(|_| pause);
+        pause
+    }
+}
+
+/// Sends one batch.
+async fn send(store: Store, receiver: Arc<dyn SendAuditLog>) -> Round {
+    match send_batch(&store, &*receiver).await {
+        Ok(round) => round,
+        Err(error) => Round::Failed(error.to_string()),
+    }
+}
+
+async fn send_batch(store: &Store, receiver: &dyn SendAuditLog) -> Result<Round, StoreError> {
+    let unsent = store.take_audit_push(HOLD, BATCH).await?;
+    show_waiting(unsent.waiting);
+    let Some((from, mut entries)) = unsent.next else { return Ok(Round::Idle) };
+    shorten(&mut entries);
+    let to = from.after(&entries);
+    if let Err(error) = receiver.send(entries.into_iter().map(message).collect()).await {
+        return Ok(Round::Failed(error.to_string()));
+    }
+    if !store.settle_audit_push(from, to, HOLD).await? {
+        return Ok(Round::Idle);
+    }
+    let left = unsent.waiting.saturating_sub(to.number - from.number);
+    show_waiting(left);
+    Ok(if left == 0 { Round::Idle } else { Round::Busy })
+}
+
+/// Leaves the first entries of a batch, one at least.
+fn shorten(entries: &mut Vec<AuditRecord>) {
+    let mut bytes = 0;
+    let fit = entries.iter().take_while(|record| {
+        bytes += record.entry.len();
+        bytes <= BATCH_BYTES
+    });
+    let fit = fit.count().max(1);
+    entries.truncate(fit);
+}
+
+fn message(record: AuditRecord) -> AuditMessage {
+    let AuditRecord { number, previous, hash, entry } = record;
+    AuditMessage { number, previous: previous.to_string(), hash: hash.to_string(), entry }
+}
+
+fn show_waiting(entries: u64) {
+    // A gauge is a float by its format; this number loses nothing in it.
+    #[allow(clippy::cast_precision_loss)]
+    metrics::gauge!("sakshi_audit_log_unsent").set(entries as f64);
+}
+
+impl Actor for AuditForwarder {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.send(ctx);
+    }
+}
+
+impl Supervised for AuditForwarder {}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_store::{AuditHash, AuditHead};
+
+    use super::*;
+
+    #[test]
+    fn a_batch_has_one_entry_at_least_and_few_bytes() {
+        let record = |number, bytes| AuditRecord { number, previous: AuditHash::NONE, hash: AuditHash::NONE, entry: "x".repeat(bytes) };
+        for (sizes, left) in [(vec![BATCH_BYTES + 1, 1], 1), (vec![1, BATCH_BYTES], 1), (vec![1, BATCH_BYTES - 1, 1], 2), (vec![1], 1)] {
+            let mut entries: Vec<_> = sizes.iter().zip(1..).map(|(bytes, number)| record(number, *bytes)).collect();
+            shorten(&mut entries);
+            assert_eq!((entries.len(), AuditHead::NONE.after(&entries).number), (left, left as u64), "{sizes:?}");
+        }
+    }
+}

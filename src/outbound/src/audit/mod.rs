@@ -1,0 +1,158 @@
+//! Sends the operators' audit log to a receiver of theirs: a collector of OpenTelemetry (`otlp`), or a syslog server (`syslog`).
+//!
+//! Entries are sent in order, and again until the receiver has confirmed them as well as its protocol can.
+
+mod otlp;
+mod syslog;
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use reqwest::header::HeaderMap;
+use sakshi_domain::time::Timestamp;
+use serde::Deserialize;
+use url::{Host, Url};
+
+use self::otlp::Otlp;
+use self::syslog::Syslog;
+use crate::egress::Egress;
+
+/// The port of syslog over TLS (RFC 5425 §4.1).
+const SYSLOG_TLS: u16 = 6_514;
+const PUSH: &str = "must be empty, otlp, syslog+tls://host:port, syslog+tcp://host:port or unix:/path";
+
+/// An entry of the audit log, as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditMessage {
+    /// From 1, without gaps.
+    pub number: u64,
+    /// The hash of the entry before it, in hexadecimal digits.
+    pub previous: String,
+    /// Its own.
+    pub hash: String,
+    /// The JSON that the hash covers.
+    pub entry: String,
+}
+
+/// Where the audit log is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuditReceiver {
+    /// A collector, at its origin.
+    Otlp(Url),
+    /// A syslog server by TCP.
+    Tcp(Host, u16),
+    /// The same with TLS.
+    Tls(Host, u16),
+    /// A syslog server on this machine.
+    Unix(PathBuf),
+}
+
+/// Why entries were not received.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AuditError(pub String);
+
+/// Sends entries of the audit log.
+pub trait SendAuditLog: Debug + Send + Sync + 'static {
+    /// Sends entries in this order, and waits until the receiver has confirmed them. Dropping the future ends it.
+    fn send(&self, entries: Vec<AuditMessage>) -> BoxFuture<'_, Result<(), AuditError>>;
+}
+
+impl AuditReceiver {
+    /// Reads a setting; `otlp` is the collector that `collector` names.
+    ///
+    /// # Errors
+    /// It names no receiver.
+    pub fn parse(text: &str, collector: Option<&Url>) -> Result<Self, &'static str> {
+        if text == "otlp" {
+            return collector.cloned().map(Self::Otlp).ok_or("must have a telemetry.otlp_endpoint beside it");
+        }
+        if let Some(path) = text.strip_prefix("unix:") {
+            return if path.starts_with('/') { Ok(Self::Unix(PathBuf::from(path))) } else { Err(PUSH) };
+        }
+        let url = Url::parse(text).map_err(|_| PUSH)?;
+        let is_bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+        let host = url.host_str().filter(|_| is_bare).and_then(|host| Host::parse(host).ok()).ok_or(PUSH)?;
+        match (url.scheme(), url.port()) {
+            ("syslog+tls", port) => Ok(Self::Tls(host, port.unwrap_or(SYSLOG_TLS))),
+            ("syslog+tcp", Some(port)) => Ok(Self::Tcp(host, port)),
+            _ => Err(PUSH),
+        }
+    }
+
+    /// Returns true if others on the way can read what is sent there.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let is_local = |host: &Host| match host {
+            Host::Domain(name) => name == "localhost",
+            Host::Ipv4(address) => address.is_loopback(),
+            Host::Ipv6(address) => address.is_loopback(),
+        };
+        match self {
+            Self::Tcp(host, _) => !is_local(host),
+            // A collector has a rule of its own.
+            Self::Otlp(_) | Self::Tls(..) | Self::Unix(_) => false,
+        }
+    }
+
+    /// The sender to it. `headers` are for a collector alone.
+    #[must_use]
+    pub fn sender(self, egress: &Egress, headers: HeaderMap, version: &'static str, time: Duration) -> Box<dyn SendAuditLog> {
+        match self {
+            Self::Otlp(url) => Box::new(Otlp::new(&url, headers, version, egress, time)),
+            Self::Tcp(..) | Self::Tls(..) | Self::Unix(_) => Box::new(Syslog::new(self, egress, time)),
+        }
+    }
+}
+
+impl AuditMessage {
+    /// The time of the entry, as its text says.
+    fn at(&self) -> Option<Timestamp> {
+        #[derive(Deserialize)]
+        struct Entry {
+            at: String,
+        }
+        serde_json::from_str::<Entry>(&self.entry).ok().and_then(|entry| Timestamp::parse_iso8601(&entry.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_is_a_collector_a_syslog_server_or_a_socket() {
+        let collector = Url::parse("http://collector.example:4318").unwrap();
+        let parse = |text| AuditReceiver::parse(text, Some(&collector));
+        assert_eq!(parse("otlp"), Ok(AuditReceiver::Otlp(collector.clone())));
+        assert!(AuditReceiver::parse("otlp", None).is_err());
+        let siem = || Host::Domain("siem.example".to_owned());
+        assert_eq!(parse("syslog+tls://siem.example"), Ok(AuditReceiver::Tls(siem(), 6_514)));
+        assert_eq!(parse("syslog+tls://siem.example:7000/"), Ok(AuditReceiver::Tls(siem(), 7_000)));
+        assert_eq!(parse("syslog+tcp://[::1]:601"), Ok(AuditReceiver::Tcp(Host::Ipv6(std::net::Ipv6Addr::LOCALHOST), 601)));
+        assert_eq!(parse("unix:/dev/log"), Ok(AuditReceiver::Unix("/dev/log".into())));
+        for wrong in [
+            "syslog",
+            "syslog+tcp://siem.example",
+            "syslog+udp://siem.example:514",
+            "https://siem.example",
+            "unix:dev/log",
+            "syslog+tls://user@siem.example",
+            "syslog+tls://siem.example/path",
+            "syslog+tls:///",
+        ] {
+            assert_eq!(parse(wrong), Err(PUSH), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn plain_connections_to_another_machine_are_open() {
+        let open = |text| AuditReceiver::parse(text, None).unwrap().is_open();
+        assert!(open("syslog+tcp://siem.example:601") && open("syslog+tcp://192.0.2.1:601"));
+        for text in ["syslog+tcp://127.0.0.1:601", "syslog+tcp://[::1]:601", "syslog+tls://siem.example", "unix:/dev/log"] {
+            assert!(!open(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The receiver of the operators' audit log, as `[audit_log]` names it.
+
+use std::sync::Arc;
+
+use percent_encoding::percent_decode_str;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use sakshi_actors::AUDIT_SEND_TIME;
+use sakshi_outbound::Egress;
+use sakshi_outbound::audit::SendAuditLog;
+
+use crate::settings::Settings;
+
+/// Headers for the collector, also of traces.
+const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+
+/// Builds what sends to the receiver, if there is one.
+pub(crate) fn build(settings: &Settings, egress: &Egress) -> Option<Arc<dyn SendAuditLog>> {
+    let receiver = settings.audit_log.push.clone()?;
+    let headers = std::env::var(HEADERS).map(|text| headers(&text)).unwrap_or_default();
+    Some(receiver.sender(egress, headers, env!("CARGO_PKG_VERSION"), AUDIT_SEND_TIME).into())
+}
+
+/// Reads a list of `name=value`, percent-encoded. What is no header is left out, as the exporter of traces does.
+fn headers(text: &str) -> HeaderMap {
+    let header = |pair: &str| {
+        let (name, value) = pair.split_once('=')?;
+        let value = percent_decode_str(value.trim()).decode_utf8().ok()?;
+        let mut value = HeaderValue::from_str(&value).ok()?;
+        value.set_sensitive(true);
+        Some((HeaderName::try_from(name.trim()).ok()?, value))
+    };
+    text.split(',').filter_map(header).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_as_the_exporter_of_traces_reads_them() {
+        let read = headers("Authorization=Bearer%20planted, x-tenant = seven,broken,=none,bad name=1");
+        assert_eq!(
+            (read.len(), &read["authorization"], &read["x-tenant"]),
+            (2, &"Bearer planted".parse().unwrap(), &"seven".parse().unwrap())
+        );
+        assert!(!format!("{read:?}").contains("planted"));
+    }
+}

@@ -1,0 +1,67 @@
+//! `sakshi migrate`, for the embedded store, and `sakshi admin finish-upgrade`, for one in Redis.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use sakshi_client::internal;
+use sakshi_store::embedded;
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::error::CliError;
+use super::style::Out;
+use crate::settings::{Settings, StoreKind};
+use crate::{bounds, keys, storage};
+
+/// Walks the embedded store up to the schema of this release, while no node serves.
+pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
+    let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
+    if !matches!(settings.store.kind, StoreKind::Embedded) {
+        return Err(local(&"this is for the embedded store; a store in Redis is upgraded by `sakshi admin finish-upgrade`"));
+    }
+    let directory = &settings.store.path;
+    if !embedded::exists(directory) {
+        return Err(local(&format!("there is no store in {}", directory.display())));
+    }
+    let vault = Arc::new(keys::vault(settings).map_err(|error| local(&error))?);
+    let migrated = embedded::migrate(storage::embedded_options(settings, vault, bounds::retention(settings)));
+    match migrated.map_err(|error| local(&error))? {
+        None => writeln!(out, "{}: the store has the schema of this release", directory.display())?,
+        Some(done) => {
+            writeln!(out, "{}: schema {}, from {}", directory.display(), done.to, done.from)?;
+            writeln!(out, "A backup from before is {}. To go back: restore it with the release before.", done.backup.display())?;
+        }
+    }
+    Ok(true)
+}
+
+/// Asks until the upgrade is finished or cannot be.
+pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
+    loop {
+        let answer = api.send(internal::finish_upgrade()).await?;
+        if answer.state != "walking" {
+            let is_done = answer.state != "behind";
+            let mut answer = json!(answer);
+            answer["clean"] = is_done.into();
+            return Ok(answer);
+        }
+        // Progress is no answer, so it is beside the output.
+        writeln!(std::io::stderr(), "{} records looked at, {} changed", answer.looked_at, answer.changed)?;
+    }
+}
+
+pub(super) fn show(answer: &Value, out: &mut dyn Out) -> std::io::Result<()> {
+    let (schema, changed) = (&answer["schema"], &answer["changed"]);
+    match answer["state"].as_str() {
+        Some("nothing") => writeln!(out, "The store has schema {schema}, that of this release. There was nothing to finish."),
+        Some("behind") => {
+            let nodes: Vec<_> = answer["behind"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            writeln!(out, "These nodes do not work with schema {schema} yet: {}.", nodes.join(", "))?;
+            writeln!(out, "Stop those of an earlier release, wait ten seconds, and run this again.")
+        }
+        _ => writeln!(
+            out,
+            "The upgrade is finished: the store has schema {schema}, and {changed} records were changed. Earlier releases refuse it."
+        ),
+    }
+}

@@ -1,0 +1,115 @@
+//! A pretended next release: a new field and a new kind of record, and rewrites of records in partitions and of ones that are alone.
+
+use std::sync::OnceLock;
+
+use sakshi_domain::ids::ClientId;
+
+use crate::engine::{Column, ColumnKind, Engine, Form, Key, Life, Op, Query, Record, ScanFrom, Table, Value};
+use crate::error::StoreError;
+use crate::records::{client, tenancy};
+use crate::schema::{Rewrite, SCHEMA, Schema, Step};
+use crate::vault::Vault;
+
+/// The kinds that the release changes.
+pub(crate) struct Kinds {
+    pub(crate) client: &'static Table,
+    pub(crate) motto: &'static Table,
+    pub(crate) app: &'static Table,
+}
+
+/// A kind of record with one more field.
+fn with_field(table: &'static Table, name: &'static str) -> &'static Table {
+    let since = SCHEMA.number() + 1;
+    let fields = table.fields.iter().copied().chain([Column { name, kind: ColumnKind::Text, since }]).collect::<Vec<_>>().leak();
+    Box::leak(Box::new(Table { fields, ..*table }))
+}
+
+pub(crate) fn kinds() -> &'static Kinds {
+    static KINDS: OnceLock<Kinds> = OnceLock::new();
+    KINDS.get_or_init(|| {
+        let since = SCHEMA.number() + 1;
+        let fields = vec![Column { name: "words", kind: ColumnKind::Text, since }].leak();
+        let motto = Box::leak(Box::new(Table { name: "motto", form: Form::Record, life: Life::Stays, since, fields }));
+        Kinds { client: with_field(&client::CLIENT, "tier"), motto, app: with_field(&tenancy::APP, "mark") }
+    })
+}
+
+/// The same record of a kind of the next release.
+pub(crate) fn of(key: &Key, table: &'static Table) -> Key {
+    Key { table, ..key.clone() }
+}
+
+/// Gives every client a tier and a motto, and its name in capitals.
+fn change_client(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, StoreError> {
+    if record.has("tier") {
+        return Ok(vec![]);
+    }
+    let name = record.text("name").to_uppercase();
+    let set = Op::Set(key.clone(), vec![("tier", "first".into()), ("name", name.into())]);
+    Ok(vec![set, Op::Put(of(key, kinds().motto), vec![("words", "ever onward".into())])])
+}
+
+fn change_app(_: &Vault, key: &Key, record: &Record) -> Result<Vec<Op>, StoreError> {
+    Ok(if record.has("mark") { vec![] } else { vec![Op::Set(key.clone(), vec![("mark", "seen".into())])] })
+}
+
+fn fail(_: &Vault, _: &Key, _: &Record) -> Result<Vec<Op>, StoreError> {
+    Err(StoreError::unreadable("a client"))
+}
+
+fn schema(changes: &[fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>]) -> &'static Schema {
+    let Kinds { client, motto, app } = kinds();
+    let changed = |table: &&'static Table| [client, app].into_iter().find(|other| other.name == table.name).map_or(*table, |table| *table);
+    let tables = SCHEMA.tables.iter().map(|table| changed(&table)).chain([*motto]).collect::<Vec<_>>().leak();
+    let rewrites = changes.iter().zip([client, app]).map(|(change, table)| Rewrite { table, change: *change }).collect::<Vec<_>>().leak();
+    let step = Step { release: "of the tests", sentence: "Clients have a tier and a motto, and apps a mark.", rewrites };
+    let steps = SCHEMA.steps.iter().copied().chain([step]).collect::<Vec<_>>().leak();
+    Box::leak(Box::new(Schema { tables, steps }))
+}
+
+/// The schema of the next release.
+pub(crate) fn next() -> &'static Schema {
+    static NEXT: OnceLock<&Schema> = OnceLock::new();
+    NEXT.get_or_init(|| schema(&[change_client, change_app]))
+}
+
+/// The schema of the release after that.
+pub(crate) fn after_next() -> &'static Schema {
+    let step = Step { release: "after the next", sentence: "Nothing changes.", rewrites: &[] };
+    let steps = next().steps.iter().copied().chain([step]).collect::<Vec<_>>().leak();
+    Box::leak(Box::new(Schema { tables: next().tables, steps }))
+}
+
+/// The same with a step that fails after it has begun.
+pub(crate) fn failing() -> &'static Schema {
+    static FAILING: OnceLock<&Schema> = OnceLock::new();
+    FAILING.get_or_init(|| schema(&[fail]))
+}
+
+/// All records of a kind.
+pub(crate) async fn records(engine: &dyn Engine, table: &'static Table) -> Vec<(Key, Record)> {
+    let (mut next, mut records) = (Some(ScanFrom::default()), Vec::new());
+    while let Some(from) = next {
+        let found = engine.scan(table, from, 100).await.unwrap();
+        next = found.next;
+        for key in found.keys {
+            let record = engine.read(vec![Query::Record(key.clone())]).await.unwrap().record().unwrap();
+            records.extend(record.map(|record| (key, record)));
+        }
+    }
+    records
+}
+
+/// Checks that the step was walked to its end for every record, and once.
+pub(crate) async fn is_walked_up(engine: &dyn Engine, one: &ClientId) {
+    let clients = records(engine, kinds().client).await;
+    assert!(clients.iter().any(|(key, _)| key.id == one.as_str().as_bytes()));
+    for (key, record) in clients {
+        assert_eq!((record.text("tier"), record.text("name")), ("first", &*record.text("name").to_uppercase()), "{key:?}");
+        let motto = engine.read(vec![Query::Record(of(&key, kinds().motto))]).await.unwrap().record().unwrap().unwrap();
+        assert_eq!((motto.version, motto.fields.get("words")), (1, Some(&Value::from("ever onward"))), "{key:?}");
+    }
+    for (key, record) in records(engine, kinds().app).await {
+        assert_eq!(record.text("mark"), "seen", "{key:?}");
+    }
+}

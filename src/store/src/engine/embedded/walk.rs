@@ -1,0 +1,57 @@
+//! Walking a file up to another schema, inside the transaction that opens it.
+
+use rusqlite::Connection;
+use sakshi_domain::time::Timestamp;
+
+use super::statements::{columns_of, schema};
+use super::{apply, read, scan};
+use crate::embedded::database::statements::Database;
+use crate::engine::{Batch, Form, ScanFrom, Table};
+use crate::error::StoreError;
+use crate::schema::Rewrite;
+use crate::vault::Vault;
+
+/// Records that are read at once.
+const ROWS: usize = 1_000;
+/// Before every end: records that have ended and are not swept yet are changed as well.
+const BEFORE: Timestamp = Timestamp::from_millis(0);
+
+/// Creates the tables and the columns that the file lacks.
+pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) -> rusqlite::Result<()> {
+    for table in tables {
+        connection.execute_batch(&schema(table))?;
+        if table.form == Form::Index {
+            continue;
+        }
+        let (name, columns) = columns_of(table);
+        let known: Vec<String> = connection
+            .prepare("SELECT name FROM pragma_table_info(?1)")?
+            .query_map([&name], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        for (column, definition) in columns.iter().filter(|(column, _)| !known.iter().any(|known| known == column)) {
+            connection.execute_batch(&format!("ALTER TABLE {name} ADD COLUMN \"{column}\" {definition}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Changes every record of a kind, and returns the number of changed ones.
+///
+/// # Errors
+/// A record cannot be read or changed.
+pub(crate) fn rewrite(db: &Database, vault: &Vault, rewrite: &Rewrite) -> Result<u64, StoreError> {
+    let (mut next, mut changed) = (Some(ScanFrom::default()), 0);
+    while let Some(from) = next {
+        let found = scan(db, rewrite.table, &from, ROWS, BEFORE)?;
+        next = found.next;
+        for key in found.keys {
+            let Some(record) = read::record(db, &key, BEFORE)? else { continue };
+            let ops = (rewrite.change)(vault, &key, &record)?;
+            if !ops.is_empty() {
+                changed += 1;
+                apply::apply(db, &Batch::new(vec![], ops), BEFORE)?;
+            }
+        }
+    }
+    Ok(changed)
+}

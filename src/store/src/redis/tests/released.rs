@@ -1,0 +1,255 @@
+//! A store of each released schema, in a file and on servers, as it was left by that release: this release walks it up, reads every kind
+//! of record back, and finds its ledgers and its audit log whole. `src/store/fixtures/README.md` says how they are made.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use redis::{Cmd, cmd};
+use rusqlite::Connection;
+use sakshi_domain::clock::ManualClock;
+use sakshi_domain::time::Timestamp;
+
+use super::inventory::{leases, used_for_everything};
+use super::server::RedisServer;
+use super::{names, options, standalone, test_clock, test_store};
+use crate::conformance::fixture::RETENTION;
+use crate::conformance::reseal::pass;
+use crate::conformance::{ClockedStore, TestStore, run};
+use crate::embedded::{EmbeddedOptions, EmbeddedStore};
+use crate::engine::embedded::EmbeddedEngine;
+use crate::engine::redis::RedisEngine;
+use crate::engine::{Engine, Form, Query, ScanFrom};
+use crate::installation::test_ownership;
+use crate::redis::reply::Reply;
+use crate::redis::{FinishState, RedisOptions, RedisStore, unwatched};
+use crate::vault::test_vault;
+use crate::{AuditHash, FIRST, SCHEMA, Store, Upgrading};
+
+/// Writes the stores of this release when it is set.
+const WRITE: &str = "SAKSHI_WRITE_FIXTURES";
+/// A server ends keys by its own clock: they get ends that it will not see. Scripts go by the clock of the test.
+const LATER: i64 = 100 * 365 * 86_400_000;
+/// Marks and leases that belong to nodes that run.
+const OF_NODES: [&str; 5] = ["{nodes}beats", "{nodes}schemas", "probe", "moving", "{canary}lost"];
+
+fn fixtures(number: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(number.to_string())
+}
+
+fn read(number: u32, name: &str) -> Vec<u8> {
+    let path = fixtures(number).join(name);
+    let file = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; src/store/fixtures/README.md", path.display()));
+    let mut bytes = Vec::new();
+    GzDecoder::new(&file[..]).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+fn write(name: &str, bytes: &[u8]) {
+    let directory = fixtures(SCHEMA.number());
+    fs::create_dir_all(&directory).unwrap();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).unwrap();
+    fs::write(directory.join(name), encoder.finish().unwrap()).unwrap();
+}
+
+/// The time at which a store was left.
+fn clock(number: u32, name: &str) -> Arc<ManualClock> {
+    let text = String::from_utf8(read(number, name)).unwrap();
+    Arc::new(ManualClock::starting_at(Timestamp::from_millis(text.parse().unwrap())))
+}
+
+fn in_file(directory: &Path, clock: Arc<ManualClock>, at_start: bool) -> EmbeddedOptions {
+    EmbeddedOptions {
+        directory: directory.to_owned(),
+        clock,
+        vault: Arc::new(test_vault(&[7, 6])),
+        retention: RETENTION,
+        max_waiting: 4_096,
+        ownership: test_ownership(),
+        upgrading: Upgrading { schema: &SCHEMA, at_start },
+    }
+}
+
+async fn written_file() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), test_clock());
+    let store = EmbeddedStore::open(in_file(directory.path(), Arc::clone(&clock), true)).unwrap();
+    let test = ClockedStore { store, clock };
+    used_for_everything(&test).await;
+    test.store.close();
+    Connection::open(directory.path().join("sakshi.db")).unwrap().execute_batch("PRAGMA journal_mode = DELETE; VACUUM").unwrap();
+    write("sakshi.db.gz", &fs::read(directory.path().join("sakshi.db")).unwrap());
+    write("sakshi.db.clock.gz", test.now().millis().to_string().as_bytes());
+}
+
+async fn written_servers() {
+    let test = test_store();
+    used_for_everything(&test).await;
+    leases(&test).await;
+    let mut commands = Vec::new();
+    let shared = &test.store.shared;
+    for key in names(&test.server).into_iter().filter(|key| OF_NODES.iter().all(|other| other.as_bytes() != key)) {
+        let asked = |name: &str, more: &[&str]| cmd(name).arg(&key).arg(more).to_owned();
+        let kind = shared.read("a type", &asked("TYPE", &[])).await.unwrap().text().unwrap().unwrap();
+        let (content, writer) = match &*kind {
+            "hash" => (asked("HGETALL", &[]), "HSET"),
+            "list" => (asked("LRANGE", &["0", "-1"]), "RPUSH"),
+            "zset" => (asked("ZRANGE", &["0", "-1", "WITHSCORES"]), "ZADD"),
+            _ => (asked("GET", &[]), "SET"),
+        };
+        let found = shared.read("a key", &content).await.unwrap();
+        let values: Vec<Vec<u8>> = match writer {
+            "SET" => vec![found.bytes().unwrap().unwrap()],
+            _ => found.fields().unwrap().rest().map(|value| value.bytes().unwrap().unwrap_or_default()).collect(),
+        };
+        let mut command = cmd(writer);
+        command.arg(&key);
+        // A member comes after its score.
+        let pairs = values.chunks(2).flat_map(|pair| pair.iter().rev());
+        if writer == "ZADD" {
+            pairs.for_each(|value| drop(command.arg(value)))
+        } else {
+            values.iter().for_each(|value| drop(command.arg(value)))
+        }
+        commands.push(command);
+        let end: i64 = shared.read("an end", &asked("PEXPIRETIME", &[])).await.unwrap().parsed().unwrap();
+        if end >= 0 {
+            commands.push(cmd("PEXPIREAT").arg(&key).arg(end + LATER).to_owned());
+        }
+    }
+    write("redis.gz", &commands.iter().flat_map(Cmd::get_packed_command).collect::<Vec<u8>>());
+    write("redis.clock.gz", test.now().millis().to_string().as_bytes());
+}
+
+/// The commands of an append-only file.
+fn commands(mut bytes: &[u8]) -> Vec<Cmd> {
+    fn number(bytes: &mut &[u8]) -> usize {
+        let end = bytes.iter().position(|byte| *byte == b'\r').unwrap();
+        let number = std::str::from_utf8(&bytes[1..end]).unwrap().parse().unwrap();
+        *bytes = &bytes[end + 2..];
+        number
+    }
+    let mut commands = Vec::new();
+    while !bytes.is_empty() {
+        let words: Vec<Vec<u8>> = (0..number(&mut bytes))
+            .map(|_| {
+                let length = number(&mut bytes);
+                let word = bytes[..length].to_vec();
+                bytes = &bytes[length + 2..];
+                word
+            })
+            .collect();
+        commands.push(words.into_iter().fold(Cmd::new(), |mut command, word| command.arg(word).to_owned()));
+    }
+    commands
+}
+
+/// Reads every record, entry and member, and returns the kinds of which there are some.
+async fn read_all(engine: &dyn Engine) -> BTreeSet<&'static str> {
+    let mut seen = BTreeSet::new();
+    for table in SCHEMA.tables {
+        let mut next = Some(ScanFrom::default());
+        while let Some(from) = next {
+            let found = engine.scan(table, from, 100).await.unwrap();
+            next = found.next;
+            for key in found.keys {
+                let query = match table.form {
+                    Form::Record => Query::Record(key),
+                    Form::List => Query::entries(key, 1, u64::MAX),
+                    Form::Index => Query::page(key, 0, u64::MAX),
+                };
+                engine.read(vec![query]).await.unwrap();
+                seen.insert(table.name);
+            }
+        }
+    }
+    seen
+}
+
+/// Checks what is in a store, all of whose sealed values are opened by `resealing`, a store of the same records with a new key.
+async fn is_whole(store: &Store, engine: &dyn Engine, resealing: &Store, absent: &[&str]) {
+    let all: BTreeSet<_> = SCHEMA.tables.iter().map(|table| table.name).filter(|name| !absent.contains(name)).collect();
+    let seen = read_all(engine).await;
+    assert!(seen.is_superset(&all), "{:?}", all.difference(&seen).collect::<Vec<_>>());
+    let audits = store.audit().await.unwrap();
+    assert!(!audits.is_empty() && audits.iter().all(crate::Audit::is_clean), "{audits:?}");
+    let (log, mut previous) = (store.audit_log(0, 100).await.unwrap(), AuditHash::NONE);
+    assert!(!log.is_empty());
+    for record in log {
+        assert_eq!((record.previous, record.hash), (previous, previous.followed_by(&record.entry)));
+        previous = record.hash;
+    }
+    let told = pass(resealing).await;
+    // The outcomes that the fixtures make are under a key that nobody has.
+    assert!(told.left.keys().all(|key| key.to_string() == "01010101"), "{:?}", told.left);
+    assert!(told.resealed > 20, "{told:?}");
+}
+
+/// The columns of all tables, which a new file has as well.
+fn columns(file: &Path) -> Vec<(String, String, String)> {
+    let connection = Connection::open(file).unwrap();
+    let sql = "SELECT m.name, c.name, c.type FROM sqlite_schema m, pragma_table_info(m.name) c ORDER BY m.name, c.name";
+    let mut statement = connection.prepare(sql).unwrap();
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+async fn file_of(number: u32) {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, new] = ["store", "new"].map(|name| directory.path().join(name));
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("sakshi.db"), read(number, "sakshi.db.gz")).unwrap();
+    let options = in_file(&path, clock(number, "sakshi.db.clock.gz"), number < SCHEMA.number());
+    let store = EmbeddedStore::open(options.clone()).unwrap();
+    let engine = EmbeddedEngine::new(store.sqlite().clone(), SCHEMA.tables);
+    let again = Store::new(Box::new(engine.clone()), Arc::new(test_vault(&[8, 7, 6])), RETENTION, crate::redis::NodeId::ALONE, None);
+    is_whole(&store, &engine, &again, &["watch", "order_lease"]).await;
+    store.close();
+    EmbeddedStore::open(EmbeddedOptions { directory: new.clone(), ..options }).unwrap().close();
+    assert_eq!(
+        columns(&path.join("sakshi.db")),
+        columns(&new.join("sakshi.db")),
+        "a change of the layout needs a step: src/store/src/schema.rs"
+    );
+}
+
+async fn servers_of(number: u32) {
+    let server = RedisServer::start(&[]);
+    let as_node = |keys: &[u8]| RedisOptions {
+        vault: Arc::new(test_vault(keys)),
+        ..options(standalone(&server.url()), clock(number, "redis.clock.gz"), RETENTION)
+    };
+    let written = commands(&read(number, "redis.gz"));
+    let asked = written.len();
+    let answers = unwatched(as_node(&[7, 6])).send_always(written).await.unwrap();
+    assert!(answers.len() == asked && answers.into_iter().all(|answer| !Reply::new("an answer", answer).is_nil()));
+    // A release follows the one before it: those between are played by their steps.
+    for next in number..SCHEMA.number() {
+        let schema = Box::leak(Box::new(crate::Schema { tables: SCHEMA.tables, steps: &SCHEMA.steps[..(next + 1 - FIRST) as usize] }));
+        let store = RedisStore::open(RedisOptions { schema, ..as_node(&[7, 6]) }).await.unwrap();
+        assert_eq!(store.finish_upgrade().await.unwrap().state, FinishState::Finished);
+        store.leave().await.unwrap();
+    }
+    let store = RedisStore::open(as_node(&[7, 6])).await.unwrap();
+    let engine = RedisEngine::new(Arc::clone(&store.shared));
+    let resealing = RedisStore::open(as_node(&[8, 7, 6])).await.unwrap();
+    is_whole(&store, &engine, &resealing, &["swept"]).await;
+}
+
+#[test]
+fn a_store_of_each_released_schema_is_walked_up_and_read_back() {
+    run(async {
+        if std::env::var_os(WRITE).is_some() {
+            written_file().await;
+            written_servers().await;
+        }
+        for number in FIRST..=SCHEMA.number() {
+            file_of(number).await;
+            servers_of(number).await;
+        }
+    });
+}

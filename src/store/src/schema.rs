@@ -1,0 +1,193 @@
+//! The schema of a store: its number, the kinds of records, and the steps that lead to it from earlier releases.
+//!
+//! A change of the layout, from the number N to N + 1:
+//!
+//! 1. New kinds and fields of `records` say `since` N + 1. An absent field means what records of the release before mean. A field stays
+//!    while a step reads it. Lists get no field, because their entries are compared as a whole: a new list takes their place.
+//! 2. A [`Step`] at the end of [`SCHEMA`] raises the number. Its rewrites change the records that must look different, and may run twice.
+//! 3. The first release with N + 1 reads the records of both, because nodes of the release before work beside it.
+//! 4. When it is released, it leaves a store in `src/store/fixtures` (its README says how), which later releases walk up in tests.
+//!
+//! A file is walked up when it is opened, in one transaction (`embedded/database/schema.rs`). Servers stay at N until
+//! `sakshi admin finish-upgrade` (`redis/schema.rs`): until then a node of N + 1 leaves out what a node of N does not know.
+
+use std::borrow::Cow;
+
+use crate::engine::{Batch, Key, Op, Record, Table};
+use crate::error::StoreError;
+use crate::records;
+use crate::vault::Vault;
+
+/// The number of the first release. Lower ones were written before it and are not read.
+pub const FIRST: u32 = 27;
+
+/// The schema of this release.
+pub static SCHEMA: Schema = Schema {
+    tables: records::ALL,
+    #[cfg(not(feature = "rehearsal"))]
+    steps: &[],
+    #[cfg(feature = "rehearsal")]
+    steps: &[rehearsal::STEP],
+};
+
+/// The kinds of records of a release, and the steps that lead to them.
+#[derive(Debug)]
+pub struct Schema {
+    /// Every kind of record.
+    pub tables: &'static [&'static Table],
+    /// A step for each number after the first, in order.
+    pub steps: &'static [Step],
+}
+
+/// The change from one number to the next. New kinds and fields need no more than their declaration.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// The last release with the number before.
+    pub release: &'static str,
+    /// The change, in words.
+    pub sentence: &'static str,
+    /// The records that are written anew.
+    pub rewrites: &'static [Rewrite],
+}
+
+/// A change of each record of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Rewrite {
+    /// The kind; neither a list nor an index.
+    pub table: &'static Table,
+    /// Returns the operations that change a record, and none for one that is changed already. They are about its place alone, and do not
+    /// name the time.
+    pub change: fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>,
+}
+
+/// The schema of the node that opens a store, and what it does with a file of an earlier release.
+#[derive(Clone, Copy, Debug)]
+pub struct Upgrading {
+    /// The schema.
+    pub schema: &'static Schema,
+    /// A file of an earlier release is walked up; otherwise it is refused.
+    pub at_start: bool,
+}
+
+impl Default for Upgrading {
+    fn default() -> Self {
+        Self { schema: &SCHEMA, at_start: true }
+    }
+}
+
+impl Schema {
+    /// The number that is written in a store.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        FIRST + u32::try_from(self.steps.len()).unwrap_or(u32::MAX - FIRST)
+    }
+
+    /// The steps from a number that [`Schema::check`] has passed.
+    pub(crate) fn steps_from(&self, number: u32) -> &'static [Step] {
+        number.checked_sub(FIRST).and_then(|place| self.steps.get(place as usize..)).unwrap_or_default()
+    }
+
+    /// Passes the own number and that of earlier releases.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherSchema`] for a higher number and for one from before the first release.
+    pub(crate) fn check(&self, found: u32) -> Result<(), StoreError> {
+        let known = self.number();
+        if found > known {
+            return Err(StoreError::OtherSchema(format!(
+                "the store has schema {found} of a newer release, and this one knows up to {known}: run that release, or restore a backup \
+                 from before its upgrade"
+            )));
+        }
+        if found < FIRST {
+            return Err(StoreError::OtherSchema(format!(
+                "the store has schema {found}, from before the first release, and no release reads it"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The number with the release that wrote it last.
+    pub(crate) fn in_words(&self, found: u32) -> String {
+        match self.steps_from(found).first() {
+            Some(step) => format!("schema {found} of release {}", step.release),
+            None => format!("schema {found}"),
+        }
+    }
+
+    /// The batch as a node writes it into a store with this number: without newer fields and kinds. Nothing of a newer kind is there, so
+    /// that a removal takes the place of an operation on it.
+    pub(crate) fn at<'a>(&self, number: u32, batch: &'a Batch) -> Cow<'a, Batch> {
+        let is_newer = |op: &Op| op.key().table.since > number || newer_fields(op, number);
+        if number >= self.number() || !batch.ops.iter().any(is_newer) {
+            return Cow::Borrowed(batch);
+        }
+        let mut older = batch.clone();
+        for op in &mut older.ops {
+            if op.key().table.since > number {
+                *op = Op::Remove(op.key().clone());
+                continue;
+            }
+            let table = op.key().table;
+            if let Op::Put(_, fields) | Op::Set(_, fields) = op {
+                fields.retain(|(name, _)| !is_newer_field(table, name, number));
+            }
+        }
+        Cow::Owned(older)
+    }
+}
+
+fn newer_fields(op: &Op, number: u32) -> bool {
+    matches!(op, Op::Put(key, fields) | Op::Set(key, fields) if fields.iter().any(|(name, _)| is_newer_field(key.table, name, number)))
+}
+
+fn is_newer_field(table: &Table, name: &str, number: u32) -> bool {
+    table.column(name).is_some_and(|column| column.since > number)
+}
+
+/// The pretended next release of `make nightly`: a field that every transaction has.
+#[cfg(feature = "rehearsal")]
+mod rehearsal {
+    use super::{Rewrite, Step};
+    use crate::engine::Op;
+    use crate::records::transaction::TRANSACTION;
+
+    pub(super) const STEP: Step = Step {
+        release: env!("CARGO_PKG_VERSION"),
+        sentence: "Transactions say that they were rehearsed.",
+        rewrites: &[Rewrite {
+            table: &TRANSACTION,
+            change: |_, key, record| {
+                let is_changed = record.has("rehearsed");
+                Ok(if is_changed { vec![] } else { vec![Op::Set(key.clone(), vec![("rehearsed", 1.into())])] })
+            },
+        }],
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Form;
+
+    #[test]
+    fn what_is_newer_says_so_and_no_list_gets_a_field() {
+        for table in SCHEMA.tables {
+            for column in table.fields {
+                let newest = table.since.max(column.since);
+                assert!((FIRST..=SCHEMA.number()).contains(&newest), "{table:?} {}", column.name);
+                assert!(table.form != Form::List || column.since <= table.since, "{table:?} {}", column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_of_no_release_is_refused_in_a_sentence() {
+        let refusal = |found| SCHEMA.check(found).unwrap_err().to_string();
+        assert!(refusal(FIRST - 1).contains("from before the first release"));
+        assert!(refusal(SCHEMA.number() + 1).contains("of a newer release"));
+        for known in FIRST..=SCHEMA.number() {
+            assert_eq!(SCHEMA.check(known), Ok(()));
+        }
+    }
+}

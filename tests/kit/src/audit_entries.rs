@@ -1,0 +1,56 @@
+//! Entries of the operators' audit log as a receiver of it has them.
+
+use std::collections::BTreeMap;
+
+use sakshi_store::AuditHash;
+use serde_json::Value;
+
+/// An entry as it was received: its number, the hash before it, its own, and the text.
+pub type Received = (u64, AuditHash, AuditHash, String);
+
+/// Reads a log record of OTLP.
+pub fn of_record(record: &Value) -> Received {
+    let attributes = record["attributes"].as_array().unwrap();
+    let value = |name: &str, kind: &str| {
+        let attribute = attributes.iter().find(|attribute| attribute["key"] == name).unwrap();
+        attribute["value"][kind].as_str().unwrap().to_owned()
+    };
+    let hash = |name| value(name, "stringValue").parse().unwrap();
+    let text = record["body"]["stringValue"].as_str().unwrap().to_owned();
+    (value("audit.number", "intValue").parse().unwrap(), hash("audit.previous_hash"), hash("audit.hash"), text)
+}
+
+/// Reads a line as [`super::rsyslog`] writes it.
+pub fn of_line(line: &str) -> Received {
+    let element = line.strip_prefix("109 sakshi audit [sakshi@32473 ").unwrap_or_else(|| panic!("{line}"));
+    let (element, text) = element.split_once("] ").unwrap();
+    let mut parameters = element.split(' ').map(|parameter| parameter.split('"').nth(1).unwrap());
+    let mut next = || parameters.next().unwrap();
+    (next().parse().unwrap(), next().parse().unwrap(), next().parse().unwrap(), text.to_owned())
+}
+
+/// Checks that the first so many entries are there, that each follows from the one before, and that doubles are the same.
+pub fn is_whole(received: &[Received], count: u64) -> bool {
+    let mut entries: BTreeMap<u64, &Received> = BTreeMap::new();
+    for entry in received {
+        let known = entries.entry(entry.0).or_insert(entry);
+        assert_eq!(*known, entry);
+    }
+    let mut head = AuditHash::NONE;
+    let follow = entries.values().zip(1..).all(|((number, previous, hash, text), next)| {
+        let follows = *number == next && *previous == head;
+        head = *hash;
+        follows && *hash == previous.followed_by(text)
+    });
+    follow && entries.len() as u64 == count
+}
+
+/// Checks that entries arrived in order, but for those that came again.
+pub fn is_in_order(received: &[Received]) -> bool {
+    let mut newest = 0;
+    received.iter().all(|(number, ..)| {
+        let follows = *number <= newest + 1;
+        newest = newest.max(*number);
+        follows
+    })
+}
