@@ -50,6 +50,7 @@ nightly: needs
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
 	tests/contract/generators/run.sh
+	$(WITHIN) 40m python3 tests/outages/run.py
 	tests/deploy/faults.sh
 	+$(MAKE) soak
 
@@ -77,7 +78,7 @@ needs:
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
 	need softhsm2-util softhsm2; need rsyslogd rsyslog; [ -f /usr/lib/$$(uname -m)-linux-gnu/rsyslog/lmnsd_gtls.so ] || missing="$$missing rsyslog-gnutls"; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
 	need dockerd docker.io; need docker docker.io; need iptables iptables; docker compose version >/dev/null 2>&1 || need docker-compose docker-compose; \
-	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
+	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need nft nftables; need mkfs.ext4 e2fsprogs; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \
 	[ -f /usr/share/java/tomcat10-embed-core.jar ] || missing="$$missing libtomcat10-embed-java"; \
 	[ -f /usr/share/java/spring3-web.jar ] || missing="$$missing libspring-web-java"; \

@@ -207,7 +207,12 @@ workflows() {
   "$root/target/deploy/venv/bin/zizmor" --offline --quiet "$deploy/../.github" && "$python" "$here/release.py" workflows "$deploy/../.github" "$deploy"
 }
 
-for check in ${*:-proxy redis sentinel kubernetes apiserver rollout systemd compose container image engine metrics alerts observed dependencies release workflows}; do
+# Networks and disks that break under load, a few cases of each; `make nightly` runs all.
+networks() { SAKSHI_TESTS='' "$python" "$root/tests/outages/run.py" networks; }
+
+disks() { SAKSHI_TESTS='' "$python" "$root/tests/outages/run.py" disks; }
+
+for check in ${*:-proxy redis sentinel kubernetes apiserver rollout systemd compose container image engine metrics alerts observed dependencies release workflows networks disks}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check"; [ "$check" != engine ] || printf '%s\n' "$said" | sed 's/^/         /' ;;

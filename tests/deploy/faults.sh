@@ -1,5 +1,5 @@
 #!/bin/bash
-# Whether the checks can fail: plants one fault at a time in a copy of deploy/ and expects the check that is named to notice.
+# Whether the checks can fail: plants one fault at a time in a copy of deploy/, or of tests/outages/, and expects the check that is named to notice.
 # Not part of `make test`; run it after changing a check.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -202,4 +202,27 @@ plant workflows ../.github/workflows/release.yml 's/^  push:/  pull_request_targ
 plant workflows ../.github/workflows/release.yml 's/needs: \[archive, again, image\]/needs: [archive, image]/'
 plant workflows ../.github/workflows/release.yml 's#run: gh release create "\$GITHUB_REF_NAME"#run: make \&\& gh release create "${{ github.ref_name }}"#'
 plant workflows ../.github/dependabot.yml '0,/^    cooldown: .*/{/^    cooldown: .*/d}'
+plant networks haproxy/haproxy.cfg 's#uri /readyz#uri /livez#'
+plant disks redis/redis.conf 's/^appendfsync always/appendfsync everysec/'
+
+# The same for what breaks networks and disks: a fault in a copy of the test itself.
+plant_in_outages() {
+  local case=$1 file=$2 change=$3 said
+  rm -rf "$temp/tests" && mkdir -p "$temp/tests" && cp -r "$here/../outages" "$temp/tests/" && sed -i -E "$change" "$temp/tests/outages/$file"
+  if cmp -s "$temp/tests/outages/$file" "$here/../outages/$file"; then
+    echo "NOTHING PLANTED  $case: $change"; missed=1; return
+  fi
+  said=$(DEPLOY=$here/../../deploy SAKSHI_BIN=${SAKSHI_BIN:-$here/../../target/debug/sakshi} python3 "$temp/tests/outages/run.py" "$case" 2>&1)
+  case $? in
+    3) echo "skipped          $case: $change" ;;
+    1) echo "noticed          $case: $change"; printf '%s\n' "$said" | grep -m 1 FAILED | sed 's/^/                 -> /' ;;
+    *) echo "NOT NOTICED      $case: $change ($said)"; missed=1 ;;
+  esac
+}
+plant_in_outages redis-cut machines.py 's/counter drop"/counter accept"/'
+plant_in_outages redis-cut machines.py 's/^( *)self.nft\(f"add rule inet outage forward ip saddr .*/\1pass/'
+plant_in_outages redis-cut load.py 's/arrived.get\(txn, 0\) \+ 1/arrived.get(txn, 1) + 1/'
+plant_in_outages redis-paused load.py 's/"Idempotency-Key": it.key/"Idempotency-Key": str(uuid.uuid4())/'
+plant_in_outages embedded-full disks.py 's/^( *)disk.fill\(\)/\1pass/'
+plant_in_outages redis-sync services.py 's/^( *)self.ask\("bgrewriteaof"\)/\1pass/'
 exit $missed
