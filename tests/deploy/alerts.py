@@ -108,7 +108,7 @@ ROWS = [
         "a holds 4GiB", OF_A),
     row("SakshiRedisMemory", (9, 20, 31),
         [series("sakshi_redis_memory_ratio", "0.7x40 0.9x80 0.7x40"), series("sakshi_redis_memory_ratio", "0.1x160", instance="b")],
-        "Redis uses 90% of its maxmemory; at 100% writes are refused"),
+        "Redis uses 90% of its maxmemory; at 95% no verification begins"),
     row("SakshiRedisFile", (9, 15, 31), [series("sakshi_redis_file_written", "1x40 0x80 1x40")],
         "Redis has no append-only file, or its last write or rewrite failed"),
     row("SakshiDiskNearlyFull", (9, 20, 31),

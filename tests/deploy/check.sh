@@ -41,7 +41,7 @@ redis() { "$here/redis.sh" "$deploy/redis"; }
 
 sentinel() { "$here/sentinel.sh" "$deploy/redis" "${SAKSHI_BIN:-$root/target/debug/sakshi}"; }
 
-# Builds the overlays into $temp/built: alone, with each component and with all of them. A component that changes nothing there is left out.
+# Builds the overlays into $temp/manifests: alone, with each component and with all of them. A component that changes nothing there is left out.
 overlays() {
   local version
   version=$(kubectl version --client 2>/dev/null | grep -oE 'v1\.[0-9]+|Minor:"[0-9]+' | grep -oE '[0-9]+$' | head -1)
@@ -49,7 +49,7 @@ overlays() {
     echo "kubectl 1.21 or newer is needed to build these overlays"
     return 3
   fi
-  cp -r "$deploy/kubernetes" "$deploy/redis" "$deploy/prometheus" "$deploy/grafana" "$temp/" && mkdir -p "$temp/built"
+  cp -r "$deploy/kubernetes" "$deploy/redis" "$deploy/prometheus" "$deploy/grafana" "$temp/" && mkdir -p "$temp/manifests"
   local overlay component all
   build redis "$temp/redis" && build ../base "$temp/kubernetes/base" || return 1
   for overlay in stage production single; do
@@ -66,7 +66,7 @@ overlays() {
 }
 
 build() {
-  kubectl kustomize "$2" >"$temp/built/$1.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
+  kubectl kustomize "$2" >"$temp/manifests/$1.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
   # What kustomize calls deprecated today fails tomorrow.
   if [ -s "$temp/said" ]; then cat "$temp/said"; return 1; fi
 }
@@ -80,18 +80,18 @@ with() {
 
 kubernetes() {
   overlays || return
-  cp "$here/custom.mjs" "$root/target/deploy/" && "$python" "$here/manifests.py" "$deploy" "$root" "$temp/built"
+  cp "$here/custom.mjs" "$root/target/deploy/" && "$python" "$here/manifests.py" "$deploy" "$root" "$temp/manifests"
 }
 
 # The same manifests for a real API server, where there is one.
-apiserver() { overlays && "$here/apiserver.sh" "$temp/built" "$deploy/kubernetes/secrets.example.yaml" "$python"; }
+apiserver() { overlays && "$here/apiserver.sh" "$temp/manifests" "$deploy/kubernetes/secrets.example.yaml" "$python"; }
 
 # What a cluster does with the pods, with processes, in both overlays side by side.
 rollout() {
   overlays || return
   local overlay failed=0 pids=()
   for overlay in production single; do
-    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/built/$overlay+connectors.yaml" "$deploy/kubernetes/secrets.example.yaml" \
+    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/manifests/$overlay+connectors.yaml" "$deploy/kubernetes/secrets.example.yaml" \
       "$here/jwks.py" &
     pids+=($!)
   done

@@ -86,6 +86,7 @@ plant kubernetes kubernetes/base/deployment.yaml 's/maxUnavailable: 0/maxUnavail
 plant kubernetes kubernetes/base/deployment.yaml 's#topologyKey: kubernetes.io/hostname#topologyKey: topology.kubernetes.io/zone#'
 plant kubernetes kubernetes/base/deployment.yaml 's/sleep: \{seconds: 5\}/sleeps: {seconds: 5}/'
 plant kubernetes kubernetes/base/disruption.yaml 's/maxUnavailable: 1/maxUnavailable: 50%/'
+plant kubernetes kubernetes/base/disruption.yaml '/unhealthyPodEvictionPolicy/d'
 plant kubernetes kubernetes/base/network.yaml 's#sakshi/role: monitoring#sakshi/role: ingress#'
 plant kubernetes kubernetes/base/network.yaml 's/ports: \[\{port: public\}\]/ports: [{port: public}, {port: internal}]/'
 plant kubernetes kubernetes/base/kustomization.yaml 's/Needs Kubernetes 1.30/Needs Kubernetes 1.28/'

@@ -150,6 +150,7 @@ def life(look):
     look.expect(look.workload["spec"].get("minReadySeconds", 0) > 0, "a node counts before it has shown that it stays")
     (budget,) = look.of("PodDisruptionBudget")
     look.expect(budget["spec"].get("maxUnavailable") == 1, "machines may be emptied of two nodes at a time")
+    look.expect(budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow", "while Redis is away no machine can be emptied")
     if look.is_single:
         look.expect(look.workload["spec"]["replicas"] == 1, "a file is for one node")
         return
