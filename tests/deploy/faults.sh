@@ -222,7 +222,7 @@ plant_in_outages() {
 plant_in_outages redis-cut machines.py 's/counter drop"/counter accept"/'
 plant_in_outages redis-cut machines.py 's/^( *)self.nft\(f"add rule inet outage forward ip saddr .*/\1pass/'
 plant_in_outages redis-cut load.py 's/arrived.get\(txn, 0\) \+ 1/arrived.get(txn, 1) + 1/'
-plant_in_outages redis-paused load.py 's/"Idempotency-Key": it.key/"Idempotency-Key": str(uuid.uuid4())/'
+plant_in_outages redis-cut load.py 's/known = \{it.txn for it in opened\}/known = {it.txn for it in opened[1:]}/'
 plant_in_outages embedded-full disks.py 's/^( *)disk.fill\(\)/\1pass/'
 plant_in_outages redis-sync services.py 's/^( *)self.ask\("bgrewriteaof"\)/\1pass/'
 exit $missed

@@ -41,7 +41,7 @@ class Case:
             self.break_(site.disk)
         if not self.codes:
             answered = lambda: backends.try_one() is None
-            for _ in range(10):
+            for _ in range(5):
                 until("a request is answered", answered, 60)
             return
         backends.try_until_refused(self.codes[self.kind], 5)

@@ -61,6 +61,7 @@ class Backends:
     def __init__(self, public, internal):
         self.public, self.internal, self.hooks, self.hosts = public, internal, Webhooks(), ["hooks.example.test"]
         self.lock, self.gate, self.under_way, self.stopped = threading.Lock(), threading.Lock(), 0, False
+        self.hurry = threading.Event()
         self.all, self.left, self.answers, self.refusals, self.wrong, self.codes = [], [], [], [], [], {}
         made = lambda path, body: self.operator("POST", f"/admin/v1/clients{path}", body)
         self.client = made("", {"name": "Outage"})["client_id"]
@@ -164,7 +165,9 @@ class Backends:
                 if self.stopped and now - self.stopped > PATIENCE:
                     self.wrong.append(f"{method} {path} got no answer within {PATIENCE} s: {status} {content}")
                     return None
-            time.sleep(float(answered.get("Retry-After", 1)))
+            # At the end nobody waits for longer than necessary.
+            self.hurry.wait(float(answered.get("Retry-After", 1)))
+            time.sleep(0.05)
 
     def more(self, count, seconds=60):
         """Waits for so many more answers."""
@@ -176,6 +179,7 @@ class Backends:
         until(f"{count} requests are refused with {code}; {self.codes}", lambda: self.codes.get(code, 0) >= goal, seconds)
 
     def stop(self):
+        self.hurry.set()
         for it, opened in self.left:
             self.carry_through(it, opened)
         self.stopped = time.monotonic()

@@ -17,7 +17,7 @@ import machines
 import networks
 from disk import Disk
 from load import Backends, Guests
-from services import Alone, Site, tail
+from services import BINARY, LOADER, Alone, Site, tail
 
 LONG = os.environ.get("SAKSHI_TESTS") == "long"
 
@@ -110,6 +110,9 @@ def main(words):
     if len(apart(names)) > 1:
         with_us = lambda: machines.die_with_parent(signal.SIGTERM)
         return max(subprocess.run([sys.executable, __file__, *group], preexec_fn=with_us).returncode for group in apart(names))
+    if missing := [program for program in (BINARY, LOADER) if not os.path.exists(program)]:
+        print("not built:", *missing)
+        return 1
     machines.enter()
     return run_here(names)
 
