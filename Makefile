@@ -137,7 +137,7 @@ soak:
 
 # The files in deploy/, as far as one machine can run them.
 deploy: binaries packages
-	$(TIMED) deploy $(WITHIN) 15m tests/deploy/check.sh
+	$(TIMED) deploy $(WITHIN) $(if $(filter long,$(SAKSHI_TESTS)),60m,15m) tests/deploy/check.sh
 
 # Looks for crates with known vulnerabilities, and for withdrawn ones, in RustSec's database. Needs the network.
 advisories:
