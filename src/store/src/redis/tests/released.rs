@@ -112,11 +112,10 @@ async fn written_servers() {
         command.arg(&key);
         // A member comes after its score.
         let pairs = values.chunks(2).flat_map(|pair| pair.iter().rev());
-        if writer == "ZADD" {
-            pairs.for_each(|value| drop(command.arg(value)))
-        } else {
-            values.iter().for_each(|value| drop(command.arg(value)))
-        }
+        let ordered: Vec<&Vec<u8>> = if writer == "ZADD" { pairs.collect() } else { values.iter().collect() };
+        ordered.into_iter().for_each(|value| {
+            command.arg(value);
+        });
         commands.push(command);
         let end: i64 = shared.read("an end", &asked("PEXPIRETIME", &[])).await.unwrap().parsed().unwrap();
         if end >= 0 {
