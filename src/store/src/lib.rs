@@ -58,7 +58,7 @@ pub use operations::{OPERATIONS, OtherNode, Store};
 pub use outbox::Backlog;
 pub use paging::{Page, PageRequest, Rows};
 pub use reseal::{ResealCursor, Resealed};
-pub use schema::{FIRST, Rewrite, SCHEMA, Schema, Step, Upgrading};
+pub use schema::{Change, FIRST, Rewrite, SCHEMA, Schema, Step, Upgrading};
 pub use sealing::seal_outcome;
 pub use sessions::{SessionDigest, SessionHolder, SessionRecord};
 pub use tenancy::KeyGrant;

@@ -50,6 +50,9 @@ pub struct Step {
     pub rewrites: &'static [Rewrite],
 }
 
+/// Returns the operations that change a record.
+pub type Change = fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>;
+
 /// A change of each record of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Rewrite {
@@ -57,7 +60,7 @@ pub struct Rewrite {
     pub table: &'static Table,
     /// Returns the operations that change a record, and none for one that is changed already. They are about its place alone, and do not
     /// name the time.
-    pub change: fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>,
+    pub change: Change,
 }
 
 /// The schema of the node that opens a store, and what it does with a file of an earlier release.

@@ -182,7 +182,7 @@ pub async fn run(cli: &Cli, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode 
         },
         Command::Backup(options) => cli.used_settings(OF_FILES, err).and_then(|loaded| backup::write(options, &loaded.settings, out)),
         Command::Restore(options) => cli.used_settings(OF_FILES, err).and_then(|loaded| backup::put_back(options, &loaded.settings, out)),
-        Command::Migrate => cli.used_settings(OF_FILES, err).and_then(|loaded| upgrade::migrate(&loaded.settings, out)),
+        Command::Migrate => cli.used_settings(OF_MOVE, err).and_then(|loaded| upgrade::migrate(&loaded.settings, out)),
         Command::Move(options) => match cli.used_settings(OF_MOVE, err) {
             Ok(loaded) => moving::run(options, &loaded.settings, out).await,
             Err(error) => Err(error),

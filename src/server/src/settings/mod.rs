@@ -86,7 +86,7 @@ pub(crate) type Used = &'static [&'static str];
 
 /// Of a command that works on the store's files.
 pub(crate) const OF_FILES: Used = &["profile", "store"];
-/// Of a command that moves a store.
+/// Of a command that opens a store to move or to migrate it.
 pub(crate) const OF_MOVE: Used = &["profile", "store", "authority.issuer", "ovse", "limits"];
 
 /// Reads, types and checks the settings.

@@ -7,7 +7,7 @@ use sakshi_domain::ids::ClientId;
 use crate::engine::{Column, ColumnKind, Engine, Form, Key, Life, Op, Query, Record, ScanFrom, Table, Value};
 use crate::error::StoreError;
 use crate::records::{client, tenancy};
-use crate::schema::{Rewrite, SCHEMA, Schema, Step};
+use crate::schema::{Change, Rewrite, SCHEMA, Schema, Step};
 use crate::vault::Vault;
 
 /// The kinds that the release changes.
@@ -57,10 +57,10 @@ fn fail(_: &Vault, _: &Key, _: &Record) -> Result<Vec<Op>, StoreError> {
     Err(StoreError::unreadable("a client"))
 }
 
-fn schema(changes: &[fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>]) -> &'static Schema {
+fn schema(changes: &[Change]) -> &'static Schema {
     let Kinds { client, motto, app } = kinds();
     let changed = |table: &&'static Table| [client, app].into_iter().find(|other| other.name == table.name).map_or(*table, |table| *table);
-    let tables = SCHEMA.tables.iter().map(|table| changed(&table)).chain([*motto]).collect::<Vec<_>>().leak();
+    let tables = SCHEMA.tables.iter().map(changed).chain([*motto]).collect::<Vec<_>>().leak();
     let rewrites = changes.iter().zip([client, app]).map(|(change, table)| Rewrite { table, change: *change }).collect::<Vec<_>>().leak();
     let step = Step { release: "of the tests", sentence: "Clients have a tier and a motto, and apps a mark.", rewrites };
     let steps = SCHEMA.steps.iter().copied().chain([step]).collect::<Vec<_>>().leak();

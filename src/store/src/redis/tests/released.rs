@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use redis::{Cmd, cmd};
 use rusqlite::Connection;
-use sakshi_domain::clock::ManualClock;
+use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::time::Timestamp;
 
 use super::inventory::{leases, used_for_everything};
@@ -58,7 +58,7 @@ fn write(name: &str, bytes: &[u8]) {
     fs::write(directory.join(name), encoder.finish().unwrap()).unwrap();
 }
 
-/// The time at which a store was left.
+/// The time at which a store was begun, when nothing in it had ended.
 fn clock(number: u32, name: &str) -> Arc<ManualClock> {
     let text = String::from_utf8(read(number, name)).unwrap();
     Arc::new(ManualClock::starting_at(Timestamp::from_millis(text.parse().unwrap())))
@@ -79,16 +79,17 @@ fn in_file(directory: &Path, clock: Arc<ManualClock>, at_start: bool) -> Embedde
 async fn written_file() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), test_clock());
     let store = EmbeddedStore::open(in_file(directory.path(), Arc::clone(&clock), true)).unwrap();
-    let test = ClockedStore { store, clock };
+    let (test, begun) = (ClockedStore { store, clock: Arc::clone(&clock) }, clock.now());
     used_for_everything(&test).await;
     test.store.close();
     Connection::open(directory.path().join("sakshi.db")).unwrap().execute_batch("PRAGMA journal_mode = DELETE; VACUUM").unwrap();
     write("sakshi.db.gz", &fs::read(directory.path().join("sakshi.db")).unwrap());
-    write("sakshi.db.clock.gz", test.now().millis().to_string().as_bytes());
+    write("sakshi.db.clock.gz", begun.millis().to_string().as_bytes());
 }
 
 async fn written_servers() {
     let test = test_store();
+    let begun = test.now();
     used_for_everything(&test).await;
     leases(&test).await;
     let mut commands = Vec::new();
@@ -111,11 +112,10 @@ async fn written_servers() {
         command.arg(&key);
         // A member comes after its score.
         let pairs = values.chunks(2).flat_map(|pair| pair.iter().rev());
-        if writer == "ZADD" {
-            pairs.for_each(|value| drop(command.arg(value)))
-        } else {
-            values.iter().for_each(|value| drop(command.arg(value)))
-        }
+        let ordered: Vec<&Vec<u8>> = if writer == "ZADD" { pairs.collect() } else { values.iter().collect() };
+        ordered.into_iter().for_each(|value| {
+            command.arg(value);
+        });
         commands.push(command);
         let end: i64 = shared.read("an end", &asked("PEXPIRETIME", &[])).await.unwrap().parsed().unwrap();
         if end >= 0 {
@@ -123,7 +123,7 @@ async fn written_servers() {
         }
     }
     write("redis.gz", &commands.iter().flat_map(Cmd::get_packed_command).collect::<Vec<u8>>());
-    write("redis.clock.gz", test.now().millis().to_string().as_bytes());
+    write("redis.clock.gz", begun.millis().to_string().as_bytes());
 }
 
 /// The commands of an append-only file.
@@ -187,7 +187,7 @@ async fn is_whole(store: &Store, engine: &dyn Engine, resealing: &Store, absent:
     let told = pass(resealing).await;
     // The outcomes that the fixtures make are under a key that nobody has.
     assert!(told.left.keys().all(|key| key.to_string() == "01010101"), "{:?}", told.left);
-    assert!(told.resealed > 20, "{told:?}");
+    assert!(told.resealed > 10, "{told:?}");
 }
 
 /// The columns of all tables, which a new file has as well.

@@ -15,11 +15,9 @@ use crate::engine::redis::{RedisEngine, name};
 use crate::engine::{Applied, Batch, Engine as _, Guard, Op, Query, Value};
 use crate::records::client;
 use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
-use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology};
+use crate::redis::shared::Shared;
+use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, unwatched};
 use crate::{FIRST, OpenError, SCHEMA, Schema, StoreError};
-
-/// The interval between heartbeats of a node that is frozen.
-const NEVER: Duration = Duration::from_secs(86_400);
 
 fn as_node<S>(test: &RedisTestStore<S>, servers: RedisServers, schema: &'static Schema) -> RedisOptions {
     RedisOptions { schema, ..options(servers, Arc::clone(&test.clock), RETENTION) }
@@ -34,21 +32,22 @@ fn engine(store: &RedisStore) -> RedisEngine {
 }
 
 /// A node of this release, and one of the next, that both know the number and then send no heartbeat.
-async fn frozen(servers: impl Fn(&'static Schema) -> RedisOptions, forget: impl Fn(&[&str])) -> [RedisStore; 2] {
+async fn frozen(servers: impl Fn(&'static Schema) -> RedisOptions, forget: impl Fn(&[&str])) -> [Arc<Shared>; 2] {
     let mut nodes = Vec::new();
     for schema in [&SCHEMA, next_schema::next()] {
-        let node = RedisStore::open_with_heartbeats(servers(schema), NEVER).await.unwrap();
-        forget(&["ZREM", "{nodes}beats", &node.shared.node.to_string()]);
+        let node = unwatched(servers(schema));
+        node.join().await.unwrap();
+        forget(&["ZREM", "{nodes}beats", &node.node.to_string()]);
         nodes.push(node);
     }
-    nodes.try_into().unwrap()
+    nodes.try_into().unwrap_or_else(|_| panic!("two nodes"))
 }
 
 /// A batch as a node of the next release writes it: a new field, and a record of a new kind.
 fn newer(client: &ClientId, words: &str) -> Batch {
     let key = of(&client::client(client), kinds().client);
     let put = Op::Put(of(&key, kinds().motto), vec![("words", words.into())]);
-    Batch::new(vec![Guard::Present(key.clone())], vec![put, Op::Set(key, vec![("tier", words.into()), ("limits", "{}".into())])])
+    Batch::new(vec![Guard::Present(key.clone())], vec![put, Op::Set(key, vec![("tier", words.into()), ("name", words.into())])])
 }
 
 /// The fields that the next release adds, as it sees them.
@@ -57,7 +56,7 @@ async fn seen(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
     let mut found = engine(store).read(vec![Query::Record(key.clone()), Query::Record(of(&key, kinds().motto))]).await.unwrap();
     let (record, motto) = (found.record().unwrap().unwrap(), found.record().unwrap());
     let field = |name| record.fields.get(name).cloned();
-    [field("tier"), field("limits"), motto.and_then(|motto| motto.fields.get("words").cloned())]
+    [field("tier"), field("name"), motto.and_then(|motto| motto.fields.get("words").cloned())]
 }
 
 async fn refusal(test: &RedisTestStore, schema: &'static Schema) -> String {
@@ -104,7 +103,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         assert!(test.store().create_app(app(&test, &client)).await.unwrap());
         let next = RedisStore::open(on(&test, next_schema::next())).await.unwrap();
         engine(&next).commit(vec![newer(&client, "early")]).await.unwrap();
-        assert_eq!(seen(&next, &client).await, [None, Some("{}".into()), None], "what is newer is left out");
+        assert_eq!(seen(&next, &client).await, [None, Some("early".into()), None], "what is newer is left out");
         next.move_credits(client.clone(), grant(1, "by the next release")).await.unwrap();
         completed(&test, &client).await;
         assert_eq!((test.store().balance(client.clone()).await, next.balance(client.clone()).await), (Ok(Some(9)), Ok(Some(9))));
@@ -125,7 +124,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         is_walked_up(&engine(&next), &client).await;
         assert_eq!(next.finish_upgrade().await.unwrap().state, FinishState::Nothing);
         engine(&next).commit(vec![newer(&client, "late")]).await.unwrap();
-        assert_eq!(seen(&next, &client).await, ["late", "{}", "late"].map(|text| Some(text.into())));
+        assert_eq!(seen(&next, &client).await, ["late"; 3].map(|text| Some(text.into())));
         assert!(refusal(&test, &SCHEMA).await.contains("of a newer release"));
         assert_eq!(next.balance(client).await, Ok(Some(9)));
     });
@@ -140,21 +139,22 @@ async fn wake_up<S>(test: &RedisTestStore<S>, servers: impl Fn() -> RedisServers
     let finisher = RedisStore::open(nodes(next_schema::next())).await.unwrap();
     assert_eq!(finisher.finish_upgrade().await.unwrap().state, FinishState::Finished);
 
-    let rename = |store: &RedisStore| {
+    let rename = |node: &Arc<Shared>| {
         let key = client::client(&client);
-        engine(store).commit(vec![Batch::new(vec![], vec![Op::Set(key, vec![("name", "an old name".into())])])])
+        RedisEngine::new(Arc::clone(node)).commit(vec![Batch::new(vec![], vec![Op::Set(key, vec![("name", "an old name".into())])])])
     };
     let refused = rename(&this).await;
     assert!(matches!(&refused, Err(StoreError::OtherSchema(why)) if why.contains("newer release")), "{refused:?}");
     is_walked_up(&engine(&finisher), &client).await;
     // From then on it sends nothing, a heartbeat neither.
-    assert!(matches!(this.balance(client.clone()).await, Err(StoreError::OtherSchema(_))));
+    let asked = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::client(&client))]).await;
+    assert!(matches!(asked, Err(StoreError::OtherSchema(_))));
     assert!(matches!(this.check().await, Err(StoreError::OtherSchema(_))));
-    assert!(this.shared.heartbeat(false).await.is_err());
+    assert!(this.heartbeat(false).await.is_err());
 
-    let applied = engine(&next).commit(vec![newer(&client, "awake")]).await.unwrap();
+    let applied = RedisEngine::new(next).commit(vec![newer(&client, "awake")]).await.unwrap();
     assert!(matches!(applied[..], [Applied::Done { .. }]));
-    assert_eq!(seen(&finisher, &client).await, ["awake", "{}", "awake"].map(|text| Some(text.into())));
+    assert_eq!(seen(&finisher, &client).await, ["awake"; 3].map(|text| Some(text.into())));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn the_same_on_a_cluster_for_what_is_in_a_partition() {
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let test = connected((), servers(), RETENTION);
     // The others answer that it is not theirs.
-    let forget = |command: &[&str]| cluster.nodes().iter().for_each(|node| drop(node.answer(command)));
+    let forget = |command: &[&str]| cluster.nodes().iter().for_each(|node| drop(node.ask(command)));
     run(wake_up(&test, servers, forget));
 }
 
