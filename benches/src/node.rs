@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use sakshi::node::Node;
 use sakshi::sandbox::first_client::{self, FirstClient};
 use sakshi::settings::{Sources, load};
+use sakshi::telemetry::LogLevel;
 use sakshi::{serve, telemetry};
 use sakshi_actors::Transactions;
 use sakshi_domain::clock::{Clock as _, SystemClock};
@@ -52,7 +53,7 @@ pub(crate) async fn serve(
     overrides.extend(settings_given.iter().filter_map(|given| given.split_once('=')).map(|(key, value)| set(key, value.to_owned())));
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
     let _log = telemetry::start(&settings.telemetry)?;
-    let node = Node::start(&settings, serve::recorder()?).await?;
+    let node = Node::start(&settings, serve::recorder()?, LogLevel::default()).await?;
     let Some(FirstClient { client, app, key }) = first_client::ensure(&node.store, SystemClock.now()).await? else {
         // Not the first node of several: the first one has created the client.
         send_line(&json!({ "address": node.public_addr, "internal": node.internal_addr }))?;

@@ -16,7 +16,7 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 57] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 58] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),

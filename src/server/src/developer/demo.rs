@@ -231,7 +231,7 @@ mod tests {
         for (name, value) in [("PUBLIC_ADDR", public.to_string()), ("INTERNAL_ADDR", "127.0.0.1:0".into()), ("WORKERS", "1".into())] {
             sources.environment.insert(format!("SAKSHI__SERVER__{name}"), value);
         }
-        let node = start(options, &sources, directory.path(), PrometheusRecorder::default()).await?;
+        let node = start(options, &sources, directory.path(), (PrometheusRecorder::default(), LogLevel::default())).await?;
         let address = node.public_addr;
         node.stop().await;
         Ok(address)
