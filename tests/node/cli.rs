@@ -166,7 +166,7 @@ async fn a_store_path_that_leads_nowhere_is_named_as_the_setting() {
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
     let metrics = sakshi::telemetry::PrometheusRecorder::default();
-    let error = Node::start(&settings, metrics).await.unwrap_err().to_string();
+    let error = Node::start(&settings, metrics, sakshi::telemetry::LogLevel::default()).await.unwrap_err().to_string();
     assert!(error.starts_with(&format!("store.path {} cannot be used: ", file.path().display())), "{error}");
 }
 
