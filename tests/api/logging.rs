@@ -146,7 +146,7 @@ async fn an_operator_changes_the_level_for_a_time_without_a_restart() {
         node.launch().await;
         let debug = || node.log().iter().filter(|line| line.contains("DEBUG")).count();
         let told = async |words: &str| {
-            eventually(words, TIMEOUT, || async { node.log().iter().any(|line| line.contains(words)).then_some(()) }).await
+            eventually(words, TIMEOUT, || async { node.log().iter().any(|line| line.contains(words)).then_some(()) }).await;
         };
         node.operator().probe("/livez").await;
         let changed = node.admin(&["log-level", "debug", "--for", "2s"]).await;
