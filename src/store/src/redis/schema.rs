@@ -3,7 +3,7 @@
 //! `{canary}schema` has the number. A node reads it on each new connection, with each heartbeat and at each health check. It opens servers
 //! of its own number and of the one before, where it works as a node of the release before (`Schema::at`), so the two run side by side
 //! and one can go back. [`Shared::finish_upgrade`] checks that every node with a heartbeat knows the new number, raises it, waits until all
-//! work at it, and walks the steps while they serve; "27 from 26" says that they are not walked yet.
+//! work at it, and walks the steps while they serve; "28 from 27" says that they are not walked yet.
 //!
 //! The race is a node that has not read the new number. Each batch says at which number its node works, and the script compares that with the
 //! number in the same step: it applies nothing of a lower one. The node then reads the number, and sends the batch as it must be or
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_number_is_read_as_it_is_written() {
-        for text in ["26", "27 from 26"] {
+        for text in ["27", "28 from 27"] {
             assert_eq!(text.parse::<Standing>().unwrap().to_string(), text);
         }
         assert!("".parse::<Standing>().is_err() && "27 from".parse::<Standing>().is_err());
