@@ -25,7 +25,7 @@ fn refused(test: &EmbeddedTestStore, path: &PathBuf) -> String {
     let error = open(test.directory.path()).unwrap_err();
     assert_eq!(fs::read(path).ok(), before, "the file was changed");
     match error {
-        StoreError::Corrupt(why) | StoreError::Unavailable(why) => why,
+        StoreError::Corrupt(why) | StoreError::Unavailable(why) | StoreError::OtherSchema(why) => why,
         other => panic!("{other:?}"),
     }
 }
@@ -82,7 +82,7 @@ async fn a_foreign_file_is_refused() {
 async fn a_file_of_a_newer_program_is_refused() {
     let (test, path) = closed().await;
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
-    assert!(refused(&test, &path).contains("newer program"));
+    assert!(refused(&test, &path).contains("newer release"));
 }
 
 #[tokio::test]
