@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Store, is_done};
+use super::{Store, call, is_done};
 use crate::audit_log::{AuditHead, AuditRecord, UnsentAudit};
 use crate::engine::{Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
@@ -61,14 +61,14 @@ impl Store {
             }
             entries.retain(|entry| entry.number > sent.number);
             entries.truncate(limit as usize);
-            let is_taken = is_done(&store.commit(take_push(seen.as_ref(), sent, store.node(), time)).await?);
+            let is_taken = is_done(&store.commit(take_push(seen.as_ref(), sent, store.node(), time, call())).await?);
             Ok(UnsentAudit { waiting: waiting(sent), next: is_taken.then_some((sent, entries)) })
         })
     }
 
     /// Notes that the receiver of the log has all entries up to `to`. Returns false when another node sends.
     pub fn settle_audit_push(&self, from: AuditHead, to: AuditHead, time: Duration) -> StoreFuture<bool> {
-        self.run(move |store| async move { Ok(is_done(&store.commit(settle_push(from, to, store.node(), time)).await?)) })
+        self.run(move |store| async move { Ok(is_done(&store.commit(settle_push(from, to, store.node(), time, call())).await?)) })
     }
 
     async fn entries_from(&self, first: u64, limit: u64) -> Result<Vec<AuditRecord>, StoreError> {

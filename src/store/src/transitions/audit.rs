@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::audit_log::{AuditHash, AuditHead, AuditRecord};
-use crate::engine::{Batch, Guard, Op, Operand, Record, Value};
+use crate::engine::{Batch, CallId, Guard, Op, Operand, Record, Value};
 use crate::error::StoreError;
 use crate::records::audit::{audit_log, audit_push};
 use crate::redis::NodeId;
@@ -38,19 +38,19 @@ pub(crate) fn received(record: &Record) -> Result<AuditHead, StoreError> {
 /// The batch with which a node begins to send, for this time, what follows the entry up to which the receiver has the log. It is
 /// refused when somebody else was first.
 #[must_use]
-pub(crate) fn take_push(seen: Option<&Record>, received: AuditHead, node: NodeId, time: Duration) -> Batch {
+pub(crate) fn take_push(seen: Option<&Record>, received: AuditHead, node: NodeId, time: Duration, call: CallId) -> Batch {
     let key = audit_push();
     let guard = seen.map_or_else(|| Guard::Absent(key.clone()), |record| Guard::Version(key.clone(), record.version));
-    Batch::on_full(vec![guard], vec![Op::Put(key, place(received, node, time))])
+    Batch::on_full(vec![guard], vec![Op::Put(key.clone(), place(received, node, time))]).called(call, key)
 }
 
 /// The batch with which the node that sends notes that the receiver has further entries. It is refused when another node sends.
 #[must_use]
-pub(crate) fn settle_push(from: AuditHead, to: AuditHead, node: NodeId, time: Duration) -> Batch {
+pub(crate) fn settle_push(from: AuditHead, to: AuditHead, node: NodeId, time: Duration, call: CallId) -> Batch {
     let key = audit_push();
     let is_ours = Guard::Equal(key.clone(), "node", node.as_bytes().into());
     let is_next = Guard::Equal(key.clone(), "number", Value::number(from.number));
-    Batch::on_full(vec![is_ours, is_next], vec![Op::Put(key, place(to, node, time))])
+    Batch::on_full(vec![is_ours, is_next], vec![Op::Put(key.clone(), place(to, node, time))]).called(call, key)
 }
 
 fn place(received: AuditHead, node: NodeId, time: Duration) -> Vec<(&'static str, Operand)> {

@@ -19,6 +19,8 @@ use crate::{EncryptionKeyId, ResealCursor, Vault};
 const IN_THE_CLEAR: &[&str] = &[
     "audit_list.hash",
     "audit_list.previous",
+    "audit_push_record.hash",
+    "audit_push_record.node",
     "credential_record.call",
     "credential_record.txn",
     "event_record.changes",
