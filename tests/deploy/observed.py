@@ -25,7 +25,7 @@ from rules import FILES, alerts, dashboard, queries
 deploy, sakshi, load = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
 SECONDS = 50
 # Queries that find nothing while all is well.
-NOTHING = {"SakshiSignerAway": "these nodes sign with a key in a file"}
+NOTHING = {"SakshiSignerAway": "these nodes sign with a key in a file", "SakshiAuditLogUnsent": "nobody receives the audit log of these nodes"}
 
 work = pathlib.Path(tempfile.mkdtemp())
 started = []

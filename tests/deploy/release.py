@@ -72,7 +72,7 @@ def archive(out, made, binary):
     expect(all(part.get("hashes") for part in crates.values()), "a crate has no checksum")
     expect({"sqlite", "aws-lc", "mimalloc", "rust-std"} <= {part["name"] for part in parts}, "a library that is not Rust's is missing")
     # Paths of sources, which are in a binary for its panics, name crates too: none but those of the bill.
-    within = re.findall(rb"/registry/src/[^/]+/([\w.+-]+)/", pathlib.Path(binary).read_bytes())
+    within = re.findall(rb"/registry/src/[^/]+/([\w+-]+-\d[\w.+-]*)/", pathlib.Path(binary).read_bytes())
     missing = {crate.decode() for crate in within} - crates.keys()
     expect(within and not missing, f"the binary has crates that the bill lacks: {sorted(missing)[:5]}")
 

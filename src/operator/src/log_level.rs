@@ -8,21 +8,14 @@ use std::time::Duration;
 
 use actix_web::rt::{self, time::sleep_until};
 use actix_web::web::Json;
-use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
 use sakshi_web::error::ApiError;
-use sakshi_wire::operator::log_level::{ChangeLogLevelRequest, LOG_LEVEL_S_DEFAULT, LogLevelResponse};
+use sakshi_wire::operator::log_level::{ChangeLogLevelRequest, LOG_LEVEL_S_DEFAULT, LogFilter, LogLevelResponse};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::arguments::Asked;
 use super::bearer::Operator;
-
-/// Begins the names of the service's own targets.
-const OWN: &str = "sakshi";
-const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-const NO_LEVEL: &str = "must be off, error, warn, info, debug or trace, or a list of target=level such as sakshi_store=debug";
-const NOT_OWN: &str = "must have debug and trace for targets that begin with sakshi alone: libraries may log secrets there";
 
 /// The level of the log. Clones share it.
 #[derive(Clone)]
@@ -69,10 +62,10 @@ impl LogLevel {
         });
     }
 
-    fn change(&self, level: String, added: &str, now: Timestamp, time: Duration) {
+    fn change(&self, level: &LogFilter, now: Timestamp, time: Duration) {
         self.0.changed.send_modify(|changed| {
-            (self.0.apply)(&format!("{},{added}", self.0.usual));
-            *changed = Some(Changed { level, until: now + time, ends: Instant::now() + time });
+            (self.0.apply)(&format!("{},{}", self.0.usual, level.directives()));
+            *changed = Some(Changed { level: level.as_str().to_owned(), until: now + time, ends: Instant::now() + time });
         });
     }
 
@@ -112,9 +105,8 @@ pub(super) async fn change(
     Operator(deps): Operator,
     Asked(asked): Asked<ChangeLogLevelRequest>,
 ) -> Result<Json<LogLevelResponse>, ApiError> {
-    let added = filter(&asked.level.0).map_err(|message| Invalid::one("level", message))?;
     let time = Duration::from_secs(asked.for_s.map_or(LOG_LEVEL_S_DEFAULT, |seconds| seconds.0));
-    deps.log_level.change(asked.level.0, &added, deps.clock.now(), time);
+    deps.log_level.change(&asked.level, deps.clock.now(), time);
     let state = deps.log_level.view();
     tracing::warn!(
         log.level = state.level,
@@ -127,50 +119,4 @@ pub(super) async fn change(
 pub(super) async fn reset(Operator(deps): Operator) -> Json<LogLevelResponse> {
     deps.log_level.reset(|_| true);
     Json(deps.log_level.view())
-}
-
-/// The filter that a level adds to the usual one.
-fn filter(level: &str) -> Result<String, &'static str> {
-    let items: Result<Vec<String>, _> = level.split(',').map(|item| item_filter(item.trim())).collect();
-    items.map(|items| items.join(","))
-}
-
-fn item_filter(item: &str) -> Result<String, &'static str> {
-    let (target, level) = item.split_once('=').map_or((None, item), |(target, level)| (Some(target), level));
-    if !LEVELS.contains(&level) {
-        return Err(NO_LEVEL);
-    }
-    let is_of_own = matches!(level, "debug" | "trace");
-    match target {
-        None if is_of_own => Ok(format!("info,{OWN}={level}")),
-        None => Ok(level.to_owned()),
-        Some(target) if target.is_empty() || !target.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte)) => {
-            Err(NO_LEVEL)
-        }
-        Some(target) if is_of_own && !target.starts_with(OWN) => Err(NOT_OWN),
-        Some(_) => Ok(item.to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn debug_and_trace_are_for_the_targets_of_the_service_alone() {
-        for (level, added) in [
-            ("warn", "warn"),
-            ("off", "off"),
-            ("trace", "info,sakshi=trace"),
-            ("sakshi_store=debug, actix_server=info", "sakshi_store=debug,actix_server=info"),
-        ] {
-            assert_eq!(filter(level).as_deref(), Ok(added));
-        }
-        for level in ["", "loud", "sakshi=loud", "=debug", "sakshi store=debug", "info,", "DEBUG", "sakshi=debug=trace", "[span]=debug"] {
-            assert_eq!(filter(level), Err(NO_LEVEL), "{level}");
-        }
-        for level in ["h2=debug", "info,hyper=trace", "redis=trace"] {
-            assert_eq!(filter(level), Err(NOT_OWN), "{level}");
-        }
-    }
 }
