@@ -4,12 +4,13 @@
 //!
 //! [`world`] holds what a run consists of. [`node`] builds a node on [`store`] and [`network`], which are what it sees of the world. [`sim`]
 //! is what people see: [`clients`] and their [`developers`], [`residents`], [`guests`], [`operators`] and the upstreams of [`flows`]. [`chaos`] breaks things, [`rotation`] changes the key,
-//! [`diary`] notes what people learned, and [`promises`] judges the [`evidence`]. [`process`] makes runs that do not depend on each other.
+//! [`diary`] notes what people learned, and [`promises`] judges the [`evidence`]; [`model`] has state machines that every run must follow. [`process`] makes runs that do not depend on each other.
 // A broken expectation ends the run, which is then the finding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chaos;
 mod clients;
+mod clock;
 mod developers;
 mod diary;
 mod entropy;
@@ -17,6 +18,7 @@ mod evidence;
 mod flows;
 mod guests;
 mod history;
+pub mod model;
 mod network;
 mod node;
 mod operators;

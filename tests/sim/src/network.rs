@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use url::Url;
 
+use crate::model::history::Event;
 use crate::world::{Incarnation, World, lock};
 
 /// How long an attempt may take.
@@ -96,6 +97,8 @@ impl SendWebhook for Network {
             let told: Value = serde_json::from_slice(&body).expect("JSON");
             let (key, number) = (deduplication_key(&told), self.incarnation.number);
             self.world.say(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
+            let ids = ["/txnId", "/data/txn_id", "/data/txnId"].iter().filter_map(|pointer| told.pointer(pointer)?.as_str()?.parse().ok());
+            lock(&self.world.outbox).extend(ids.map(|txn| Event::Sent(txn, self.incarnation.id)));
             lock(&self.inbox).entry(key).or_default().push(Told { url: url.as_str().to_owned(), body });
             let time = if fate == 1 { ATTEMPT_TIMEOUT } else { back };
             let unanswered = |outcome, reason| Attempt::unanswered(outcome, reason, Some(AttemptPart::Answer), millis(time));

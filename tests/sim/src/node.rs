@@ -59,9 +59,10 @@ use sakshi_wire::reports::FlowReport;
 use tokio::sync::mpsc;
 use url::Url;
 
+use crate::clock::SimulatedClock;
 use crate::network::{Inbox, Network};
 use crate::store;
-use crate::world::{Incarnation, SimulatedClock, World};
+use crate::world::{Incarnation, World};
 
 /// How long a transaction waits: less than in use, so that runs are short.
 pub(crate) const WINDOW: Duration = Duration::from_secs(60);

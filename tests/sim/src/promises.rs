@@ -15,7 +15,8 @@ use crate::diary::{Fact, Learned};
 use crate::evidence::{Evidence, Kept, KeptEvent, since_start};
 use crate::guests::PLACES;
 use crate::history::{EventFact, NoPlace, Shown, Step, Verdict, order};
-use crate::world::Deployment;
+use crate::model::history::strays;
+use crate::world::{Deployment, lock};
 
 /// What a check finds.
 type Found = Vec<String>;
@@ -33,7 +34,7 @@ const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_
 }
 
 /// All of them.
-pub(crate) const PROMISES: [Promise; 17] = [
+pub(crate) const PROMISES: [Promise; 18] = [
     promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
     promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
     promise("what was granted is there", false, grants_are_there),
@@ -47,6 +48,7 @@ pub(crate) const PROMISES: [Promise; 17] = [
     promise("a guest is checked in once, at the time and the gate that everybody is told", false, guests_are_checked_in_once),
     promise("changes, scans and guests of an event come in one order that everybody sees", false, events_have_one_order),
     promise("a webhook is sent at most once and says what a poll says", false, webhooks_are_sent_once),
+    promise("what is done with a webhook is a course that the model of the outbox has", false, webhooks_follow_the_model),
     promise("a flow ends in one way", false, flows_end_in_one_way),
     promise("nobody gets what is of another client", true, receivers_get_their_own),
     promise("what is erased is not told any more", false, erased_is_not_told),
@@ -402,6 +404,12 @@ fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
     let after_all = facts.iter().filter(told).filter(after).map(|fact| format!("{}: \"{}\" although it is erased", fact.txn, fact.learned));
     let kept = evidence.transactions.iter().filter(|(txn, kept)| matches!(erased.get(txn), Some(Some(_))) && kept.record.is_some());
     after_all.chain(kept.map(|(txn, _)| format!("{txn}: it is erased, and there"))).collect()
+}
+
+fn webhooks_follow_the_model(evidence: &Evidence<'_>) -> Found {
+    let world = &evidence.sim.world;
+    // Each start of a single node has the same id.
+    if world.deployment == Deployment::Alone { Found::new() } else { strays(&lock(&world.outbox)) }
 }
 
 fn receivers_get_their_own(evidence: &Evidence<'_>) -> Found {

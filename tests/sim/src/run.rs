@@ -18,12 +18,13 @@ use sakshi_store::engine::memory::MemoryEngine;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
+use crate::clock::SimulatedClock;
 use crate::evidence::Evidence;
 use crate::node::{WINDOW, authority};
 use crate::process::run;
 use crate::rotation::{rotates, vault};
 use crate::sim::{Sim, Tenant};
-use crate::world::{Shape, SimulatedClock, World, lock};
+use crate::world::{Shape, World, lock};
 use crate::{chaos, entropy, promises};
 
 /// How long things go wrong, and how long everything has to settle afterwards: the longest window and some more.

@@ -11,11 +11,13 @@ use std::time::Duration;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::engine::memory::MemoryEngine;
-use sakshi_store::engine::{Answers, Applied, Batch, Engine, Op, Query, ScanFrom, Scanned, Table};
+use sakshi_store::engine::{Answers, Applied, Batch, Engine, Key, Op, Query, ScanFrom, Scanned, Table};
 use sakshi_store::{Store, StoreError, StoreFuture};
 use tokio::time::sleep;
 
-use crate::world::{CallPlan, Deployment, Fate, Incarnation, World};
+use crate::model::history::{Event, Seen};
+use crate::model::outbox::Attempt;
+use crate::world::{CallPlan, Deployment, Fate, Incarnation, World, lock};
 
 /// How long a call that is lost is waited for.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -40,6 +42,13 @@ fn lost() -> StoreError {
 
 fn refused<T: Send + 'static>() -> StoreFuture<T> {
     Box::pin(async { Err(StoreError::Unavailable("the disk is full".to_owned())) })
+}
+
+/// The record of a transaction whose webhook an operation may change.
+fn with_webhook(op: &Op) -> Option<&Key> {
+    let (Op::Put(key, fields) | Op::Set(key, fields)) = op else { return None };
+    let is_of_webhook = fields.iter().any(|(field, _)| ["holder", "claimed_at", "attempt"].contains(field));
+    (is_of_webhook && key.table.name == "txn").then_some(key)
 }
 
 impl NodeEngine {
@@ -107,7 +116,8 @@ impl NodeEngine {
         let (plan, node) = (self.world.plan(), self.clone());
         let called = async move {
             drop(node.incarnation.steps.write().await);
-            node.called(plan, true, move |engine| engine.commit(batches)).await
+            let committing = node.clone();
+            node.called(plan, true, move |engine| committing.commit_and_note(engine, batches)).await
         };
         self.answered(plan, called)
     }
@@ -159,6 +169,34 @@ impl NodeEngine {
         })
     }
 
+    /// Commits, and notes what has become of the webhooks of transactions.
+    fn commit_and_note(&self, engine: &MemoryEngine, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        let mut records: Vec<Key> = batches.iter().flat_map(|batch| &batch.ops).filter_map(with_webhook).cloned().collect();
+        records.dedup();
+        let committed = engine.commit(batches);
+        if records.is_empty() {
+            return committed;
+        }
+        let (engine, world, node) = (engine.clone(), Arc::clone(&self.world), self.incarnation.id);
+        Box::pin(async move {
+            let applied = committed.await?;
+            let queries = records.iter().map(|key| Query::Fields(key.clone(), &["holder", "claimed_at", "attempt"])).collect();
+            let mut answers = engine.read(queries).await?;
+            for key in records {
+                let (Ok(txn), record) = (key.id.as_slice().try_into(), answers.record()?.unwrap_or_default()) else { continue };
+                let attempt = match record.text("attempt") {
+                    "" => None,
+                    "unknown" => Some(Attempt::Unknown),
+                    _ => Some(Attempt::Known),
+                };
+                let holder = Some(record.text("holder").to_owned()).filter(|holder| !holder.is_empty());
+                let seen = Seen { holder, is_claimed: record.has("claimed_at"), attempt };
+                lock(&world.outbox).push(Event::Committed(TxnId::from_bytes(txn), node, seen));
+            }
+            Ok(applied)
+        })
+    }
+
     /// Tells the other nodes of the transactions that batches have ended; some notices are lost.
     fn tell(&self, batches: &[Batch], applied: &[Applied]) {
         let done = batches.iter().zip(applied).filter(|(_, applied)| matches!(applied, Applied::Done { .. }));
@@ -206,8 +244,8 @@ impl Engine for NodeEngine {
         if self.world.deployment == Deployment::Alone && batches.iter().all(|batch| batch.ops.is_empty()) {
             return self.ask_after_all(batches);
         }
-        let (node, told) = (self.clone(), batches.clone());
-        let committed = self.change(move |engine| engine.commit(batches.clone()));
+        let (node, committing, told) = (self.clone(), self.clone(), batches.clone());
+        let committed = self.change(move |engine| committing.commit_and_note(engine, batches.clone()));
         Box::pin(async move {
             let applied = committed.await?;
             node.tell(&told, &applied);
@@ -217,7 +255,8 @@ impl Engine for NodeEngine {
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         self.world.reach("step commit_until_answered");
-        self.call_until_answered(move |engine| engine.commit(batches.clone()))
+        let committing = self.clone();
+        self.call_until_answered(move |engine| committing.commit_and_note(engine, batches.clone()))
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {

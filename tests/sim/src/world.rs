@@ -3,22 +3,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
-use sakshi_store::Store;
-use sakshi_store::Vault;
 use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::redis::NodeId;
+use sakshi_store::{Store, Vault};
 use tokio::sync::{self, Notify, broadcast};
 use tokio::time::Instant;
 
+use crate::clock::SimulatedClock;
+use crate::model::history::Event;
 use crate::node::{Arbiter, RETENTION};
 
 /// When runs begin.
@@ -106,35 +106,6 @@ impl Deployment {
     }
 }
 
-/// The clock of the store; with a difference, that of a node.
-#[derive(Debug)]
-pub(crate) struct SimulatedClock {
-    begun: Instant,
-    difference_ms: AtomicI64,
-}
-
-impl SimulatedClock {
-    pub(crate) fn new(begun: Instant, difference_ms: i64) -> Arc<Self> {
-        Arc::new(Self { begun, difference_ms: AtomicI64::new(difference_ms) })
-    }
-
-    /// Sets the clock; returns what it was set to before.
-    pub(crate) fn differ(&self, difference_ms: i64) -> i64 {
-        self.difference_ms.swap(difference_ms, Ordering::Relaxed)
-    }
-}
-
-impl Clock for SimulatedClock {
-    fn now(&self) -> Timestamp {
-        let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(START.millis() + elapsed + self.difference_ms.load(Ordering::Relaxed))
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.begun.elapsed()
-    }
-}
-
 /// One start of a node.
 #[derive(Debug)]
 pub(crate) struct Incarnation {
@@ -202,6 +173,8 @@ pub(crate) struct World {
     times: [u64; Shape::FAULTS.len()],
     pub(crate) begun: Instant,
     log: Mutex<Vec<String>>,
+    /// What was done with webhooks, for the model of the outbox.
+    pub(crate) outbox: Mutex<Vec<Event>>,
     /// Faults that were injected, by kind.
     pub(crate) faults: Mutex<BTreeMap<&'static str, u64>>,
     /// When actors panicked, and whoever called the store.
@@ -259,6 +232,7 @@ impl World {
             random: Mutex::new(random),
             begun,
             log: Mutex::default(),
+            outbox: Mutex::default(),
             faults: Mutex::default(),
             panics: Mutex::default(),
             reached: Mutex::default(),
@@ -334,6 +308,7 @@ impl World {
     /// From now on the replica has this, and no more.
     pub(crate) fn replica_lags(&self, replica: MemoryEngine) {
         *lock(&self.replica) = Some(replica);
+        lock(&self.outbox).push(Event::Lags);
         *lock(&self.lags_since) = self.begun.elapsed();
     }
 
@@ -344,6 +319,7 @@ impl World {
     /// The replica catches up, or takes over.
     pub(crate) fn replica_catches_up(&self, takes_over: bool) {
         let Some(replica) = lock(&self.replica).take() else { return };
+        lock(&self.outbox).push(if takes_over { Event::FailedOver } else { Event::CaughtUp });
         if takes_over {
             lock(&self.unconfirmed).push((*lock(&self.lags_since), self.begun.elapsed()));
             *self.engine.write().unwrap_or_else(PoisonError::into_inner) = replica;

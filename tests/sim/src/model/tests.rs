@@ -1,0 +1,164 @@
+//! Visits every state of the models within bounds, with the protocols as they are and with each planted fault.
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+use stateright::{Checker as _, Model, Property};
+
+use super::ledger::{self, Ledger, Outcome};
+use super::outbox::{self, Attempt, Outbox};
+
+impl Model for Outbox {
+    type State = outbox::State;
+    type Action = outbox::Step;
+
+    fn init_states(&self) -> Vec<Self::State> {
+        vec![outbox::State::new(self.bounds)]
+    }
+
+    fn actions(&self, state: &Self::State, steps: &mut Vec<Self::Action>) {
+        steps.extend(self.steps(state));
+    }
+
+    fn next_state(&self, state: &Self::State, step: Self::Action) -> Option<Self::State> {
+        self.after(state, step)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("a webhook leaves at most once", |_, state: &outbox::State| state.sent <= 1),
+            Property::always("what ends was claimed", |_, state: &outbox::State| {
+                state.store.attempt.is_none() || state.store.claim.is_some()
+            }),
+            Property::always("what waits is in the outbox of its node", |_, state: &outbox::State| {
+                state.store.attempt.is_some() || state.store.listed == state.store.holder
+            }),
+            Property::always("a known end stays", |_, state: &outbox::State| state.keeps_ends()),
+            Property::eventually("nothing starves", |_, state: &outbox::State| state.is_settled()),
+            Property::sometimes("what was given up becomes known", |_, state: &outbox::State| {
+                state.sent == 1 && state.store.attempt == Some(Attempt::Known)
+            }),
+        ]
+    }
+}
+
+impl Model for Ledger {
+    type State = ledger::State;
+    type Action = ledger::Step;
+
+    fn init_states(&self) -> Vec<Self::State> {
+        vec![ledger::State::new(self.bounds)]
+    }
+
+    fn actions(&self, state: &Self::State, steps: &mut Vec<Self::Action>) {
+        steps.extend(self.steps(state));
+    }
+
+    fn next_state(&self, state: &Self::State, step: Self::Action) -> Option<Self::State> {
+        self.after(state, step)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("the balance is the sum of its entries", |model: &Self, state: &ledger::State| {
+                let spent = i8::try_from(state.books.debits.len()).unwrap_or(i8::MAX);
+                state.books.balance >= 0 && state.books.balance + spent == model.bounds.credits
+            }),
+            Property::always("a caller pays once", |_, state: &ledger::State| {
+                let paid = |caller| state.books.debits.iter().filter(|one| one.caller == caller).count();
+                (0..state.books.keys.len()).all(|caller| paid(caller) <= 1)
+            }),
+            Property::always("what was answered is kept", |_, state: &ledger::State| {
+                state.answers().all(|(_, outcome)| !matches!(outcome, Outcome::Opened(one) if !state.books.debits.contains(&one)))
+            }),
+            Property::always("nobody is refused who could pay", |_, state: &ledger::State| {
+                state.books.balance == 0 || state.answers().all(|(_, outcome)| outcome != Outcome::Unpaid)
+            }),
+            Property::eventually("everybody is answered", |_, state: &ledger::State| state.is_settled()),
+        ]
+    }
+}
+
+fn is_long() -> bool {
+    std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long")
+}
+
+/// The properties that do not hold, after a search of all states.
+fn broken<M>(model: M) -> Vec<&'static str>
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
+    M::Action: Clone + Debug + PartialEq + Send + Sync,
+{
+    let checker = model.checker().threads(2).spawn_bfs().join();
+    println!("{} states, {} deep", checker.unique_state_count(), checker.max_depth());
+    let sometimes: Vec<&str> = checker
+        .model()
+        .properties()
+        .iter()
+        .filter(|one| one.expectation == stateright::Expectation::Sometimes)
+        .map(|one| one.name)
+        .collect();
+    let found = checker.discoveries();
+    let mut broken: Vec<&str> = found.keys().copied().filter(|name| !sometimes.contains(name)).collect();
+    broken.extend(sometimes.iter().filter(|name| !found.contains_key(*name)));
+    for (name, path) in &found {
+        if broken.contains(name) {
+            println!("{name}: {:?}", path.clone().into_actions());
+        }
+    }
+    broken
+}
+
+const OUTBOX: outbox::Bounds = outbox::Bounds { nodes: 2, tasks: 2, deaths: 1, pauses: 1, mistakes: 1, lags: 1, panics: 0 };
+const LEDGER: ledger::Bounds = ledger::Bounds { callers: 3, tries: 2, nodes: 2, credits: 2, together: 2, deaths: 1, failures: 1, lags: 1 };
+
+#[test]
+fn in_every_course_of_an_outbox_a_webhook_leaves_at_most_once_and_none_starves() {
+    assert_eq!(broken(Outbox { bounds: OUTBOX, fault: outbox::Fault::None }), [""; 0]);
+    if is_long() {
+        assert_eq!(broken(Outbox { bounds: outbox::Bounds { lags: 2, panics: 1, ..OUTBOX }, fault: outbox::Fault::None }), [""; 0]);
+        let three = outbox::Bounds { nodes: 3, tasks: 1, deaths: 2, ..OUTBOX };
+        assert_eq!(broken(Outbox { bounds: three, fault: outbox::Fault::None }), [""; 0]);
+    }
+}
+
+#[test]
+fn every_fault_of_the_outbox_is_found_in_its_model() {
+    use outbox::Fault::{ClaimsTwice, ClearsFirst, GivesAwayClaimed, GivesUpEnded, SendsUnconfirmed};
+    // Little needs to go wrong for each.
+    let two_tasks = outbox::Bounds { deaths: 0, pauses: 0, mistakes: 0, ..OUTBOX };
+    let mistake = outbox::Bounds { tasks: 1, mistakes: 1, lags: 0, ..two_tasks };
+    for (fault, bounds, breaks) in [
+        (ClaimsTwice, two_tasks, "a webhook leaves at most once"),
+        (GivesAwayClaimed, mistake, "a webhook leaves at most once"),
+        (SendsUnconfirmed, two_tasks, "a webhook leaves at most once"),
+        (ClearsFirst, mistake, "what waits is in the outbox of its node"),
+        (GivesUpEnded, mistake, "a known end stays"),
+    ] {
+        let found = broken(Outbox { bounds, fault });
+        assert!(found.contains(&breaks), "{fault:?}: {found:?}");
+    }
+}
+
+#[test]
+fn in_every_course_of_a_ledger_a_caller_pays_once_and_is_answered() {
+    let bounds = if is_long() { LEDGER } else { ledger::Bounds { callers: 2, credits: 1, ..LEDGER } };
+    assert_eq!(broken(Ledger { bounds, fault: ledger::Fault::None }), [""; 0]);
+}
+
+#[test]
+fn every_fault_of_the_ledger_is_found_in_its_model() {
+    use ledger::Fault::{AnswersUnconfirmed, DebitsAgain, KeepsKeysLater, LooksOnce};
+    let bounds = ledger::Bounds { callers: 2, credits: 1, ..LEDGER };
+    for (fault, breaks) in [
+        (DebitsAgain, "a caller pays once"),
+        (LooksOnce, "the balance is the sum of its entries"),
+        (KeepsKeysLater, "a caller pays once"),
+        (AnswersUnconfirmed, "what was answered is kept"),
+    ] {
+        // To pay twice there must be two credits.
+        let found = broken(Ledger { bounds: ledger::Bounds { credits: if fault == LooksOnce { 1 } else { 2 }, ..bounds }, fault });
+        assert!(found.contains(&breaks), "{fault:?}: {found:?}");
+    }
+}
