@@ -1,6 +1,6 @@
 //! The audit forwarder: sends the operators' audit log to the receiver that the settings name, in order and at least once.
 //!
-//! Every node has one, and one of them sends at a time: whoever holds the place in the store. While the receiver is away everything
+//! Every node has one, and one of them sends at a time: the node that holds the place in the store. While the receiver is away everything
 //! waits, and nothing else waits for it.
 
 use std::sync::Arc;

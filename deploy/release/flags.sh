@@ -13,7 +13,7 @@ export CARGO_HOME SOURCE_DATE_EPOCH RUSTFLAGS CFLAGS CXXFLAGS="$CFLAGS" CARGO_IN
 # The package that is shipped, as arguments of cargo.
 SHIPPED="--package sakshi --no-default-features --features shipped"
 
-# Packs a folder beside it: the same bytes from the same files, whoever packs them and when.
+# Packs a folder beside it: the same bytes from the same files, on every machine and at any time.
 pack() {
   tar --sort=name --owner=0 --group=0 --numeric-owner --mode=a=rX,u+w --mtime="@$SOURCE_DATE_EPOCH" -cf - "$1" | gzip -n -9 >"$1.tar.gz"
 }

@@ -101,7 +101,7 @@ impl Storage {
     }
 }
 
-/// How a node of these settings uses its directory.
+/// The use that a node of these settings makes of its directory.
 pub(crate) fn embedded_options(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> EmbeddedOptions {
     EmbeddedOptions {
         directory: settings.store.path.clone(),

@@ -53,7 +53,7 @@ pub struct Collector {
     server: AbortHandle,
 }
 
-/// What has arrived; two collectors may share it.
+/// Everything that has arrived; two collectors may share it.
 #[derive(Clone, Default)]
 pub struct Kept {
     spans: Arc<Mutex<Vec<Received>>>,

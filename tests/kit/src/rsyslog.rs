@@ -67,7 +67,7 @@ impl Rsyslog {
         format!("{}://localhost:{}", self.scheme, self.port)
     }
 
-    /// What it has written, line by line.
+    /// Lines that it has written.
     pub fn lines(&self) -> Vec<String> {
         match read_to_string(self.directory.path().join("received")) {
             Ok(text) => text.lines().map(str::to_owned).collect(),

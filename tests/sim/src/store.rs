@@ -15,7 +15,7 @@ use sakshi_store::engine::{Answers, Applied, Batch, Engine, Key, Op, Query, Scan
 use sakshi_store::{Store, StoreError, StoreFuture};
 use tokio::time::sleep;
 
-use crate::model::history::{Event, Seen};
+use crate::model::history::{DeliveryView, Event};
 use crate::model::outbox::Attempt;
 use crate::world::{CallPlan, Deployment, Fate, Incarnation, World, lock};
 
@@ -190,7 +190,7 @@ impl NodeEngine {
                     _ => Some(Attempt::Known),
                 };
                 let holder = Some(record.text("holder").to_owned()).filter(|holder| !holder.is_empty());
-                let seen = Seen { holder, is_claimed: record.has("claimed_at"), attempt };
+                let seen = DeliveryView { holder, is_claimed: record.has("claimed_at"), attempt };
                 lock(&world.outbox).push(Event::Committed(TxnId::from_bytes(txn), node, seen));
             }
             Ok(applied)

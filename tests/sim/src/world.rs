@@ -173,7 +173,7 @@ pub(crate) struct World {
     times: [u64; Shape::FAULTS.len()],
     pub(crate) begun: Instant,
     log: Mutex<Vec<String>>,
-    /// What was done with webhooks, for the model of the outbox.
+    /// Changes and departures of webhooks, for the model of the outbox.
     pub(crate) outbox: Mutex<Vec<Event>>,
     /// Faults that were injected, by kind.
     pub(crate) faults: Mutex<BTreeMap<&'static str, u64>>,

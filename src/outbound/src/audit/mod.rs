@@ -36,7 +36,7 @@ pub struct AuditMessage {
     pub entry: String,
 }
 
-/// Where the audit log is sent.
+/// The receiver of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuditReceiver {
     /// A collector, at its origin.
@@ -49,7 +49,7 @@ pub enum AuditReceiver {
     Unix(PathBuf),
 }
 
-/// Why entries were not received.
+/// The reason why entries were not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AuditError(pub String);

@@ -178,7 +178,7 @@ pub struct Telemetry {
 /// `[audit_log]`
 #[derive(Clone, Debug)]
 pub struct AuditLog {
-    /// Where the operators' audit log is sent, if anywhere.
+    /// The receiver of the operators' audit log, if there is one.
     pub push: Option<AuditReceiver>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
     /// The nodes that have a heartbeat, as of the last one of this node.
     pub(crate) members: Mutex<Vec<(NodeId, Timestamp)>>,
-    /// How far the steps to this schema are walked.
+    /// The progress of the steps to this schema.
     pub(crate) walk: tokio::sync::Mutex<Walk>,
     /// Asks the thread that sends heartbeats to send the last one.
     pub(crate) leaving: OnceLock<mpsc::WeakSender<Leave>>,

@@ -13,7 +13,7 @@ use super::outbox::{Attempt, Bounds, Fault, Outbox, State, Step, Task};
 
 /// A delivery as it is seen in its record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct DeliveryView {
     /// The node that is to send it, as text.
     pub(crate) holder: Option<String>,
     pub(crate) is_claimed: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Seen {
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A node has changed the record of a transaction, which is like this since.
-    Committed(TxnId, NodeId, Seen),
+    Committed(TxnId, NodeId, DeliveryView),
     /// A node has sent its webhook.
     Sent(TxnId, NodeId),
     /// The replica gets nothing from now on.
@@ -121,7 +121,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> DeliveryView {
         as_seen(self.nodes, &self.state)
     }
 
@@ -156,23 +156,27 @@ impl<'a> Course<'a> {
     }
 }
 
-fn as_seen(nodes: &[NodeId], state: &State) -> Seen {
+fn as_seen(nodes: &[NodeId], state: &State) -> DeliveryView {
     let delivery = state.store;
-    Seen { holder: delivery.holder.map(|node| nodes[node].to_string()), is_claimed: delivery.claim.is_some(), attempt: delivery.attempt }
+    DeliveryView {
+        holder: delivery.holder.map(|node| nodes[node].to_string()),
+        is_claimed: delivery.claim.is_some(),
+        attempt: delivery.attempt,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn seen(holder: NodeId, is_claimed: bool, attempt: Option<Attempt>) -> Seen {
-        Seen { holder: Some(holder.to_string()), is_claimed, attempt }
+    fn seen(holder: NodeId, is_claimed: bool, attempt: Option<Attempt>) -> DeliveryView {
+        DeliveryView { holder: Some(holder.to_string()), is_claimed, attempt }
     }
 
     #[test]
     fn a_course_that_the_model_has_is_followed_and_another_is_not() {
         let (txn, one, other) = (TxnId::from_bytes([1; 16]), NodeId::generate(), NodeId::generate());
-        let commit = |node: NodeId, seen: Seen| Event::Committed(txn, node, seen);
+        let commit = |node: NodeId, seen: DeliveryView| Event::Committed(txn, node, seen);
         let queued = commit(one, seen(one, false, None));
         let claimed = commit(one, seen(one, true, None));
         let known = commit(one, seen(one, true, Some(Attempt::Known)));
