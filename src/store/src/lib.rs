@@ -41,6 +41,12 @@ mod users;
 mod vault;
 mod xaes;
 
+/// Locks and atomics: the standard library's, or those whose interleavings a test explores.
+#[cfg(feature = "interleavings")]
+use shuttle::sync;
+#[cfg(not(feature = "interleavings"))]
+use std::sync;
+
 pub use audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
 pub use client_log::{AskedLog, LogPage, LogPlace};
 pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
