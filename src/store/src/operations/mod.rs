@@ -40,6 +40,7 @@ use uuid::Uuid;
 
 use crate::engine::{Answers, Applied, Batch, CallId, Engine, Key, Query, Record};
 use crate::error::{StoreError, StoreFuture};
+use crate::invariants::CheckedEngine;
 use crate::redis::NodeId;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
@@ -193,6 +194,7 @@ impl Store {
         node: NodeId,
         ended_elsewhere: Option<broadcast::Sender<TxnId>>,
     ) -> Self {
+        let engine = Box::new(CheckedEngine::new(engine));
         Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, left: AtomicBool::new(false) }))
     }
 

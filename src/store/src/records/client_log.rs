@@ -15,6 +15,12 @@ table! {
     /// A month in which something was done. It ends when its entries do.
     CLIENT_LOG_MONTH = "client_log_month", Record Ends(CLIENT_LOG) {
         client: Text,
+    } always {
+        Needed(&["client"]),
+        Word("client", |word| word.parse::<ClientId>().is_ok()),
+        Fixed(&["client"]),
+        New,
+        Home(Home::OfClientFirst),
     }
 }
 
@@ -22,6 +28,8 @@ table! {
     /// The entries of a month, numbered from 1. They are sealed because they have names.
     CLIENT_LOG = "client_log", List With(CLIENT_LOG_MONTH) {
         entry: Sealed(Id),
+    } always {
+        Home(Home::OfClientFirst),
     }
 }
 

@@ -14,6 +14,12 @@ table! {
     /// A week in which a client asked. It ends when its entries do.
     CONSENT_WEEK = "consent_week", Record Ends(CONSENTS) {
         client: Text,
+    } always {
+        Needed(&["client"]),
+        Word("client", |word| word.parse::<ClientId>().is_ok()),
+        Fixed(&["client"]),
+        New,
+        Home(Home::OfClientFirst),
     }
 }
 
@@ -22,6 +28,8 @@ table! {
     CONSENTS = "consents", List With(CONSENT_WEEK) {
         answered_at: Integer,
         entry: Sealed(Id),
+    } always {
+        Home(Home::OfClientFirst),
     }
 }
 

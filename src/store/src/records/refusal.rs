@@ -9,6 +9,12 @@ table! {
     /// The number of refused requests recorded for an app so far.
     REFUSALS = "refusals", Record Ends {
         kept: Integer,
+    } always {
+        Needed(&["kept"]),
+        Within("kept", 1, i64::MAX),
+        Rises(&["kept"]),
+        New,
+        Home(Home::OfAppFirst),
     }
 }
 
@@ -17,6 +23,10 @@ table! {
     REFUSAL = "refusal", Record Ends {
         app: Text,
         refused: Sealed(Field("app")),
+    } always {
+        Needed(&["app", "refused"]),
+        Word("app", |word| word.parse::<AppId>().is_ok()),
+        Home(Home::OfAppFirst),
     }
 }
 
