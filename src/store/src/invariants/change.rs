@@ -8,7 +8,8 @@ use crate::engine::{Record, Table, Value};
 /// Returns true if a record may become another one.
 pub(crate) fn changed(table: &Table, before: &Record, after: Option<&Record>) -> bool {
     let (Some(rules), Some(after)) = (compiled(table), after) else { return true };
-    let is_broken = |(field, name, change): &&(&str, &'static str, Change)| {
+    let fields = table.fields.iter().zip(&rules.changes);
+    let is_broken = |(field, name, change): &(&str, &'static str, Change)| {
         let (was, is) = (before.fields.get(field), after.fields.get(field));
         let may_follow = match (change, was, is) {
             (Change::Fixed, Some(was), is) => Some(was) == is,
@@ -19,7 +20,8 @@ pub(crate) fn changed(table: &Table, before: &Record, after: Option<&Record>) ->
         };
         !holds(Part::Answer, name, may_follow)
     };
-    rules.changes.iter().filter(is_broken).count() == 0 && holds(Part::Answer, VERSION_RISES, before.version <= after.version)
+    let each = fields.flat_map(|(column, changes)| changes.iter().map(move |(name, change)| (column.name, *name, *change)));
+    each.filter(is_broken).count() == 0 && holds(Part::Answer, VERSION_RISES, before.version <= after.version)
 }
 
 pub(super) const VERSION_RISES: &str = "the version of a record never falls";
@@ -36,8 +38,10 @@ mod tests {
     fn each_rule_on_changes_is_broken_by_another_record() {
         let record = |version, fields: &[(&'static str, Value)]| Record { version, fields: fields.iter().cloned().collect::<Fields>() };
         for table in ALL {
-            for (field, name, change) in &compiled(table).unwrap().changes {
-                let of = |number: i64| record(1, &[(*field, Value::Integer(number))]);
+            let rules = compiled(table).unwrap();
+            let changes = table.fields.iter().zip(&rules.changes);
+            for (field, (name, change)) in changes.flat_map(|(column, changes)| changes.iter().map(move |change| (column.name, change))) {
+                let of = |number: i64| record(1, &[(field, Value::Integer(number))]);
                 let broken = |after: Record| broken_by(|| _ = changed(table, &of(5), Some(&after)));
                 assert!(!broken(of(5)).contains(name), "{name}");
                 let (fallen, gone, risen) = (broken(of(4)), broken(record(1, &[])), broken(of(6)));

@@ -4,7 +4,7 @@ use std::ptr;
 
 use super::rule::{Change, Compiled, Need, compiled};
 use super::view::{View, is_of_kind};
-use crate::engine::{Batch, Form, Guard, Key, Life, Op, Operand, Place, Value};
+use crate::engine::{Batch, ColumnKind, Form, Guard, Key, Life, Op, Operand, Place, Value};
 
 /// Scores of an index have as many bits with their sign.
 pub(super) const SCORE_BITS: u32 = 53;
@@ -95,7 +95,6 @@ fn operation(batch: &Batch, at: usize, op: &Op) -> Broken {
     match op {
         Op::Put(_, fields) | Op::Set(_, fields) => found
             .or_else(|| unless(fields.iter().all(|(_, operand)| is_earlier(operand)), EARLIER_RESULT))
-            .or_else(|| self::fields(key, fields))
             .or_else(|| record(batch, op, key, fields)),
         Op::Append(_, values) | Op::Rewrite(_, _, values) => {
             found.or_else(|| unless(values.iter().all(is_earlier), EARLIER_RESULT)).or_else(|| entry(key, values))
@@ -103,7 +102,7 @@ fn operation(batch: &Batch, at: usize, op: &Op) -> Broken {
         Op::Add(_, field, more) => found
             .or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD))
             .or_else(|| unless(is_earlier(more), EARLIER_RESULT))
-            .or_else(|| broken_changes(batch, op).next()),
+            .or_else(|| broken_changes(batch, op).into_iter().next()),
         Op::Index(_, _, score) => found.or_else(|| unless(is_earlier(score), EARLIER_RESULT)).or_else(|| unless(fits(score), SCORE_FITS)),
         Op::Sweep(_, _, until) => found.or_else(|| unless(is_earlier(until), EARLIER_RESULT)),
         Op::Number(_, field) | Op::Tell(_, field) => found.or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD)),
@@ -119,25 +118,34 @@ fn fits(score: &Operand) -> bool {
     }
 }
 
-fn fields(key: &Key, fields: &[(&'static str, Operand)]) -> Broken {
-    for (place, (name, operand)) in fields.iter().enumerate() {
+/// The places of the fields that an operation gives values.
+fn places(key: &Key, rules: Option<&Compiled>, fields: &[(&'static str, Operand)]) -> Result<Vec<usize>, &'static str> {
+    let (mut places, mut seen) = (Vec::with_capacity(fields.len()), 0_u64);
+    for (name, operand) in fields {
         if *name == "version" {
-            return Some(OWN_VERSION);
+            return Err(OWN_VERSION);
         }
-        let Some(column) = key.table.column(name) else { return Some(KNOWN_FIELD) };
+        let known = match rules {
+            Some(rules) => rules.place(name),
+            None => key.table.fields.iter().position(|column| column.name == *name),
+        };
+        let place = known.ok_or(KNOWN_FIELD)?;
+        let kind = key.table.fields[place].kind;
         let type_is_right = match operand {
-            Operand::Value(value) => is_of_kind(value, column.kind),
-            Operand::Now(_) | Operand::Latest(..) | Operand::Result(_) => is_of_kind(&Value::Integer(0), column.kind),
+            Operand::Value(value) => is_of_kind(value, kind),
+            Operand::Now(_) | Operand::Latest(..) | Operand::Result(_) => kind == ColumnKind::Integer,
             Operand::Field(_) | Operand::Nothing => true,
         };
         if !type_is_right {
-            return Some(FIELD_TYPE);
+            return Err(FIELD_TYPE);
         }
-        if fields[..place].iter().any(|(other, _)| other == name) {
-            return Some(ONE_VALUE);
+        if seen >> place & 1 == 1 {
+            return Err(ONE_VALUE);
         }
+        seen |= 1 << place;
+        places.push(place);
     }
-    None
+    Ok(places)
 }
 
 /// What a list demands of an entry.
@@ -156,20 +164,25 @@ fn home(rules: &'static Compiled, key: &Key) -> Broken {
 
 /// What a kind demands of a record that is written or changed.
 fn record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)]) -> Broken {
+    let rules = compiled(key.table);
+    let places = match places(key, rules, fields) {
+        Ok(places) => places,
+        Err(name) => return Some(name),
+    };
+    let rules = rules?;
     let mut view = View::unknown();
-    let rules = compiled(key.table)?;
-    for (name, operand) in fields {
-        if let Some(place) = rules.place(name) {
-            view.note(place, operand);
-        }
-    }
+    places.iter().zip(fields).for_each(|(place, (_, operand))| view.note(*place, operand));
     let is_whole = matches!(op, Op::Put(..));
     if is_whole {
         view.close();
     } else {
         note_guards(&mut view, batch, key, rules);
     }
-    view.broken(rules).or_else(|| broken_changes(batch, op).next()).or_else(|| unless(!is_whole || ends(batch, key, fields), GIVEN_END))
+    let changes = || match is_whole {
+        true => broken_put(batch, key, rules).next(),
+        false => places.iter().zip(fields).find_map(|(place, field)| broken_sets(batch, key, field, &rules.changes[*place]).next()),
+    };
+    view.broken(rules).or_else(changes).or_else(|| unless(!is_whole || ends(batch, key, fields), GIVEN_END))
 }
 
 /// Notes what the guards of a batch say of a record.
@@ -184,26 +197,33 @@ fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &Compiled) 
     view.note_present(rules.needed);
 }
 
-/// The invariants of changes that an operation on a record breaks.
-pub(super) fn broken_changes<'a>(batch: &'a Batch, op: &'a Op) -> impl Iterator<Item = &'static str> + use<'a> {
-    let key = op.key();
-    let rules = compiled(key.table);
+/// The invariants that writing a record breaks.
+fn broken_put(batch: &Batch, key: &Key, rules: &'static Compiled) -> impl Iterator<Item = &'static str> + use<> {
     let is_new = || has_guard(batch, key, |guard| matches!(guard, Guard::Absent(_)));
-    let of_put = rules.filter(|_| matches!(op, Op::Put(..)));
-    let replaced = of_put.and_then(|rules| rules.new).filter(|_| !is_new());
-    let misplaced = of_put.and_then(|rules| home(rules, key));
-    let changed = move |(field, name, change): &(&'static str, &'static str, Change)| {
-        let holds = match op {
-            Op::Set(_, fields) => {
-                fields.iter().find(|(given, _)| given == field).is_none_or(|(_, operand)| may_set(batch, key, field, operand, *change))
-            }
-            Op::Add(_, of, more) => of != field || may_add(batch, key, more, *change),
-            _ => true,
-        };
-        unless(holds, name)
-    };
-    let changes = rules.map(|rules| rules.changes.iter()).into_iter().flatten().filter_map(changed);
-    replaced.into_iter().chain(misplaced).chain(changes)
+    rules.new.filter(|_| !is_new()).into_iter().chain(home(rules, key))
+}
+
+/// The invariants of changes of a field that setting it breaks.
+fn broken_sets<'a>(
+    batch: &'a Batch,
+    key: &'a Key,
+    (field, operand): &'a (&'static str, Operand),
+    changes: &'static [(&'static str, Change)],
+) -> impl Iterator<Item = &'static str> + use<'a> {
+    changes.iter().filter_map(move |(name, change)| unless(may_set(batch, key, field, operand, *change), name))
+}
+
+/// The invariants of changes that an operation on a record breaks.
+pub(super) fn broken_changes(batch: &Batch, op: &Op) -> Vec<&'static str> {
+    let key = op.key();
+    let Some(rules) = compiled(key.table) else { return vec![] };
+    let of = |field: &str| rules.place(field).map_or(&[][..], |place| &rules.changes[place][..]);
+    match op {
+        Op::Put(..) => broken_put(batch, key, rules).collect(),
+        Op::Set(_, fields) => fields.iter().flat_map(|field| broken_sets(batch, key, field, of(field.0))).collect(),
+        Op::Add(_, field, more) => of(field).iter().filter_map(|(name, change)| unless(may_add(batch, key, more, *change), name)).collect(),
+        _ => vec![],
+    }
 }
 
 /// Returns true if a record that is written has its end, or stays until its delivery has ended.

@@ -7,6 +7,8 @@
 //!
 //! A condition is false only if it is false whatever the batch does not know. What only an engine knows at the time of a commit, such as
 //! a balance, is kept by guards; here it is demanded that the batch has them. Results are looked at afterwards.
+//!
+//! What looks for damage reads past the checks: the audit of ledgers, readers of the audit log, erasures, new encryption keys and moves.
 
 mod answers;
 mod change;
@@ -23,6 +25,7 @@ mod view;
 
 pub(crate) use self::change::changed;
 pub(crate) use self::checked::CheckedEngine;
+pub(crate) use self::rule::is_id;
 pub use self::rule::{Home, Need, Rule};
 
 /// The names of all invariants of the store: of each kind of record, then of batches and of answers.

@@ -1,11 +1,13 @@
 //! Rules: the invariants of a kind of record, declared beside its fields, and what is made of them to check them fast.
 
-use std::collections::HashMap;
+use std::ptr;
 use std::sync::LazyLock;
 
-use sakshi_domain::ids::{AppId, ClientId, Partition, TxnId};
+use sakshi_domain::ids::{Partition, TxnId};
 
+use super::step::StepRule;
 use super::view::{Condition, Test};
+use super::{money, outbox, people};
 use crate::engine::{ColumnKind, Key, Place, Table};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
@@ -100,8 +102,10 @@ pub(super) struct Compiled {
     pub(super) conditions: Vec<Condition>,
     /// The fields that every record has, by their places.
     pub(super) needed: u64,
-    /// Conditions on changes: the field, and the rule.
-    pub(super) changes: Vec<(&'static str, &'static str, Change)>,
+    /// Conditions on changes of the field at each place.
+    pub(super) changes: Vec<Vec<(&'static str, Change)>>,
+    /// Conditions on operations on its records, with what is beside them in a batch.
+    pub(super) steps: Vec<&'static StepRule>,
     /// The name of the rule that nothing is replaced.
     pub(super) new: Option<&'static str>,
     /// The home, and the name of the rule.
@@ -117,13 +121,21 @@ pub(super) enum Change {
     Guarded(Need),
 }
 
-/// Every kind with its invariants.
-static COMPILED: LazyLock<HashMap<&'static str, Compiled>> =
-    LazyLock::new(|| ALL.iter().map(|table| (table.name, Compiled::of(table))).collect());
+/// Every kind with its invariants, by where it is in memory.
+static COMPILED: LazyLock<Vec<(usize, Compiled)>> = LazyLock::new(|| {
+    let mut all: Vec<_> = ALL.iter().map(|table| (address(table), Compiled::of(table))).collect();
+    all.sort_unstable_by_key(|(address, _)| *address);
+    all
+});
+
+fn address(table: &Table) -> usize {
+    ptr::from_ref(table).addr()
+}
 
 /// The invariants of a kind; `None` for one of another release.
 pub(super) fn compiled(table: &Table) -> Option<&'static Compiled> {
-    COMPILED.get(table.name)
+    let all = &*COMPILED;
+    all.binary_search_by_key(&address(table), |(address, _)| *address).ok().map(|found| &all[found].1)
 }
 
 /// The names of the invariants of every kind, in the order of the kinds.
@@ -135,7 +147,9 @@ impl Compiled {
     fn of(table: &'static Table) -> Self {
         let mut places: Vec<_> = table.fields.iter().enumerate().map(|(place, column)| (column.name, place)).collect();
         places.sort_unstable();
-        let mut compiled = Self { places, ..Self::default() };
+        let steps = [money::RULES, outbox::RULES, people::RULES].into_iter().flatten();
+        let steps = steps.filter(|rule| ptr::eq(rule.table, table)).collect();
+        let mut compiled = Self { places, steps, changes: vec![vec![]; table.fields.len()], ..Self::default() };
         for (place, column) in table.fields.iter().enumerate() {
             compiled.add(table, &format!("{} has its type", column.name), Test::Kind(place, column.kind));
             if matches!(column.kind, ColumnKind::Sealed(_)) {
@@ -152,7 +166,7 @@ impl Compiled {
     }
 
     fn add(&mut self, table: &Table, words: &str, test: Test) {
-        self.conditions.push(Condition { name: named(table, words), test });
+        self.conditions.push(Condition { name: named(table, words), fields: test.fields(), test });
     }
 
     fn declare(&mut self, table: &'static Table, rule: &Rule) {
@@ -198,7 +212,10 @@ impl Compiled {
 
     fn declare_change(&mut self, table: &'static Table, rule: &Rule) {
         let mut each = |fields: &[&'static str], words: &str, change| {
-            self.changes.extend(fields.iter().map(|field| (*field, named(table, &format!("{field} {words}")), change)));
+            for field in fields {
+                let name = named(table, &format!("{field} {words}"));
+                self.place(field).into_iter().for_each(|place| self.changes[place].push((name, change)));
+            }
         };
         match *rule {
             Rule::Fixed(fields) => each(fields, "stays as it was written", Change::Fixed),
@@ -212,9 +229,14 @@ impl Compiled {
     /// The names of the invariants.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let of_records = self.conditions.iter().map(|condition| condition.name);
-        let of_changes = self.changes.iter().map(|(_, name, _)| *name);
+        let of_changes = self.changes.iter().flatten().map(|(name, _)| *name);
         of_records.chain(of_changes).chain(self.new).chain(self.home.map(|(name, _)| name))
     }
+}
+
+/// Returns true for the id of a client, an app, a key, an operator or a user.
+pub(crate) fn is_id(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 /// A name as a constant: each is made once for the process.
@@ -242,10 +264,10 @@ impl Home {
         let id = &key.id[..];
         let text = || std::str::from_utf8(id).unwrap_or_default();
         let first = || text().split([' ', ':']).next().unwrap_or_default();
-        let client = |text: &str| text.parse::<ClientId>().ok().map(|client| Place::Partition(client.partition()));
+        let client = |text: &str| is_id(text).then(|| Place::Partition(Partition::of_name(text)));
         match self {
             Self::Alone(length) => key.place == Place::Alone && id.len() == length,
-            Self::AloneNamed => key.place == Place::Alone && text().parse::<AppId>().is_ok(),
+            Self::AloneNamed => key.place == Place::Alone && is_id(text()),
             Self::Installation => key.place == Partition::all().next().map_or(Place::Alone, Place::Partition),
             Self::OfId(length) => {
                 let beginning = |id: &[u8]| {
@@ -257,10 +279,10 @@ impl Home {
             }
             Self::OfClient => client(text()) == Some(key.place),
             Self::OfClientFirst => client(first()) == Some(key.place),
-            Self::OfAppFirst => first().parse::<AppId>().is_ok() && key.place == Place::Partition(Partition::of_name(first())),
+            Self::OfAppFirst => is_id(first()) && key.place == Place::Partition(Partition::of_name(first())),
             Self::Partition(length) => key.place != Place::Alone && id.len() == length,
             Self::OfNode => key.place != Place::Alone && crate::redis::NodeId::from_bytes(id).is_some(),
-            Self::OfPartitionApp => key.place != Place::Alone && text().parse::<AppId>().is_ok(),
+            Self::OfPartitionApp => key.place != Place::Alone && is_id(text()),
         }
     }
 }

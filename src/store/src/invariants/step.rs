@@ -3,7 +3,7 @@
 use std::ptr;
 
 use super::form::{has, has_guard};
-use super::rule::Need;
+use super::rule::{Need, compiled};
 use crate::engine::{Batch, Guard, Key, Op, Operand, Table, Value};
 
 /// An operation within its batch.
@@ -33,6 +33,7 @@ pub(super) enum Kind {
 }
 
 /// An invariant of a batch.
+#[derive(Debug)]
 pub(super) struct StepRule {
     pub(super) name: &'static str,
     pub(super) table: &'static Table,
@@ -41,19 +42,20 @@ pub(super) struct StepRule {
 }
 
 /// The first rule that a batch breaks.
-pub(super) fn broken(batch: &Batch, rules: &[&'static [StepRule]]) -> Option<&'static str> {
-    all_broken(batch, rules).next()
+pub(super) fn broken(batch: &Batch) -> Option<&'static str> {
+    all_broken(batch).next()
 }
 
 /// All of these.
-pub(super) fn all_broken(batch: &Batch, rules: &[&'static [StepRule]]) -> impl Iterator<Item = &'static str> {
+pub(super) fn all_broken(batch: &Batch) -> impl Iterator<Item = &'static str> {
     let steps = batch.ops.iter().enumerate().map(move |(at, op)| Step { batch, at, op });
-    steps.flat_map(move |step| rules.iter().copied().flatten().filter(move |rule| rule.is_broken(step)).map(|rule| rule.name))
+    let of = |step: Step<'_>| compiled(step.op.key().table).map_or(&[][..], |rules| &rules.steps[..]);
+    steps.flat_map(move |step| of(step).iter().filter(move |rule| rule.is_broken(step)).map(|rule| rule.name))
 }
 
 impl StepRule {
     fn is_broken(&self, step: Step<'_>) -> bool {
-        ptr::eq(step.op.key().table, self.table) && self.kind.is_of(step.op) && !(self.holds)(step)
+        self.kind.is_of(step.op) && !(self.holds)(step)
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct View<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition {
     pub(super) name: &'static str,
+    /// The fields that it is about. It says nothing unless all of them are known.
+    pub(super) fields: u64,
     pub(super) test: Test,
 }
 
@@ -39,6 +41,23 @@ pub(super) enum Test {
 
 const fn bit(place: usize) -> u64 {
     if place < WIDTH { 1 << place } else { 0 }
+}
+
+impl Test {
+    /// The fields that it is about.
+    pub(super) const fn fields(self) -> u64 {
+        match self {
+            Self::Kind(place, _) | Self::Needed(place) | Self::Within(place, ..) | Self::Sized(place, ..) | Self::Word(place, _) => {
+                bit(place)
+            }
+            Self::With(place, other)
+            | Self::Without(place, other)
+            | Self::Excludes(place, _, other)
+            | Self::NotAbove(place, other)
+            | Self::Less(place, other) => bit(place) | bit(other),
+            Self::SumNotAbove(place, other, most) => bit(place) | bit(other) | bit(most),
+        }
+    }
 }
 
 impl<'a> View<'a> {
@@ -124,7 +143,9 @@ impl<'a> View<'a> {
 
     /// The names of all of these.
     pub(super) fn all_broken(&self, compiled: &Compiled) -> impl Iterator<Item = &'static str> {
-        compiled.conditions.iter().filter(|condition| !self.passes(condition.test)).map(|condition| condition.name)
+        let known = self.present | self.absent;
+        let is_known = move |condition: &&Condition| condition.fields & !known == 0;
+        compiled.conditions.iter().filter(is_known).filter(|condition| !self.passes(condition.test)).map(|condition| condition.name)
     }
 
     fn passes(&self, test: Test) -> bool {

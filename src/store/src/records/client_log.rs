@@ -8,6 +8,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 const MONTH_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
@@ -17,7 +18,7 @@ table! {
         client: Text,
     } always {
         Needed(&["client"]),
-        Word("client", |word| word.parse::<ClientId>().is_ok()),
+        Word("client", is_id),
         Fixed(&["client"]),
         New,
         Home(Home::OfClientFirst),

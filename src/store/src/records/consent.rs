@@ -7,6 +7,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 const WEEK_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
@@ -16,7 +17,7 @@ table! {
         client: Text,
     } always {
         Needed(&["client"]),
-        Word("client", |word| word.parse::<ClientId>().is_ok()),
+        Word("client", is_id),
         Fixed(&["client"]),
         New,
         Home(Home::OfClientFirst),

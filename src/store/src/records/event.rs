@@ -1,10 +1,11 @@
 //! An event, its registered guests, and those who have started and not answered yet.
 
-use sakshi_domain::ids::{AppId, ClientId, EventId, Partition};
+use sakshi_domain::ids::{AppId, EventId, Partition};
 use sakshi_domain::limits::GUESTS_MAX;
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 table! {
     /// An event of an app. `origin` is where its webhook goes, without the path. `abandoned` counts the scans whose window has passed
@@ -29,8 +30,8 @@ table! {
     } always {
         Needed(&["client", "app", "created_at", "is_active", "expires_at", "max_guests", "terms"]),
         Needed(&["registrations", "duplicates", "checked_in", "scans", "abandoned", "budget"]),
-        Word("client", |word| word.parse::<ClientId>().is_ok()),
-        Word("app", |word| word.parse::<AppId>().is_ok()),
+        Word("client", is_id),
+        Word("app", is_id),
         Within("is_active", 0, 1),
         Within("max_guests", 1, GUESTS_MAX as i64),
         Within("registrations", 0, GUESTS_MAX as i64),

@@ -3,10 +3,11 @@
 use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::ids::{AppId, ClientId, Partition};
+use sakshi_domain::ids::{AppId, Partition};
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 table! {
     /// A flow. `fetches` are the states of the fetches under a wealth-data consent, by the digest of their names; `latest` names the
@@ -21,8 +22,8 @@ table! {
         fetches: Sealed(Id),
     } always {
         Needed(&["client", "app", "until", "state"]),
-        Word("client", |word| word.parse::<ClientId>().is_ok()),
-        Word("app", |word| word.parse::<AppId>().is_ok()),
+        Word("client", is_id),
+        Word("app", is_id),
         Sized("latest", 16, 16),
         Fixed(&["client", "app"]),
         Guarded("latest", Need::Version),

@@ -5,6 +5,7 @@ use sakshi_domain::tenancy::KeyDigest;
 
 use super::{of_installation, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 table! {
     /// An operator. `record` is sealed because it has a name.
@@ -34,7 +35,7 @@ table! {
         operator: Text,
     } always {
         Needed(&["operator"]),
-        Word("operator", |word| word.parse::<OperatorId>().is_ok()),
+        Word("operator", is_id),
         Fixed(&["operator"]),
         Home(Home::Installation),
     }

@@ -4,6 +4,7 @@ use sakshi_domain::ids::{AppId, Partition};
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 table! {
     /// The number of refused requests recorded for an app so far.
@@ -25,7 +26,7 @@ table! {
         refused: Sealed(Field("app")),
     } always {
         Needed(&["app", "refused"]),
-        Word("app", |word| word.parse::<AppId>().is_ok()),
+        Word("app", is_id),
         Home(Home::OfAppFirst),
     }
 }

@@ -1,5 +1,6 @@
 //! Apps, API keys, and the logos of clients and events.
 
+use crate::invariants::is_id;
 use crate::tenancy::{parse_environments, parse_networks};
 use sakshi_domain::brand::LogoId;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
@@ -16,7 +17,7 @@ table! {
         urls: Sealed(Id),
     } always {
         Needed(&["client", "record"]),
-        Word("client", |word| word.parse::<ClientId>().is_ok()),
+        Word("client", is_id),
         Fixed(&["client"]),
         New,
         Home(Home::AloneNamed),
@@ -54,8 +55,8 @@ table! {
         used_at: Integer,
     } always {
         Needed(&["key_id", "client", "label", "environments", "networks", "created_at"]),
-        Word("key_id", |word| word.parse::<KeyId>().is_ok()),
-        Word("client", |word| word.parse::<ClientId>().is_ok()),
+        Word("key_id", is_id),
+        Word("client", is_id),
         Word("environments", |word| parse_environments(word).is_ok()),
         Word("networks", |word| parse_networks(word).is_ok()),
         Fixed(&["key_id", "client", "created_at"]),

@@ -1,7 +1,7 @@
 //! A transaction, from its opening to the end of its result.
 
 use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
-use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::limits::GUESTS_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
@@ -9,6 +9,7 @@ use sakshi_domain::transaction::{AnswerDigest, Pending};
 use super::{in_partition, table};
 use crate::engine::{Key, Record};
 use crate::error::StoreError;
+use crate::invariants::is_id;
 use crate::sealing::unseal_terms;
 use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
@@ -54,8 +55,8 @@ table! {
         rehearsed: Integer since 27,
     } always {
         Needed(&["client", "app", "opened_at", "expires_at", "terms"]),
-        Word("client", |word| word.parse::<ClientId>().is_ok()),
-        Word("app", |word| word.parse::<AppId>().is_ok()),
+        Word("client", is_id),
+        Word("app", is_id),
         Sized("event", 12, 12),
         Sized("answer", 32, 32),
         Sized("call", 16, 16),

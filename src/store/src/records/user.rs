@@ -5,6 +5,7 @@ use sakshi_domain::user::UserRole;
 
 use super::{alone, in_partition, of_installation, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 use crate::users::InviteDigest;
 
 table! {
@@ -37,7 +38,7 @@ table! {
         credential: Sealed(Id),
     } always {
         Needed(&["client", "role", "created_at", "email_mark", "epoch", "profile"]),
-        Word("client", |word| word.parse::<ClientId>().is_ok()),
+        Word("client", is_id),
         Word("role", |word| word.parse::<UserRole>().is_ok()),
         Sized("invite", 32, 32),
         With("invite", &["invited_until"]),
@@ -68,7 +69,7 @@ table! {
         created_at: Integer,
     } always {
         Needed(&["user", "created_at"]),
-        Word("user", |word| word.parse::<UserId>().is_ok()),
+        Word("user", is_id),
         Home(Home::Alone(32)),
     }
 }
@@ -79,7 +80,7 @@ table! {
         user: Text,
     } always {
         Needed(&["user"]),
-        Word("user", |word| word.parse::<UserId>().is_ok()),
+        Word("user", is_id),
         Fixed(&["user"]),
         New,
         Home(Home::Alone(32)),
