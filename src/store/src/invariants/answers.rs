@@ -1,4 +1,4 @@
-//! What engines answer: results that operations can have, refusals that are refusals, and records, entries and members as they were
+//! Answers of engines: results that operations can have, refusals that are refusals, and records, entries and members as they were
 //! written.
 
 use sakshi_domain::credits::EntryKind;
@@ -67,7 +67,7 @@ const fn unless(holds: bool, name: &'static str) -> Broken {
     if holds { None } else { Some(name) }
 }
 
-/// What is expected of the answer to a batch.
+/// The answers that a batch can get.
 #[derive(Debug)]
 pub(super) struct Expected {
     guards: Vec<Guard>,
@@ -76,7 +76,7 @@ pub(super) struct Expected {
     has_call: bool,
 }
 
-/// What an operation can result in.
+/// The results that an operation can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Nothing,
@@ -88,7 +88,7 @@ enum Outcome {
 }
 
 impl Expected {
-    /// What is expected of the answer to this batch. Guards are kept without the ids of their records.
+    /// Returns the answers that this batch can get. Guards are kept without the ids of their records.
     pub(super) fn of(batch: &Batch) -> Self {
         Self {
             guards: batch.guards.iter().map(without_id).collect(),

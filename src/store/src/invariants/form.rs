@@ -148,7 +148,7 @@ fn places(key: &Key, rules: Option<&Compiled>, fields: &[(&'static str, Operand)
     Ok(places)
 }
 
-/// What a list demands of an entry.
+/// Checks an entry that is appended or rewritten.
 fn entry(key: &Key, values: &[Operand]) -> Broken {
     let is_value = |operand: &Operand| !matches!(operand, Operand::Nothing | Operand::Field(_));
     if values.len() != key.table.fields.len() || !values.iter().all(is_value) {
@@ -162,7 +162,7 @@ fn home(rules: &'static Compiled, key: &Key) -> Broken {
     rules.home.and_then(|(name, home)| unless(home.is_of(key), name))
 }
 
-/// What a kind demands of a record that is written or changed.
+/// Checks a record that is written or changed.
 fn record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)]) -> Broken {
     let rules = compiled(key.table);
     let places = match places(key, rules, fields) {

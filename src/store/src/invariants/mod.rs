@@ -8,7 +8,7 @@
 //! A condition is false only if it is false whatever the batch does not know. What only an engine knows at the time of a commit, such as
 //! a balance, is kept by guards; here it is demanded that the batch has them. Results are looked at afterwards.
 //!
-//! What looks for damage reads past the checks: the audit of ledgers, readers of the audit log, erasures, new encryption keys and moves.
+//! Readers that look for damage read past the checks: the audit of ledgers, readers of the audit log, erasures, new encryption keys and moves.
 
 mod answers;
 mod change;

@@ -1,4 +1,4 @@
-//! What an operation needs beside it in its batch: a debit its entry, a claim its guard, a delivery its place in the outbox.
+//! Operations that need others beside them in their batch: a debit its entry, a claim its guard, a delivery its place in the outbox.
 
 use std::ptr;
 

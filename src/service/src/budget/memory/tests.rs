@@ -1,4 +1,4 @@
-//! Who may hold how much memory, and whose is taken back.
+//! Holdings of memory: their bounds, and the ones that are revoked.
 
 use std::net::IpAddr;
 
@@ -36,7 +36,7 @@ fn holding(budget: &MemoryBudget, owners: OwnerPath, bytes: usize) -> MemoryPerm
     permit
 }
 
-/// How many permits were revoked, and how many were refused.
+/// Returns the numbers of permits that were revoked and refused.
 fn counted(budget: &MemoryBudget) -> (u64, u64) {
     let ledger = budget.lock();
     (ledger.revoked, ledger.refused)
