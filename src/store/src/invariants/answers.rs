@@ -124,7 +124,9 @@ fn without_id(guard: &Guard) -> Guard {
         Guard::Below(_, field, limit) => Guard::Below(key, field, limit),
         Guard::AtLeast(_, field, least) => Guard::AtLeast(key, field, *least),
         Guard::AtMost(_, field, most) => Guard::AtMost(key, field, *most),
-        Guard::Equal(_, field, value) => Guard::Equal(key, field, value.clone()),
+        Guard::Equal(_, field, Value::Integer(number)) => Guard::Equal(key, field, Value::Integer(*number)),
+        // Values on the heap are not copied, and not compared again.
+        Guard::Equal(_, field, _) => Guard::Equal(key, field, Value::Bytes(vec![])),
         Guard::Unset(_, field) => Guard::Unset(key, field),
         Guard::Length(_, length) => Guard::Length(key, *length),
         Guard::Fewer(_, limit) => Guard::Fewer(key, *limit),

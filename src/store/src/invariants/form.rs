@@ -72,14 +72,31 @@ fn guard(guard: &Guard) -> Broken {
         Guard::Fewer(..) | Guard::Free(..) => table.form == Form::Index,
         _ => table.form == Form::Record,
     };
-    let is_known = |field: &&str| *field == "version" || table.column(field).is_some();
+    let is_known = |field: &str| match compiled(table) {
+        Some(rules) => rules.place(field).is_some(),
+        None => table.column(field).is_some(),
+    };
     let type_is_right = match guard {
         Guard::Equal(_, field, value) => table.column(field).is_none_or(|column| is_of_kind(value, column.kind)),
         _ => true,
     };
     unless(fits, LIST_GUARD)
-        .or_else(|| unless(guard.fields().iter().all(is_known), KNOWN_FIELD))
+        .or_else(|| unless(compared(guard).into_iter().flatten().all(is_known), KNOWN_FIELD))
         .or_else(|| unless(type_is_right, FIELD_TYPE))
+}
+
+/// The fields of its record that a guard compares, beside the version.
+const fn compared(guard: &Guard) -> [Option<&'static str>; 2] {
+    match guard {
+        Guard::Before(_, field) | Guard::AtLeast(_, field, _) | Guard::AtMost(_, field, _) => [Some(field), None],
+        Guard::Equal(_, field, _) | Guard::Unset(_, field) => [Some(field), None],
+        Guard::Below(_, field, limit) => [Some(field), Some(limit)],
+        _ => [None, None],
+    }
+}
+
+fn compares(guard: &Guard, field: &str) -> bool {
+    compared(guard).into_iter().flatten().any(|of| of == field)
 }
 
 fn operation(batch: &Batch, at: usize, op: &Op) -> Broken {
@@ -190,8 +207,7 @@ fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &Compiled) 
     for guard in of_record(batch, key) {
         match guard {
             Guard::Unset(_, field) => rules.place(field).into_iter().for_each(|place| view.note_absent(place)),
-            Guard::Version(..) => {}
-            other => other.fields().iter().filter_map(|field| rules.place(field)).for_each(|place| view.note_known(place)),
+            other => compared(other).into_iter().flatten().filter_map(|field| rules.place(field)).for_each(|place| view.note_known(place)),
         }
     }
     view.note_present(rules.needed);
@@ -246,8 +262,8 @@ fn may_set(batch: &Batch, key: &Key, field: &str, operand: &Operand, change: Cha
     let as_read = || has(batch, key, Need::Version);
     match change {
         Change::Fixed => as_read(),
-        Change::Once => *operand == Operand::Nothing || as_read() || has_guard(batch, key, |guard| guard.fields().contains(&field)),
-        Change::Rises => as_read() || has_guard(batch, key, |guard| guard.fields().contains(&field)),
+        Change::Once => *operand == Operand::Nothing || as_read() || has_guard(batch, key, |guard| compares(guard, field)),
+        Change::Rises => as_read() || has_guard(batch, key, |guard| compares(guard, field)),
         Change::Guarded(need) => *operand == Operand::Nothing || has(batch, key, need),
     }
 }

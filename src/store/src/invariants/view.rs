@@ -4,7 +4,7 @@ use super::rule::Compiled;
 use crate::engine::{ColumnKind, Operand, Record, Table, Value};
 
 /// Fields that a kind has at most.
-const WIDTH: usize = 40;
+pub(super) const WIDTH: usize = 40;
 
 /// The values that are known, and for each field whether it has one. What is in neither set is not known.
 #[derive(Debug)]

@@ -313,7 +313,7 @@ impl Store {
     async fn remove_once(&self, known: &[(Key, Record)], removal: impl Fn(&Key, &Record) -> Batch) -> Result<Vec<Key>, StoreError> {
         let mut refused = Vec::new();
         for some in known.chunks(STEP) {
-            let applied = self.engine().commit(some.iter().map(|(key, record)| removal(key, record)).collect()).await?;
+            let applied = self.commit_as_is(some.iter().map(|(key, record)| removal(key, record)).collect()).await?;
             refused.extend(some.iter().zip(applied).filter(|(_, applied)| !is_done(applied)).map(|((key, _), _)| key.clone()));
         }
         Ok(refused)

@@ -246,6 +246,10 @@ impl Store {
         self.0.engine.unchecked().read(queries).await
     }
 
+    async fn commit_as_is(&self, batches: Vec<Batch>) -> Result<Vec<Applied>, StoreError> {
+        self.0.engine.commit_as_is(batches).await
+    }
+
     /// One record.
     async fn record(&self, key: Key) -> Result<Option<Record>, StoreError> {
         self.read(vec![Query::Record(key)]).await?.record()

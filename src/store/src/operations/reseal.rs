@@ -163,7 +163,7 @@ impl Store {
         if batches.is_empty() {
             return Ok(());
         }
-        for ((key, number, opened), applied) in sent.iter().zip(self.engine().commit(batches).await?) {
+        for ((key, number, opened), applied) in sent.iter().zip(self.commit_as_is(batches).await?) {
             // A batch whose answer was lost is refused as well, and what it has written is there.
             if is_done(&applied) || self.is_sealed_anew(key, *number, opened).await? {
                 resealed.resealed += opened.len() as u64;

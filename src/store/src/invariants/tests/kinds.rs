@@ -7,7 +7,7 @@ use sakshi_domain::ids::{ClientId, Partition, TxnId};
 use crate::engine::{Batch, ColumnKind, Fields, Guard, Key, Op, Operand, Place, Record, Table, Value};
 use crate::invariants::form;
 use crate::invariants::rule::{Change, Compiled, Home, Need, Rule, compiled};
-use crate::invariants::view::{Condition, Test, View};
+use crate::invariants::view::{Condition, Test, View, WIDTH};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
 
@@ -164,6 +164,7 @@ fn what_was_not_asked_for_breaks_nothing_and_what_was_is_looked_at() {
 #[test]
 fn rules_name_fields_of_their_kind() {
     for table in ALL {
+        assert!(table.fields.len() <= WIDTH, "{table:?} has more fields than a view");
         for rule in table.rules {
             let fields: Vec<&str> = match rule {
                 Rule::Needed(fields) | Rule::Fixed(fields) | Rule::Once(fields) | Rule::Rises(fields) => fields.to_vec(),
