@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub(crate) mod audit_log;
+pub(crate) mod business;
 pub(crate) mod client_log;
 pub(crate) mod completion;
 pub(crate) mod consents;
@@ -26,6 +27,7 @@ pub(crate) mod next_schema;
 pub(crate) mod operators;
 pub(crate) mod outbox;
 pub(crate) mod people;
+pub(crate) mod reading;
 pub(crate) mod refusals;
 pub(crate) mod reseal;
 pub(crate) mod sessions;
