@@ -17,6 +17,7 @@ pub(crate) mod credits;
 pub(crate) mod erasure;
 pub(crate) mod events;
 pub(crate) mod fixture;
+pub(crate) mod flips;
 pub(crate) mod flow_fixture;
 pub(crate) mod flows;
 pub(crate) mod guests;

@@ -69,21 +69,32 @@ fn find_damage(log: &mut impl Read) -> io::Result<Option<u64>> {
         // The head is synced before anything is written behind it.
         return Ok(fill(log, &mut [0])?.then_some(0));
     };
-    let (mut sum, mut at, mut damage) = (head.sum, HEAD as u64, None);
+    let (mut sum, mut salts, mut at, mut damage) = (head.sum, head.salts, HEAD as u64, None);
     let mut after_commit = false;
     while let Some(frame) = Frame::read(log, &head)? {
-        let follows = frame.salts == head.salts && head.add(sum, &frame.covered) == frame.sum;
-        if !follows && damage.is_none() {
+        let is_of_log = frame.salts == head.salts || is_next(salt(&head.salts), salt(&frame.salts));
+        let follows = frame.salts == salts && head.add(sum, &frame.covered) == frame.sum;
+        if damage.is_none() && !(follows && frame.salts == head.salts) {
             damage = Some(at);
         }
-        if damage.is_some() && follows && after_commit {
+        if damage.is_some() && is_of_log && follows && after_commit {
             return Ok(damage);
         }
-        after_commit = damage.is_some() && frame.is_commit && frame.salts == head.salts;
-        sum = frame.sum;
+        after_commit = damage.is_some() && is_of_log && frame.is_commit;
+        (sum, salts) = (frame.sum, frame.salts);
         at += (FRAME_HEAD + head.page) as u64;
     }
     Ok(None)
+}
+
+/// The part of the salts that counts how often the log began anew. What an earlier life left behind the end of this one has a smaller one.
+fn salt(salts: &[u8; 8]) -> u32 {
+    word(salts, 0)
+}
+
+/// True for frames of the log's next life, whose head was lost.
+const fn is_next(head: u32, frame: u32) -> bool {
+    frame == head.wrapping_add(1)
 }
 
 impl Head {
@@ -193,6 +204,26 @@ mod tests {
             let Err(StoreError::Corrupt(why)) = check(&path) else { panic!("byte {byte}") };
             assert!(why.contains(&format!("byte {}", if byte < HEAD { 0 } else { HEAD })), "{why}");
         }
+    }
+
+    #[test]
+    fn a_log_whose_new_head_was_lost_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = Connection::open(directory.path().join("file")).unwrap();
+        connection.execute_batch("CREATE TABLE t (a); PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
+        let commit = || connection.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        let (log, path) = (directory.path().join("file-wal"), directory.path().join("log"));
+        (0..3).for_each(|_| commit());
+        let older = fs::read(&log).unwrap();
+        connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+        (0..2).for_each(|_| commit());
+        let mut bytes = fs::read(&log).unwrap();
+        assert_ne!(bytes[..HEAD], older[..HEAD], "it began anew");
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(check(&path), Ok(()));
+        bytes[..HEAD].copy_from_slice(&older[..HEAD]);
+        fs::write(&path, &bytes).unwrap();
+        assert!(matches!(check(&path), Err(StoreError::Corrupt(_))));
     }
 
     #[test]

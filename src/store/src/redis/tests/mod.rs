@@ -1,12 +1,14 @@
 //! The Redis store: the properties of every store, and what its keys and scripts guarantee, each on a
 //! real server of its own.
 
+mod appended;
 mod canary;
 mod cluster;
 mod credentials;
 mod data_loss;
 mod engines;
 mod expiry;
+mod flips;
 mod installation;
 mod inventory;
 mod limits;

@@ -12,29 +12,11 @@ use super::crashes::states_of;
 use super::look::{Case, Look, judge_all, read};
 use super::recording::{Recording, place};
 use super::trace::{DiskState, Files, Rest};
+use crate::conformance::flips::{Effect, Effects};
 use crate::conformance::reading::Reading;
 use crate::conformance::run;
 use crate::embedded::EmbeddedStore;
 use crate::embedded::tests::{START, open_when_free, options};
-
-/// What became of a flipped bit, from the best to the worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Effect {
-    /// The same content.
-    None,
-    /// Opening is refused.
-    Refused,
-    /// Some answers are refused; all others are right.
-    Noticed,
-    /// An earlier state, whole.
-    Earlier,
-    /// Content that no question shows.
-    Unseen,
-    /// An answer is another one, and the audit of credits says so.
-    Audited,
-    /// An answer is another one.
-    Served,
-}
 
 /// Bits per page: each answers for itself.
 const PAGE: usize = 4_096;
@@ -49,68 +31,52 @@ fn reading_of(store: &EmbeddedStore, recording: &Recording) -> Reading {
     reading.unwrap()
 }
 
-/// The effects of flips, and the questions that were answered otherwise.
-#[derive(Debug, Default)]
-struct Table {
-    effects: BTreeMap<Effect, usize>,
-    questions: BTreeMap<String, usize>,
+/// The answers of the store in these files, and the number of its last answered state.
+pub(super) fn reference_of(recording: &Recording, files: &Files, moment: usize) -> (Reading, usize) {
+    let directory = super::recording::directory();
+    place(directory.path(), files, true);
+    let reference = reading_of(&open(directory.path()).unwrap(), recording);
+    assert_eq!(reference.refusals().count(), 0);
+    (reference, recording.answered(moment).unwrap())
 }
 
-fn judge(recording: &Recording, reference: &Reading, answered: usize, directory: &Path, case: &Case, table: &Mutex<Table>) {
+/// Counts the effect of one case.
+pub(super) fn effect_of(
+    recording: &Recording,
+    reference: &Reading,
+    answered: usize,
+    directory: &Path,
+    case: &Case,
+    effects: &Mutex<Effects>,
+) {
     place(directory, &case.files, true);
-    let mut questions = vec![];
-    let effect = match open(directory) {
-        Err(error) => {
-            assert!(!error.to_string().contains("panicked"), "{}: {error}", case.how);
-            Effect::Refused
-        }
+    let (mut effect, mut differences) = (Effect::Refused, vec![]);
+    match open(directory) {
+        Err(error) => assert!(!error.to_string().contains("panicked"), "{}: {error}", case.how),
         Ok(store) => {
-            let reading = reading_of(&store, recording);
-            for (question, refusal) in reading.refusals() {
-                assert!(!refusal.to_string().contains("panicked"), "{}: {question}: {refusal}", case.how);
-            }
-            let differences = reference.differences(&reading);
-            questions = differences.iter().filter(|difference| difference.refusal.is_none()).map(|other| other.question.clone()).collect();
+            (effect, differences) = Effect::on(reference, &reading_of(&store, recording));
             let look = read(&store, &recording.keys);
-            let states: Vec<usize> =
-                if let Look::Content(content) = &look { states_of(recording, content).collect() } else { vec![] };
-            if states.contains(&answered) {
-                assert!(differences.is_empty(), "{}: {differences:?}", case.how);
-                Effect::None
-            } else if states.iter().any(|state| *state < answered) {
-                Effect::Earlier
-            } else if !questions.is_empty() {
-                if std::env::var_os("SAKSHI_LIES_SHOW").is_some() {
-                    let shown = differences.iter().find(|difference| difference.refusal.is_none()).unwrap();
-                    eprintln!("{}: {}: {:.600}", case.how, shown.question, shown.answers);
-                }
-                if reading.is_unbalanced { Effect::Audited } else { Effect::Served }
-            } else if differences.is_empty() && matches!(look, Look::Content(_)) {
-                Effect::Unseen
-            } else {
-                Effect::Noticed
+            let states: Vec<usize> = if let Look::Content(content) = &look { states_of(recording, content).collect() } else { vec![] };
+            // The content does not have the numbers of entries, which some questions show.
+            if !states.contains(&answered) && states.iter().any(|state| *state < answered) {
+                effect = Effect::Earlier;
+            } else if effect == Effect::None && !states.contains(&answered) {
+                effect = if matches!(look, Look::Content(_)) { Effect::Unseen } else { Effect::Noticed };
             }
         }
-    };
-    let mut table = table.lock().unwrap();
-    *table.effects.entry(effect).or_default() += 1;
-    if matches!(effect, Effect::Served | Effect::Audited) {
-        questions.into_iter().for_each(|question| *table.questions.entry(question).or_default() += 1);
     }
+    let shown = if effect == Effect::Earlier { &[][..] } else { &differences[..] };
+    effects.lock().unwrap().count(&case.how, effect, shown);
 }
 
 /// Flips so many bits of each part of a file, and returns the table.
-fn flip_all(recording: &Recording, moment: usize, name: &str, parts: &[std::ops::Range<usize>], bits: usize) -> Table {
+fn flip_all(recording: &Recording, moment: usize, name: &str, parts: &[std::ops::Range<usize>], bits: usize) -> BTreeMap<Effect, usize> {
     let mut state = DiskState::default();
     recording.changes[..moment].iter().for_each(|change| state.follow(change, false));
     let (_, mut random) = Random::of_this_run();
     let files: Files = state.after_crash(Rest::Everything, &mut random);
-    let answered = recording.answered(moment).unwrap();
-    let directory = super::recording::directory();
-    place(directory.path(), &files, true);
-    let reference = reading_of(&open(directory.path()).unwrap(), recording);
-    assert_eq!(reference.refusals().count(), 0);
-    let table = Mutex::default();
+    let (reference, answered) = reference_of(recording, &files, moment);
+    let effects = Mutex::default();
     let flips = parts.iter().flat_map(|part| (0..bits).map(move |_| part.clone()));
     let made = flips.map(|part| {
         let (byte, bit) = (part.start + usize::try_from(random.below(part.len() as u64)).unwrap(), random.below(8));
@@ -118,10 +84,10 @@ fn flip_all(recording: &Recording, moment: usize, name: &str, parts: &[std::ops:
         files.get_mut(name).unwrap()[byte] ^= 1 << bit;
         Case { files, is_marked: true, at: moment, how: format!("{name} byte {byte} bit {bit} (page {})", byte / PAGE + 1) }
     });
-    judge_all(made, |directory, case| judge(recording, &reference, answered, directory, &case, &table));
-    let table: Table = table.into_inner().unwrap();
-    eprintln!("{name}, {} parts of {bits} bits: {:?}\nanswered otherwise: {:?}", parts.len(), table.effects, table.questions);
-    table
+    judge_all(made, |directory, case| effect_of(recording, &reference, answered, directory, &case, &effects));
+    let effects: Effects = effects.into_inner().unwrap();
+    eprintln!("{name}, {} parts, {bits} bits of each: {:?}\nanswered otherwise: {:?}", parts.len(), effects.totals(), effects.questions);
+    effects.totals()
 }
 
 fn length(recording: &Recording, moment: usize, name: &str) -> usize {
@@ -135,9 +101,9 @@ fn a_bit_that_flips_in_a_page_is_noticed_or_harmless_or_of_a_kind_that_is_writte
     let recording = Recording::make();
     let (moment, name) = (recording.changes.len(), "sakshi.db");
     let pages: Vec<_> = (0..length(&recording, moment, name) / PAGE).map(|page| page * PAGE..(page + 1) * PAGE).collect();
-    let table = flip_all(&recording, moment, name, &pages, cases("SAKSHI_FLIPS", 2, 64));
-    assert!(table.effects.contains_key(&Effect::Noticed) && table.effects.contains_key(&Effect::None));
-    assert_eq!(table.effects.get(&Effect::Earlier), None);
+    let effects = flip_all(&recording, moment, name, &pages, cases("SAKSHI_FLIPS", 2, 64));
+    assert!(effects.contains_key(&Effect::Noticed) && effects.contains_key(&Effect::None));
+    assert_eq!(effects.get(&Effect::Earlier), None);
 }
 
 #[test]
@@ -154,8 +120,8 @@ fn a_bit_that_flips_in_the_log_is_never_served() {
         at..at + if is_head { 24 } else { PAGE }
     });
     let parts: Vec<_> = head.chain(of_frames).collect();
-    let table = flip_all(&recording, moment, name, &parts, cases("SAKSHI_FLIPS", 1, 32));
+    let effects = flip_all(&recording, moment, name, &parts, cases("SAKSHI_FLIPS", 1, 32));
     for never in [Effect::Noticed, Effect::Unseen, Effect::Audited, Effect::Served] {
-        assert_eq!(table.effects.get(&never), None, "{never:?}");
+        assert_eq!(effects.get(&never), None, "{never:?}");
     }
 }

@@ -7,6 +7,7 @@ mod live;
 mod look;
 mod lying;
 mod recording;
+mod records;
 mod trace;
 mod vfs;
 
