@@ -19,6 +19,8 @@ use crate::conformance::reading::Reading;
 use crate::conformance::{TestStore as _, run};
 use crate::engine::redis::named_in;
 use crate::records::ALL;
+use crate::records::audit::AUDIT_LOG;
+use crate::records::client::LEDGER;
 use crate::redis::RedisStore;
 use crate::{OpenOutcome, StoreError};
 
@@ -49,6 +51,8 @@ struct Past {
     business: Business,
     files: PathBuf,
     states: Vec<State>,
+    /// Entries of the ledger and of the audit log in the end.
+    entries: i64,
 }
 
 /// The bytes of the file when a step was answered, and a digest of all records.
@@ -99,6 +103,12 @@ impl Witness for Watch<'_> {
     }
 }
 
+/// The number of entries of the lists that only grow.
+fn entries(server: &RedisServer) -> i64 {
+    let grows = |name: &Vec<u8>| named_in(&[&LEDGER, &AUDIT_LOG], name).is_some();
+    names(server).into_iter().filter(grows).map(|name| server.answer(&[b"LLEN", &name[..]]).integer().unwrap()).sum()
+}
+
 fn rewrite(server: &RedisServer) {
     server.answer(&["BGREWRITEAOF"]);
     sakshi_kit::redis::eventually("a rewritten file", TIMEOUT, || {
@@ -119,10 +129,11 @@ impl Past {
         business.work(&test, &mut watch).await;
         let states = watch.states;
         assert_eq!(test.store.check().await, Ok(()));
+        let entries = entries(&test.server);
         test.server.kill9();
         let files = test.server.directory().join("kept");
         copy(&current(&test.server), &files);
-        Self { test, business, files, states }
+        Self { test, business, files, states, entries }
     }
 
     /// Starts Redis with these files but for one change, and returns what the node that has worked says, and one that starts now.
@@ -136,13 +147,15 @@ impl Past {
             return [Verdict::NoStart; 2];
         }
         // The node that starts now is asked first: what the other one notices is written down.
-        let found = digest(server);
+        let (found, is_short) = (digest(server), entries(server) < self.entries);
         let fresh = match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
             Ok(fresh) => self.verdict(fresh.check().await, found, || async { Reading::of(&fresh, &self.business, self.test.now()).await }).await,
             Err(error) => self.verdict(Err(error), found, || async { Reading::default() }).await,
         };
         let old = || async { Reading::of(self.test.store(), &self.business, self.test.now()).await };
-        [self.verdict(check(&self.test.store).await, found, old).await, fresh]
+        let old = self.verdict(check(&self.test.store).await, found, old).await;
+        assert!(!is_short || old == Verdict::DataLost, "entries of a ledger or of the audit log are missing: {old:?}");
+        [old, fresh]
     }
 
     async fn verdict<F: Future<Output = Reading>>(&self, checked: Result<(), StoreError>, found: u64, read: impl FnOnce() -> F) -> Verdict {
@@ -349,6 +362,7 @@ fn nothing_answered_is_lost_when_redis_is_killed_while_it_rewrites_its_file() {
     run(async {
         let always = RedisServer::shipped_persistence();
         let always: Vec<&str> = always.iter().map(String::as_str).collect();
+        assert!(always.contains(&"appendfsync always") && always.contains(&"no-appendfsync-on-rewrite no"), "{always:?}");
         let (during, answered, lost, _) = kill_rewriting(&always, kills, &mut random).await;
         eprintln!("appendfsync always: {kills} kills, {during} while it rewrote: {lost} of {answered} answered steps lost");
         assert!(lost == 0 && answered > kills);
