@@ -208,7 +208,8 @@ impl Business {
         witness.answered("a flow").await;
         let signed = opened(test, document(test, &party, None)).await;
         witness.answered("a document").await;
-        for (flow, told) in [(&flow, Told::Consent("Accepted", 1)), (&flow, Told::Data(1, "RAW", 1)), (&signed, Told::Document("Rejected"))] {
+        for (flow, told) in [(&flow, Told::Consent("Accepted", 1)), (&flow, Told::Data(1, "RAW", 1)), (&signed, Told::Document("Rejected"))]
+        {
             let queued = accepted(test, flow, told).await;
             witness.answered("a report").await;
             if let Some(delivery) = queued {
@@ -257,8 +258,7 @@ impl Business {
 
     /// One verification, to see that the store goes on; the balance after it.
     pub(crate) async fn goes_on(&self, test: &impl TestStore) -> u64 {
-        let OpenOutcome::Opened { balance } =
-            test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
+        let OpenOutcome::Opened { balance } = test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
         else {
             panic!("the client has credits");
         };

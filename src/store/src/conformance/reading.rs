@@ -15,7 +15,7 @@ use super::business::Business;
 use super::guests::ALL;
 use crate::audit_log::AuditHead;
 use crate::consents::{AskedConsents, ConsentPlace};
-use crate::{AskedLog, Registration, Sealed, SealedPayload, Store, StoreError, TransactionRecord};
+use crate::{AskedLog, Guest, Registration, Sealed, SealedPayload, Store, StoreError, TransactionRecord};
 
 /// An answer to a question, of any type.
 trait Answer: Any + Debug + Send + Sync {
@@ -125,9 +125,8 @@ impl Reading {
         self.note("summaries", store.summarise_transactions(business.txns.clone()).await);
         for scope in &business.scopes {
             let kept = store.load_idempotent_answer(*scope).await;
-            let shown = kept.and_then(|kept| {
-                kept.map(|kept| Ok((kept.request, kept.until, open(store, &scope.digest, &kept.answer)?))).transpose()
-            });
+            let shown = kept
+                .and_then(|kept| kept.map(|kept| Ok((kept.request, kept.until, open(store, &scope.digest, &kept.answer)?))).transpose());
             self.note("answer kept for an Idempotency-Key", shown);
         }
         self.note("due deliveries", store.due_deliveries(None, None, 1_000).await);
@@ -138,11 +137,15 @@ impl Reading {
         let event = &business.event;
         self.note("event", store.load_event(event.id).await);
         self.note("events", store.list_events(event.app.clone(), ALL).await);
-        self.note("guests", store.list_guests(event.id, ALL.into()).await);
+        let guests = store.list_guests(event.id, ALL.into()).await.and_then(|page| {
+            let named = |guest: Guest| Ok((open(store, guest.txn.as_bytes(), &guest.name)?, guest));
+            page.items.into_iter().map(named).collect::<Result<Vec<_>, StoreError>>()
+        });
+        self.note("guests", guests);
         let registrations = store.list_registrations(event.id, ALL.into()).await.and_then(|page| {
             let shown = |Registration { guest, outcome }: Registration| {
-                let outcome = open(store, guest.txn.as_bytes(), &outcome)?;
-                Ok((guest, outcome))
+                let [name, outcome] = [&guest.name, &outcome].map(|sealed| open(store, guest.txn.as_bytes(), sealed));
+                Ok((guest, name?, outcome?))
             };
             page.items.into_iter().map(shown).collect::<Result<Vec<_>, StoreError>>()
         });
@@ -163,9 +166,10 @@ impl Reading {
         for subject in &business.webhooks {
             let Subject::Flow { flow, webhook } = subject else { continue };
             self.note("delivery of a report", store.load_delivery(*subject).await);
-            let loaded = store.load_webhook(*flow, *webhook).await.and_then(|loaded| {
-                loaded.map(|(url, payload)| Ok((url, payload_of(store, payload)?))).transpose()
-            });
+            let loaded = store
+                .load_webhook(*flow, *webhook)
+                .await
+                .and_then(|loaded| loaded.map(|(url, payload)| Ok((url, payload_of(store, payload)?))).transpose());
             self.note("webhook of a report", loaded);
         }
     }

@@ -18,8 +18,8 @@ use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 
 use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory, failed};
-use super::database::{pages, schema};
 use super::database::statements::Database;
+use super::database::{pages, schema};
 use super::errors::Health;
 use crate::credits::Audit;
 use crate::error::StoreError;

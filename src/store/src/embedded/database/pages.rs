@@ -32,7 +32,10 @@ fn check_within(connection: &mut Connection, path: &Path, time: Duration) -> Res
         Ok(None) => Ok(()),
         Ok(Some(fault)) => Err(StoreError::Corrupt(format!("{}: {fault}", path.display()))),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-            tracing::warn!(seconds = time.as_secs(), "the store is too large to be checked at this start, which follows no end in good order");
+            tracing::warn!(
+                seconds = time.as_secs(),
+                "the store is too large to be checked at this start, which follows no end in good order"
+            );
             Ok(())
         }
         Err(error) => Err(error.into()),

@@ -149,7 +149,9 @@ impl Past {
         // The node that starts now is asked first: what the other one notices is written down.
         let (found, is_short) = (digest(server), entries(server) < self.entries);
         let fresh = match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
-            Ok(fresh) => self.verdict(fresh.check().await, found, || async { Reading::of(&fresh, &self.business, self.test.now()).await }).await,
+            Ok(fresh) => {
+                self.verdict(fresh.check().await, found, || async { Reading::of(&fresh, &self.business, self.test.now()).await }).await
+            }
             Err(error) => self.verdict(Err(error), found, || async { Reading::default() }).await,
         };
         let old = || async { Reading::of(self.test.store(), &self.business, self.test.now()).await };
@@ -200,7 +202,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// The number of cases of a test.
 fn cases(short: usize, long: usize) -> usize {
-    let is_long = std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long");
+    let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
     let set = std::env::var("SAKSHI_AOF_CASES").ok().and_then(|number| number.parse().ok());
     set.unwrap_or(if is_long { long } else { short })
 }
@@ -228,9 +230,10 @@ fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
         let (_, mut random) = Random::of_this_run();
         let (first, last) = (past.states[0].bytes, past.states.last().unwrap().bytes);
         let mut verdicts = Verdicts::default();
-        for _ in 0..cases(12, 400) {
+        for _ in 0..cases(5, 200) {
             let length = first + below(&mut random, last - first);
-            let found = past.judge(|files| fs::OpenOptions::new().write(true).open(appended(files)).unwrap().set_len(length).unwrap()).await;
+            let found =
+                past.judge(|files| fs::OpenOptions::new().write(true).open(appended(files)).unwrap().set_len(length).unwrap()).await;
             for verdict in found {
                 assert!(!matches!(verdict, Verdict::NoStart | Verdict::New), "{length}: {verdict:?}");
             }
@@ -248,10 +251,11 @@ fn a_bit_of_the_file_that_flips_is_noticed_by_redis_or_by_what_it_changes() {
         let past = Past::make().await;
         let (_, mut random) = Random::of_this_run();
         let mut verdicts = Verdicts::default();
-        for number in 0..cases(12, 400) {
+        for number in 0..cases(5, 200) {
             let mut place = "appended";
             let change = |files: &Path| {
-                let base = fs::read_dir(files).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().contains(".base."));
+                let base =
+                    fs::read_dir(files).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().contains(".base."));
                 let path = if number.is_multiple_of(4) { base.unwrap() } else { appended(files) };
                 place = if number.is_multiple_of(4) { "base" } else { "appended" };
                 let mut bytes = fs::read(&path).unwrap();
@@ -358,7 +362,7 @@ async fn lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize {
 #[test]
 fn nothing_answered_is_lost_when_redis_is_killed_while_it_rewrites_its_file() {
     let (_, mut random) = Random::of_this_run();
-    let kills = cases(8, 300);
+    let kills = cases(5, 200);
     run(async {
         let always = RedisServer::shipped_persistence();
         let always: Vec<&str> = always.iter().map(String::as_str).collect();
@@ -368,7 +372,9 @@ fn nothing_answered_is_lost_when_redis_is_killed_while_it_rewrites_its_file() {
         assert!(lost == 0 && answered > kills);
         let everysec: Vec<&str> = always.iter().copied().chain(["appendfsync everysec"]).collect();
         let (during, answered, lost, is_noticed) = kill_rewriting(&everysec, kills, &mut random).await;
-        eprintln!("appendfsync everysec: at most {kills} kills, {during} while it rewrote: {lost} of {answered} lost, noticed: {is_noticed}");
+        eprintln!(
+            "appendfsync everysec: at most {kills} kills, {during} while it rewrote: {lost} of {answered} lost, noticed: {is_noticed}"
+        );
         assert!(lost == 0 || is_noticed, "{lost} of {answered}");
     });
 }

@@ -57,7 +57,7 @@ fn values(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Value> {
         }
         Form::List => {
             let entries = ask(&[b"LRANGE", name, b"0", b"-1"]).into_iter().enumerate();
-            entries.map(|(number, entry)| value("entry", Kind::Entry(number, entry))).collect()
+            entries.map(|(number, entry)| value("values", Kind::Entry(number, entry))).collect()
         }
         Form::Index => ask(&[b"ZRANGE", name, b"0", b"-1", b"WITHSCORES"])
             .chunks(2)
@@ -103,9 +103,9 @@ fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> 
 
 /// The number of values whose bits flip.
 fn count() -> usize {
-    let is_long = std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long");
+    let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
     let set = std::env::var("SAKSHI_REDIS_FLIPS").ok().and_then(|number| number.parse().ok());
-    set.unwrap_or(if is_long { 12_000 } else { 150 })
+    set.unwrap_or(if is_long { 10_000 } else { 60 })
 }
 
 #[test]
@@ -119,8 +119,7 @@ fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_writte
         let (server, now) = (&test.server, test.now());
         let reference = Reading::of(test.store(), &business, now).await;
         assert_eq!(reference.refusals().count(), 0);
-        let records: Vec<(Key, Vec<u8>)> =
-            names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
+        let records: Vec<(Key, Vec<u8>)> = names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
         let dumps: Vec<Dump> = records.iter().map(|(_, name)| dump(server, name.clone())).collect();
         let all: Vec<Value> = records.iter().flat_map(|(key, name)| values(server, key, name)).collect();
         let mut effects = Effects::default();

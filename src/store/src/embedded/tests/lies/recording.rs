@@ -1,7 +1,7 @@
 //! A store at work on a disk that is watched, and the content that it had after each answer.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use sakshi_domain::clock::ManualClock;
@@ -118,8 +118,14 @@ impl Witness for Recorder {
 }
 
 impl Recording {
+    /// The recording that tests share.
+    pub(super) fn shared() -> &'static Self {
+        static SHARED: LazyLock<Recording> = LazyLock::new(Recording::make);
+        &SHARED
+    }
+
     /// A store from its making on: with checkpoints of every kind, an end in good order and a second life.
-    pub(super) fn make() -> Self {
+    fn make() -> Self {
         let directory = directory();
         let mut recorder = Recorder::over(directory.path());
         let business = Self::live(&mut recorder, directory.path());

@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 use sakshi_kit::random::Random;
 
 use super::cases;
-use super::flips::{effect_of, reference_of};
+use super::flips::{effect_of, in_turn, reference_of};
 use super::look::{Case, judge_all};
 use super::recording::{Recording, directory};
 use super::trace::{DiskState, Files, Rest};
@@ -35,7 +35,10 @@ fn columns(table: &'static Table) -> Vec<(String, String)> {
 /// The file with one bit flipped in this column of any row; `None` if no row has a value there, or a constraint forbids the new one.
 fn flip(connection: &Connection, table: &'static Table, column: &str, random: &mut Random) -> Option<()> {
     let (name, _) = columns_of(table);
-    let any = format!("SELECT \"{column}\", {} FROM {name} WHERE length(\"{column}\") > 0", if table.form == Form::Index { "_id, _member" } else { "_row, NULL" });
+    let any = format!(
+        "SELECT \"{column}\", {} FROM {name} WHERE length(\"{column}\") > 0",
+        if table.form == Form::Index { "_id, _member" } else { "_row, NULL" }
+    );
     let mut statement = connection.prepare(&any).unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
     let rows: Vec<(Value, Value, Value)> = rows.map(Result::unwrap).collect();
@@ -65,20 +68,20 @@ fn file(scratch: &Path, base: &Files, table: &'static Table, column: &str, rando
 
 #[test]
 fn a_bit_that_flips_in_a_record_is_noticed_or_harmless_or_of_a_field_that_is_written_down() {
-    let recording = Recording::make();
+    let recording = Recording::shared();
     let (_, mut random) = Random::of_this_run();
     let mut state = DiskState::default();
     recording.changes.iter().for_each(|change| state.follow(change, false));
     let base = state.after_crash(Rest::Everything, &mut random);
-    let (reference, answered) = reference_of(&recording, &base, recording.changes.len());
-    let (scratch, effects, bits) = (directory(), Mutex::new(Effects::default()), cases("SAKSHI_RECORD_FLIPS", 1, 40));
+    let (reference, answered) = reference_of(recording, &base, recording.changes.len());
+    let (scratch, effects) = (directory(), Mutex::new(Effects::default()));
     let all = ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, place)| (*table, column, place)));
-    let every = all.flat_map(|one| (0..bits).map(move |_| one.clone()));
-    let made = every.filter_map(|(table, column, how)| {
+    let chosen = in_turn(&all.collect::<Vec<_>>(), cases("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
+    let made = chosen.into_iter().filter_map(|(table, column, how)| {
         let files = file(scratch.path(), &base, table, &column, &mut random)?;
         Some(Case { files, is_marked: true, at: 0, how })
     });
-    judge_all(made, |directory, case| effect_of(&recording, &reference, answered, directory, &case, &effects));
+    judge_all(made, |directory, case| effect_of(recording, &reference, answered, directory, &case, &effects));
     let effects: Effects = effects.into_inner().unwrap();
     eprintln!("{effects}");
     effects.hold();

@@ -132,7 +132,8 @@ fn install() {
         unsafe {
             let own = *sqlite3_vfs_find(std::ptr::null());
             let original = Original { open: own.xOpen.expect("every VFS opens files"), delete: own.xDelete.expect("and deletes them") };
-            let copy = sqlite3_vfs { zName: c"lies".as_ptr(), pNext: std::ptr::null_mut(), xOpen: Some(open), xDelete: Some(delete), ..own };
+            let copy =
+                sqlite3_vfs { zName: c"lies".as_ptr(), pNext: std::ptr::null_mut(), xOpen: Some(open), xDelete: Some(delete), ..own };
             assert_eq!(sqlite3_vfs_register(Box::leak(Box::new(copy)), 1), SQLITE_OK);
             original
         }
@@ -151,7 +152,13 @@ unsafe extern "C" fn open(vfs: *mut sqlite3_vfs, name: *const c_char, file: *mut
         let code = (ORIGINAL.get().expect("it is installed").open)(vfs, name, file, flags, out);
         let Some((disk, name)) = watched(name).filter(|_| code == SQLITE_OK) else { return code };
         let original: &'static sqlite3_io_methods = &*(*file).pMethods;
-        let own = Box::new(sqlite3_io_methods { xWrite: Some(write), xTruncate: Some(truncate), xSync: Some(sync), xClose: Some(close), ..*original });
+        let own = Box::new(sqlite3_io_methods {
+            xWrite: Some(write),
+            xTruncate: Some(truncate),
+            xSync: Some(sync),
+            xClose: Some(close),
+            ..*original
+        });
         (*file).pMethods = &raw const *own;
         let (id, syncs_directory) = (disk.file(&name), name.contains('-'));
         lock(&OPEN).get_or_insert_default().insert(file as usize, OpenFile { original, own, disk, id, syncs_directory });
