@@ -10,7 +10,7 @@ use crate::engine::ColumnKind;
 use crate::records::ALL;
 use crate::records::audit::AUDIT_LOG;
 
-/// What became of a flipped bit, from the best to the worst.
+/// The effect of a flipped bit, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Effect {
     /// No answer changes.
@@ -66,7 +66,7 @@ impl Effects {
         }
     }
 
-    /// What is sealed is never served when it was changed, nor is an entry of the audit log, and no amount that an audit would call right.
+    /// Asserts that no sealed value, no entry of the audit log and no amount that an audit calls right was served changed.
     pub(crate) fn hold(&self) {
         for (place, effects) in &self.by_place {
             let (table, field) = place.split_once('.').unwrap();

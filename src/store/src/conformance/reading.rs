@@ -1,6 +1,6 @@
 //! Everything that callers can see of a [`Business`], question by question, so that two readings can be compared.
 //!
-//! What is sealed is opened, as the service does before it shows it.
+//! Sealed values are opened, as the service does before it shows them.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -39,7 +39,7 @@ type Answered = Result<Box<dyn Answer>, StoreError>;
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     answers: Vec<(String, Answered)>,
-    /// True if the audit of credits finds a fault.
+    /// The audit of credits finds a fault.
     pub(crate) is_unbalanced: bool,
 }
 

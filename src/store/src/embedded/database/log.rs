@@ -36,7 +36,7 @@ struct Frame {
     salts: [u8; 8],
     /// The checksum that is written there.
     sum: Sum,
-    /// What that covers.
+    /// The bytes that it covers.
     covered: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ fn salt(salts: &[u8; 8]) -> u32 {
     word(salts, 0)
 }
 
-/// True for frames of the log's next life, whose head was lost.
+/// Returns true for frames of the log's next life, whose head was lost.
 const fn is_next(head: u32, frame: u32) -> bool {
     frame == head.wrapping_add(1)
 }

@@ -24,7 +24,7 @@ use crate::records::client::LEDGER;
 use crate::redis::RedisStore;
 use crate::{OpenOutcome, StoreError};
 
-/// What a node says of a Redis that came back with these files.
+/// The verdict of a node on a Redis that came back with these files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     /// Redis does not start.
@@ -180,7 +180,7 @@ impl Past {
     }
 }
 
-/// What a node says once it has reached Redis again.
+/// Checks a store once it has reached Redis again.
 async fn check(store: &RedisStore) -> Result<(), StoreError> {
     let begun = Instant::now();
     loop {

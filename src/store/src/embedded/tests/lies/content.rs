@@ -50,7 +50,7 @@ impl Keys {
     }
 }
 
-/// True if nothing was answered by a store with this content: it is new.
+/// Returns true if nothing was answered by a store with this content: it is new.
 pub(super) fn is_new(content: &Content) -> bool {
     content.keys().all(|(table, ..)| *table == SWEPT.name)
 }

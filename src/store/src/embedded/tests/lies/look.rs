@@ -25,7 +25,7 @@ pub(super) struct Case {
     pub(super) files: Files,
     /// The directory is known to have held a store.
     pub(super) is_marked: bool,
-    /// Where and how it came about.
+    /// The moment, and the rest that the crash left.
     pub(super) at: usize,
     pub(super) how: String,
 }

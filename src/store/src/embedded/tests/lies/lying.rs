@@ -70,7 +70,7 @@ impl Lie {
         Self::Beside,
     ];
 
-    /// True if it is about files of this kind.
+    /// Returns true if it is about files of this kind.
     const fn concerns(self, is_log: bool) -> bool {
         match self {
             Self::SyncOfLog | Self::DropInLog | Self::MisdirectInLog | Self::Beside => is_log,
@@ -252,8 +252,8 @@ fn a_disk_that_lies_is_refused_or_goes_back_as_a_whole_where_that_can_be_known()
     }
 }
 
-/// What can be known of a lie about the log alone: its chain of checksums breaks, and commits behind the break show it.
-/// Where a log was left, all pages are checked.
+/// Asserts what can be known of a lie about the log alone: its chain of checksums breaks, and commits behind the break show it.
+/// If a log was left, all pages are checked.
 fn hold(lie: Lie, is_copied: bool, commits: usize, outcome: Outcome, case: &Case) {
     assert!(outcome != Outcome::Checked || !case.files.contains_key("sakshi.db-wal"), "it was opened unchecked: {}", case.how);
     if is_copied || !matches!(lie, Lie::SyncOfLog | Lie::DropInLog | Lie::MisdirectInLog | Lie::Beside) {

@@ -1,4 +1,4 @@
-//! What was done to the files of a disk, and what a crash can leave of it.
+//! The changes of the files of a disk, and the files that a crash can leave.
 //!
 //! Of what was written to a file since its last sync, a power cut leaves any part: whole writes or single sectors of them, in any order.
 //! A file that was created or removed is so once its directory was synced, and may be before.
