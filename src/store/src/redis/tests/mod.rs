@@ -8,6 +8,7 @@ mod credentials;
 mod data_loss;
 mod engines;
 mod expiry;
+mod failures;
 mod flips;
 mod installation;
 mod inventory;
