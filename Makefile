@@ -46,6 +46,7 @@ nightly: needs
 	$(CARGO) run --profile simulation --package sakshi-sim -- --from 60 --seeds 20000
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
 	+$(MAKE) rehearsal && SAKSHI_NEXT=$(CURDIR)/target/rehearsal/sakshi $(WITHIN) 15m $(CARGO) test --package sakshi --test cluster -- --nocapture upgrade::
+	SAKSHI_STORAGE=long $(WITHIN) 120m $(CARGO) test --profile simulation --package sakshi-store --lib -- tests::lies tests::flips tests::appended
 	SAKSHI_BATCHES=1000000 $(WITHIN) 15m $(CARGO) test --package sakshi-store --lib -- tests::engines
 	+$(MAKE) interleavings
 	tests/fuzz/run.py

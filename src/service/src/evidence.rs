@@ -3,7 +3,8 @@
 use sakshi_authority::evidence::{Evidence, Proof};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::tenancy::App;
-use sakshi_store::{CompletedRecord, Sealed};
+use sakshi_domain::transaction::Completed;
+use sakshi_store::Sealed;
 use sakshi_wire::ovse::EvidenceFile;
 use zeroize::Zeroizing;
 
@@ -31,12 +32,13 @@ pub async fn evidence_file(service: &Service, app: &App, id: TxnId) -> Result<Ev
     let kept = service.store.load_evidence(id).await?.ok_or(NONE)?;
     let proof = Zeroizing::new(service.vault.open(id.as_bytes(), &kept).map_err(ServiceError::internal)?);
     let proof = serde_json::from_slice(&proof).map_err(ServiceError::internal)?;
-    let sealed = service.authority.signer.seal(&evidence(*record, proof), service.clock.now()).await?;
+    let completed = service.transactions.reveal(*record).map_err(ServiceError::internal)?;
+    let sealed = service.authority.signer.seal(&evidence(completed, proof), service.clock.now()).await?;
     Ok(EvidenceFile { payload: sealed.payload, protected: sealed.protected, signature: sealed.signature })
 }
 
-fn evidence(record: CompletedRecord, proof: Proof) -> Evidence {
-    let opened = record.opened;
+fn evidence(completed: Completed, proof: Proof) -> Evidence {
+    let opened = completed.opened;
     let extras = opened.terms.extras.as_ref();
     Evidence {
         version: Evidence::VERSION,
@@ -45,8 +47,8 @@ fn evidence(record: CompletedRecord, proof: Proof) -> Evidence {
         purpose: opened.terms.purpose().map(str::to_owned),
         requested: opened.terms.claims,
         opened_at: opened.opened_at,
-        verified_at: record.verified_at,
-        verification_passed: record.passed,
+        verified_at: completed.verified_at,
+        verification_passed: completed.outcome.passed(),
         client_id: opened.client,
         app_id: opened.app,
         proof,

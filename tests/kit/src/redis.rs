@@ -69,6 +69,16 @@ impl RedisServer {
         })
     }
 
+    /// The lines of the shipped `redis.conf` about what is kept on the disk.
+    pub fn shipped_persistence() -> Vec<String> {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis/redis.conf");
+        let text = fs::read_to_string(file).expect("the settings");
+        let is_about_disk = |line: &&str| ["append", "no-append", "aof-", "auto-aof-"].iter().any(|start| line.starts_with(start));
+        let lines: Vec<String> = text.lines().filter(is_about_disk).map(str::to_owned).collect();
+        assert!(lines.len() >= 6, "{lines:?}");
+        lines
+    }
+
     /// Starts a server whose settings begin with `first` and end with `last`.
     fn start_from(arguments: &[&str], first: &[&str], last: &[&str], prepare: impl Fn(&Path)) -> Self {
         for _ in 0..ATTEMPTS {
@@ -136,9 +146,14 @@ impl RedisServer {
 
     /// Starts it again on the same port with the same files; ready when this returns.
     pub fn restart(&self) {
+        assert!(self.try_restart(), "redis-server did not start again:\n{}", self.log());
+    }
+
+    /// The same where it may refuse its files; `false` then.
+    pub fn try_restart(&self) -> bool {
         self.kill9();
         self.spawn();
-        assert!(self.becomes_ready(), "redis-server did not start again:\n{}", self.log());
+        self.becomes_ready()
     }
 
     /// Stops it in its tracks, with its connections open (`SIGSTOP`).

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub(crate) mod audit_log;
+pub(crate) mod business;
 pub(crate) mod client_log;
 pub(crate) mod completion;
 pub(crate) mod consents;
@@ -16,6 +17,7 @@ pub(crate) mod credits;
 pub(crate) mod erasure;
 pub(crate) mod events;
 pub(crate) mod fixture;
+pub(crate) mod flips;
 pub(crate) mod flow_fixture;
 pub(crate) mod flows;
 pub(crate) mod guests;
@@ -26,6 +28,7 @@ pub(crate) mod next_schema;
 pub(crate) mod operators;
 pub(crate) mod outbox;
 pub(crate) mod people;
+pub(crate) mod reading;
 pub(crate) mod refusals;
 pub(crate) mod reseal;
 pub(crate) mod sessions;

@@ -18,8 +18,8 @@ use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 
 use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory, failed};
-use super::database::schema;
 use super::database::statements::Database;
+use super::database::{pages, schema};
 use super::errors::Health;
 use crate::credits::Audit;
 use crate::error::StoreError;
@@ -209,8 +209,7 @@ fn read_only(file: &Path) -> Result<Connection, StoreError> {
 }
 
 fn check_pages(file: &Path, connection: &Connection) -> Result<(), StoreError> {
-    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    if verdict == "ok" { Ok(()) } else { Err(StoreError::Corrupt(format!("{}: {verdict}", file.display()))) }
+    pages::find_fault(connection)?.map_or(Ok(()), |fault| Err(StoreError::Corrupt(format!("{}: {fault}", file.display()))))
 }
 
 fn count(db: &Database, sql: &str, params: impl Params) -> rusqlite::Result<u64> {

@@ -13,8 +13,8 @@ use tokio::task::spawn_blocking;
 use super::database::connection::keep_statements;
 use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory};
-use super::database::schema;
 use super::database::statements::Database;
+use super::database::{log, pages, schema};
 use super::errors::Health;
 use super::threads::checkpoint;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -91,11 +91,16 @@ impl Sqlite {
         let EmbeddedOptions { directory, clock, vault, max_waiting, ownership, upgrading, .. } = options;
         let mut locked = LockedDirectory::lock(&directory)?;
         locked.check_files()?;
-        let path = locked.database();
+        let (path, log_left) = (locked.database(), files::log(&directory));
+        let ended_in_order = !log_left.exists();
+        log::check(&log_left)?;
         let health = Arc::new(Health::default());
         let database = |connection| Database { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) };
         let mut main = database(connect(&path, Role::Writer(max_pages))?);
         let found = schema::verify(&main.connection, Some(&vault), Some(&ownership), upgrading.schema)?;
+        if !ended_in_order {
+            pages::check(&mut main.connection, &path)?;
+        }
         let migrated = keep_earlier(&path, &main, found, upgrading)?;
         schema::open(&main, &vault, &ownership, upgrading.schema)?;
         checkpoint::at_start(&main.connection)?;

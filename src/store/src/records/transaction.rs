@@ -1,7 +1,7 @@
 //! A transaction, from its opening to the end of its result.
 
 use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
-use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::ids::{ClientId, EventId, TxnId};
 use sakshi_domain::limits::GUESTS_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
@@ -163,9 +163,14 @@ pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Tim
 pub(crate) fn pending_of(vault: &Vault, id: TxnId, record: &Record) -> Result<Pending, StoreError> {
     let time = |name: &str| Timestamp::from_millis(record.integer(name));
     let event = record.has("event").then(|| record.array("event").map(EventId::from_bytes));
+    let client: ClientId = record.parsed("client")?;
+    // The id names the partition of its client: another client is no client of this transaction.
+    if client.partition() != id.partition() {
+        return Err(StoreError::unreadable("the client of a transaction"));
+    }
     Ok(Pending {
         id,
-        client: record.parsed("client")?,
+        client,
         app: record.parsed("app")?,
         event: event.transpose()?,
         opened_at: time("opened_at"),

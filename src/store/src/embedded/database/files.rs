@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::error::StoreError;
 
 const DATABASE: &str = "sakshi.db";
+const JOURNAL: &str = "sakshi.db-journal";
 const LOG: &str = "sakshi.db-wal";
 const INDEX: &str = "sakshi.db-shm";
 const LOCK: &str = "sakshi.lock";
@@ -105,7 +106,14 @@ pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
         }
         return Ok(false);
     }
-    if starts_with(&path, SQLITE_MAGIC)? { Ok(true) } else { Err(StoreError::Corrupt(format!("{} is not a database", path.display()))) }
+    if starts_with(&path, SQLITE_MAGIC)? {
+        return Ok(true);
+    }
+    // The making of a store was cut off in its first page: SQLite takes that back by its journal.
+    if directory.join(JOURNAL).exists() && !starts_with(&lock, MARK)? {
+        return Ok(false);
+    }
+    Err(StoreError::Corrupt(format!("{} is not a database", path.display())))
 }
 
 /// Returns whether a file begins with these bytes; a missing one does not.

@@ -6,5 +6,7 @@ pub(crate) mod check;
 pub(crate) mod connection;
 pub(crate) mod files;
 pub(crate) mod installation;
+pub(crate) mod log;
+pub(crate) mod pages;
 pub(crate) mod schema;
 pub(crate) mod statements;

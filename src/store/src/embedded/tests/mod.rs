@@ -13,6 +13,7 @@ mod erasure;
 mod faults;
 mod files;
 mod installation;
+mod lies;
 mod models;
 mod plans;
 mod reseal;

@@ -67,6 +67,18 @@ fn scan(db: &Database, table: &'static Table, from: &ScanFrom, limit: usize, now
     Ok(Scanned { keys, next: number.map(|number| ScanFrom { number, ..ScanFrom::default() }) })
 }
 
+/// All keys of a kind, whatever has ended.
+#[cfg(test)]
+pub(crate) fn keys(db: &Database, table: &'static Table) -> rusqlite::Result<Vec<Key>> {
+    Ok(scan(db, table, &ScanFrom::default(), usize::MAX, Timestamp::from_millis(0))?.keys)
+}
+
+/// The answer to a query on the connection of the caller, whatever has ended.
+#[cfg(test)]
+pub(crate) fn answer(db: &Database, query: &Query) -> rusqlite::Result<super::Answer> {
+    read::answer(db, query, Timestamp::from_millis(0))
+}
+
 impl Engine for EmbeddedEngine {
     fn system(&self) -> &'static str {
         "sqlite"

@@ -1,6 +1,7 @@
 //! The Redis store: the properties of every store, and what its keys and scripts guarantee, each on a
 //! real server of its own.
 
+mod appended;
 mod canary;
 mod cluster;
 mod credentials;
@@ -8,6 +9,7 @@ mod data_loss;
 mod engines;
 mod expiry;
 mod failures;
+mod flips;
 mod installation;
 mod inventory;
 mod limits;

@@ -1,0 +1,275 @@
+//! A small business over a store: verifications, guests, flows, credits, webhooks and what goes with them, step by step.
+//!
+//! Tests that break what is under a store fill it with this. Every step is one call that was answered; a [`Witness`] hears of each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::client_log::Action;
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::day_figures::{Day, DayFigures};
+use sakshi_domain::delivery::{Attempt, DeliveryId, Subject};
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::event::{CheckIn, CheckInId, Event, EventPatch};
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::ids::{ClientId, KeyId, TxnId};
+use sakshi_domain::network::Networks;
+use sakshi_domain::tenancy::{ApiKeyRecord, App, KeyDigest};
+use sakshi_domain::transaction::CredentialIdentity;
+
+use super::TestStore;
+use super::fixture::{app, client, completing, created, declining, event, grant, opening, opening_with_hook, scan, scope, url};
+use super::flow_fixture::{Flow, Party, Told, accepted, document, opened, wealth};
+use super::refusals::refused;
+use super::sessions::session;
+use super::users::joined;
+use crate::{
+    CompleteOutcome, CompleteTransaction, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction, PresentedCredential, Sealed,
+    SessionDigest, Store,
+};
+
+/// Hears of each step that was answered.
+pub(crate) trait Witness {
+    /// Notes a step, once its answer is here.
+    fn answered(&mut self, step: &'static str) -> impl Future<Output = ()>;
+}
+
+/// Takes no notice.
+impl Witness for () {
+    async fn answered(&mut self, _step: &'static str) {}
+}
+
+/// The ids of what a business has in its store.
+#[derive(Debug)]
+pub(crate) struct Business {
+    pub(crate) client: ClientId,
+    pub(crate) app: App,
+    pub(crate) key: KeyDigest,
+    pub(crate) email: String,
+    pub(crate) event: Event,
+    pub(crate) session: SessionDigest,
+    pub(crate) txns: Vec<TxnId>,
+    pub(crate) scopes: Vec<IdempotencyScope>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) webhooks: Vec<Subject>,
+    rounds: u8,
+}
+
+/// Text, sealed for its owner under the key of the store.
+fn sealed(store: &Store, owner: &[u8], text: &str) -> Sealed {
+    store.vault().seal(owner, text.as_bytes())
+}
+
+/// An answer with an outcome and a proof that are sealed as the service seals them.
+fn complete(store: &Store, complete: CompleteTransaction, number: u8) -> CompleteTransaction {
+    let owner = *complete.id.as_bytes();
+    let outcome = sealed(store, &owner, &format!("planted outcome {number}"));
+    let evidence = Some(sealed(store, &owner, &format!("planted proof {number}")));
+    CompleteTransaction { outcome, evidence, ..complete }
+}
+
+impl Business {
+    /// Founds a business: a client with credits, an app with a key and URLs, a user, an event.
+    pub(crate) async fn found(test: &impl TestStore, witness: &mut impl Witness) -> Self {
+        let (store, client) = (test.store(), client(test));
+        let id = client.client_id.clone();
+        store.create_client(client).await.unwrap();
+        witness.answered("a client").await;
+        store.move_credits(id.clone(), grant(1_000, "first")).await.unwrap();
+        witness.answered("a grant").await;
+        let urls = ["consent", "data", "historical"].map(|host| Some(url(&format!("https://{host}.example/hook?planted=1"))));
+        let [consent_webhook_url, data_webhook_url, historical_webhook_url] = urls;
+        let app = App { consent_webhook_url, data_webhook_url, historical_webhook_url, ..app(test, &id) };
+        assert!(store.create_app(app.clone()).await.unwrap());
+        witness.answered("an app").await;
+        store.set_webhook_url(app.app_id.clone(), ApiType::ESign, Some(url("https://esign.example/hook"))).await.unwrap();
+        witness.answered("a URL").await;
+        let key = ApiKeyRecord {
+            key_id: KeyId::generate(),
+            client_id: id.clone(),
+            label: "kiosk".into(),
+            environments: vec![],
+            networks: Networks::default(),
+            created_at: test.now(),
+            expires_at: None,
+            revoked_at: None,
+        };
+        let digest = KeyDigest([1; 32]);
+        assert!(store.create_key(key, digest).await.unwrap());
+        witness.answered("a key").await;
+        let email = "planted-one@example.com".to_owned();
+        joined(test, &id, &email, 1).await;
+        witness.answered("a user").await;
+        let session = session(test, 1);
+        store.open_session(session.clone()).await.unwrap();
+        witness.answered("a session").await;
+        let mut event = Event { app: app.app_id.clone(), ..event(test, &id, 50) };
+        event.terms.expires_at = test.now() + Duration::from_secs(30 * 86_400);
+        let event = created(test, event).await;
+        witness.answered("an event").await;
+        Self {
+            client: id,
+            app,
+            key: digest,
+            email,
+            event,
+            session: session.digest,
+            txns: vec![],
+            scopes: vec![],
+            flows: vec![],
+            webhooks: vec![],
+            rounds: 0,
+        }
+    }
+
+    /// A day's work, in steps.
+    pub(crate) async fn work(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
+        self.rounds += 1;
+        self.verify(test, witness).await;
+        self.admit(test, witness).await;
+        self.follow_flows(test, witness).await;
+        self.keep_books(test, witness).await;
+    }
+
+    fn opening(&mut self, test: &impl TestStore) -> OpenTransaction {
+        let mut open = opening(test, &self.client);
+        Arc::make_mut(&mut open.pending).app = self.app.app_id.clone();
+        self.txns.push(open.pending.id);
+        self.webhooks.push(open.pending.id.into());
+        open
+    }
+
+    /// Verifications: one with everything, three opened together, of which one is declined, one ended and one waits.
+    async fn verify(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
+        let (store, number) = (test.store(), self.rounds);
+        let scope = scope(&self.client, number);
+        let answer = sealed(store, &scope.digest, &format!("planted answer {number}"));
+        let kept = IdempotentAnswer { scope, request: [number; 32], answer, until: test.now() + super::fixture::RESULT_TTL };
+        self.scopes.push(scope);
+        let open = OpenTransaction { idempotency: Some(kept), intent: Some(b"planted intent".to_vec()), ..self.opening(test) };
+        let id = open.pending.id;
+        assert!(matches!(store.open_transaction(open).await.unwrap(), OpenOutcome::Opened { .. }));
+        witness.answered("an init with an Idempotency-Key").await;
+        store.note_page(id).await.unwrap();
+        witness.answered("a page").await;
+        let credential = Some(PresentedCredential { digest: CredentialIdentity([number; 32]), holder_bound: false });
+        let delivery = queued(store, complete(store, CompleteTransaction { credential, ..completing(id, number) }, number)).await;
+        witness.answered("a callback").await;
+        assert!(store.claim_delivery(delivery, id.into()).await.unwrap());
+        witness.answered("a claim").await;
+        store.settle_delivery(delivery, id.into(), Attempt::answered(200, 42)).await.unwrap();
+        witness.answered("a delivery").await;
+        store.note_poll(id).await.unwrap();
+        witness.answered("a poll").await;
+
+        let opens: Vec<_> = (0..3).map(|_| self.opening(test)).collect();
+        let ids: Vec<TxnId> = opens.iter().map(|open| open.pending.id).collect();
+        assert!(store.open_transactions(opens).await.unwrap().iter().all(Result::is_ok));
+        witness.answered("three inits together").await;
+        let declined = CompleteTransaction { code: Some("301".into()), ..complete(store, declining(ids[0], number), number) };
+        let delivery = queued(store, declined).await;
+        witness.answered("a refusal").await;
+        if number.is_multiple_of(2) {
+            assert!(store.claim_delivery(delivery, ids[0].into()).await.unwrap());
+            witness.answered("a claim that stays").await;
+        }
+        store.expire_transaction(ids[1]).await.unwrap();
+        witness.answered("an end").await;
+    }
+
+    /// Guests: two scans, of which one is registered and checked in.
+    async fn admit(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
+        let (store, number) = (test.store(), self.rounds);
+        for is_registered in [true, false] {
+            let open = scan(test, &self.event);
+            let id = open.pending.id;
+            self.txns.push(id);
+            assert!(matches!(store.open_transaction(open).await.unwrap(), OpenOutcome::Opened { .. }));
+            witness.answered("a scan").await;
+            if is_registered {
+                self.webhooks.push(id.into());
+                queued(store, complete(store, completing(id, number), number)).await;
+                witness.answered("a registration").await;
+            }
+        }
+        let check_in = CheckIn { id: CheckInId::new(number.into()), at: test.now(), gate: format!("gate {number}") };
+        store.check_in(self.event.id, number.into(), check_in).await.unwrap();
+        witness.answered("a check-in").await;
+        let patch = EventPatch { max_guests: Some(super::fixture::places(50 + u64::from(number))), ..EventPatch::default() };
+        super::fixture::patched(test, &self.event, patch).await;
+        witness.answered("a change of the event").await;
+    }
+
+    /// Flows: a consent with its data, and a document to be signed.
+    async fn follow_flows(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
+        let store = test.store();
+        let party = Party { client: self.client.clone(), app: self.app.app_id.clone() };
+        let flow = opened(test, wealth(test, &party)).await;
+        witness.answered("a flow").await;
+        let signed = opened(test, document(test, &party, None)).await;
+        witness.answered("a document").await;
+        for (flow, told) in [(&flow, Told::Consent("Accepted", 1)), (&flow, Told::Data(1, "RAW", 1)), (&signed, Told::Document("Rejected"))]
+        {
+            let queued = accepted(test, flow, told).await;
+            witness.answered("a report").await;
+            if let Some(delivery) = queued {
+                self.webhooks.push(delivery.subject);
+                if matches!(told, Told::Data(..)) {
+                    assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
+                    witness.answered("a claim of a report").await;
+                }
+            }
+        }
+        self.flows.extend([flow, signed]);
+    }
+
+    /// Credits, and what is kept of a day.
+    async fn keep_books(&self, test: &impl TestStore, witness: &mut impl Witness) {
+        let (store, number) = (test.store(), self.rounds);
+        store.move_credits(self.client.clone(), grant(50, &format!("grant {number}"))).await.unwrap();
+        witness.answered("another grant").await;
+        let adjusted = CreditMove { kind: EntryKind::Adjust, amount: -3, reference: format!("adjust {number}") };
+        store.move_credits(self.client.clone(), adjusted).await.unwrap();
+        witness.answered("an adjustment").await;
+        store.append_audit(format!("{{\"asked\":\"planted {number}\"}}")).await.unwrap();
+        witness.answered("an entry of the audit log").await;
+        let entry = super::client_log::entry(test, Action::SignedIn);
+        store.append_client_log(self.client.clone(), entry).await.unwrap();
+        witness.answered("an entry of the client's log").await;
+        store.keep_refusal(self.app.app_id.clone(), refused(test, number.into())).await.unwrap();
+        witness.answered("a refused request").await;
+        let figures = DayFigures { opened: 4, verified: 1, ..DayFigures::default() };
+        store.add_day_figures(self.app.app_id.clone(), Day::of(test.now()), figures, [number; 16]).await.unwrap();
+        witness.answered("the figures of a day").await;
+    }
+
+    /// Erases a verification that was opened with an `Idempotency-Key` in the first round.
+    pub(crate) async fn erase(&self, test: &impl TestStore, witness: &mut impl Witness) {
+        test.store().erase(ErasureSubject::Transaction(self.txns[0])).await.unwrap();
+        witness.answered("an erasure").await;
+    }
+
+    /// Lets so much time pass, and removes what has ended.
+    pub(crate) async fn sweep(&self, test: &impl TestStore, span: Duration, witness: &mut impl Witness) {
+        test.advance(span);
+        test.store().sweep(test.now(), 1_000).await.unwrap();
+        witness.answered("a sweep").await;
+    }
+
+    /// One verification, to see that the store goes on; the balance after it.
+    pub(crate) async fn goes_on(&self, test: &impl TestStore) -> u64 {
+        let OpenOutcome::Opened { balance } = test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
+        else {
+            panic!("the client has credits");
+        };
+        balance
+    }
+}
+
+/// Completes a transaction, which must queue a webhook.
+async fn queued(store: &Store, complete: CompleteTransaction) -> DeliveryId {
+    match store.complete_transaction(complete).await.unwrap() {
+        CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => delivery.id,
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,238 @@
+//! The log that an earlier process left: it must end where the last write of that process was, not before.
+//!
+//! SQLite reads the log as far as its chain of checksums goes. A power cut tears its last step, which was not answered. But a bit that
+//! flips, a write that the disk dropped or a sync that it only pretended end the chain too, and then steps that were answered lie behind.
+//! A step is written only after the one before it was synced, so a later step of the same chain shows that an answered one is damaged.
+//! SQLite describes the format in <https://www.sqlite.org/fileformat2.html#walformat>.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use super::files::failed;
+use crate::error::StoreError;
+
+const HEAD: usize = 32;
+const FRAME_HEAD: usize = 24;
+/// The magic number, whose last bit says that the words of checksums are big-endian.
+const MAGIC: u32 = 0x377f_0682;
+/// Bytes of the largest page.
+const PAGE_MAX: u32 = 65_536;
+
+/// A checksum of the chain.
+type Sum = [u32; 2];
+
+/// The beginning of a log.
+struct Head {
+    is_big_endian: bool,
+    page: usize,
+    salts: [u8; 8],
+    sum: Sum,
+}
+
+/// A page in the log.
+struct Frame {
+    is_commit: bool,
+    salts: [u8; 8],
+    /// The checksum that is written there.
+    sum: Sum,
+    /// The bytes that it covers.
+    covered: Vec<u8>,
+}
+
+/// Checks that no step behind the end of the chain was answered.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when one was, [`StoreError::Unavailable`] when the log cannot be read.
+pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
+    let damaged = match File::open(path) {
+        Ok(file) => find_damage(&mut BufReader::with_capacity(1 << 20, file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => Err(error),
+    };
+    match damaged.map_err(|error| failed("read", path, &error))? {
+        None => Ok(()),
+        Some(byte) => Err(StoreError::Corrupt(format!(
+            "{} is damaged at byte {byte}, and steps that were answered lie behind; cut it there to go on without them, or restore a backup",
+            path.display()
+        ))),
+    }
+}
+
+/// The place where the chain ends before it should.
+fn find_damage(log: &mut impl Read) -> io::Result<Option<u64>> {
+    let mut head = [0; HEAD];
+    if !fill(log, &mut head)? {
+        return Ok(None);
+    }
+    let Some(head) = Head::read(&head) else {
+        // The head is synced before anything is written behind it.
+        return Ok(fill(log, &mut [0])?.then_some(0));
+    };
+    let (mut sum, mut salts, mut at, mut damage) = (head.sum, head.salts, HEAD as u64, None);
+    let mut after_commit = false;
+    while let Some(frame) = Frame::read(log, &head)? {
+        let is_of_log = frame.salts == head.salts || is_next(salt(&head.salts), salt(&frame.salts));
+        let follows = frame.salts == salts && head.add(sum, &frame.covered) == frame.sum;
+        if damage.is_none() && !(follows && frame.salts == head.salts) {
+            damage = Some(at);
+        }
+        if damage.is_some() && is_of_log && follows && after_commit {
+            return Ok(damage);
+        }
+        after_commit = damage.is_some() && is_of_log && frame.is_commit;
+        (sum, salts) = (frame.sum, frame.salts);
+        at += (FRAME_HEAD + head.page) as u64;
+    }
+    Ok(None)
+}
+
+/// The part of the salts that counts how often the log began anew. What an earlier life left behind the end of this one has a smaller one.
+fn salt(salts: &[u8; 8]) -> u32 {
+    word(salts, 0)
+}
+
+/// Returns true for frames of the log's next life, whose head was lost.
+const fn is_next(head: u32, frame: u32) -> bool {
+    frame == head.wrapping_add(1)
+}
+
+impl Head {
+    /// The head with these bytes; `None` for a damaged one.
+    fn read(bytes: &[u8; HEAD]) -> Option<Self> {
+        let word = |at| word(bytes, at);
+        let (is_big_endian, page) = (word(0) & 1 == 1, word(8));
+        let mut head = Self { is_big_endian, page: usize::try_from(page).ok()?, salts: array(bytes, 16), sum: [0; 2] };
+        head.sum = head.add([0; 2], &bytes[..24]);
+        let is_whole = word(0) & !1 == MAGIC && page.is_power_of_two() && (512..=PAGE_MAX).contains(&page);
+        (is_whole && head.sum == [word(24), word(28)]).then_some(head)
+    }
+
+    /// The checksum of further bytes behind those with this one.
+    fn add(&self, [mut first, mut second]: Sum, bytes: &[u8]) -> Sum {
+        let word = if self.is_big_endian { u32::from_be_bytes } else { u32::from_le_bytes };
+        for pair in bytes.as_chunks::<8>().0 {
+            let [one, other] = [array(pair, 0), array(pair, 4)].map(word);
+            first = first.wrapping_add(one).wrapping_add(second);
+            second = second.wrapping_add(other).wrapping_add(first);
+        }
+        [first, second]
+    }
+}
+
+impl Frame {
+    /// The next frame; `None` where there is no whole one.
+    fn read(log: &mut impl Read, head: &Head) -> io::Result<Option<Self>> {
+        let mut own = [0; FRAME_HEAD];
+        let mut covered = vec![0; 8 + head.page];
+        if !fill(log, &mut own)? || !fill(log, &mut covered[8..])? {
+            return Ok(None);
+        }
+        covered[..8].copy_from_slice(&own[..8]);
+        let sum = [word(&own, 16), word(&own, 20)];
+        Ok(Some(Self { is_commit: word(&own, 4) != 0, salts: array(&own, 8), sum, covered }))
+    }
+}
+
+/// Fills the buffer; false when there is less.
+fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match log.read_exact(buffer) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| true),
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(array(bytes, at))
+}
+
+/// Some bytes of many; they are there.
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use rusqlite::Connection;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A page in the log with what stands before it.
+    const FRAME: usize = FRAME_HEAD + 4_096;
+
+    /// The log of three commits of one page each.
+    fn log() -> (TempDir, PathBuf, Vec<u8>) {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = Connection::open(directory.path().join("file")).unwrap();
+        connection.execute_batch("CREATE TABLE t (a); PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
+        (0..3).for_each(|_| connection.execute_batch("INSERT INTO t VALUES (1)").unwrap());
+        let path = directory.path().join("log");
+        fs::copy(directory.path().join("file-wal"), &path).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), HEAD + 3 * FRAME);
+        (directory, path, bytes)
+    }
+
+    #[test]
+    fn a_log_that_is_whole_torn_at_its_end_or_missing_is_no_damage() {
+        let (_directory, path, bytes) = log();
+        for length in [bytes.len(), bytes.len() - 1, HEAD + 2 * FRAME + 3, HEAD + 1, HEAD, HEAD - 1, 0] {
+            fs::write(&path, &bytes[..length]).unwrap();
+            assert_eq!(check(&path), Ok(()), "{length}");
+        }
+        let mut torn = bytes;
+        torn[HEAD + 2 * FRAME + 99] ^= 1;
+        fs::write(&path, &torn).unwrap();
+        assert_eq!(check(&path), Ok(()), "the last commit may not have been answered");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(check(&path), Ok(()));
+    }
+
+    #[test]
+    fn a_log_with_commits_behind_a_damaged_one_is_refused() {
+        let (_directory, path, bytes) = log();
+        for byte in 0..HEAD + FRAME {
+            let mut damaged = bytes.clone();
+            damaged[byte] ^= 1;
+            fs::write(&path, &damaged).unwrap();
+            let Err(StoreError::Corrupt(why)) = check(&path) else { panic!("byte {byte}") };
+            assert!(why.contains(&format!("byte {}", if byte < HEAD { 0 } else { HEAD })), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_log_whose_new_head_was_lost_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let connection = Connection::open(directory.path().join("file")).unwrap();
+        connection.execute_batch("CREATE TABLE t (a); PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
+        let commit = || connection.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+        let (log, path) = (directory.path().join("file-wal"), directory.path().join("log"));
+        (0..3).for_each(|_| commit());
+        let older = fs::read(&log).unwrap();
+        connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).unwrap();
+        (0..2).for_each(|_| commit());
+        let mut bytes = fs::read(&log).unwrap();
+        assert_ne!(bytes[..HEAD], older[..HEAD], "it began anew");
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(check(&path), Ok(()));
+        bytes[..HEAD].copy_from_slice(&older[..HEAD]);
+        fs::write(&path, &bytes).unwrap();
+        assert!(matches!(check(&path), Err(StoreError::Corrupt(_))));
+    }
+
+    #[test]
+    fn what_an_earlier_life_of_the_log_left_behind_its_end_is_no_damage() {
+        let (_directory, path, mut bytes) = log();
+        let (_other, _, older) = log();
+        bytes.truncate(HEAD + FRAME);
+        bytes.extend_from_slice(&older[HEAD + FRAME..]);
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(check(&path), Ok(()));
+    }
+}

@@ -1,0 +1,100 @@
+//! All that a store holds, key by key, as its engine reads it.
+
+use std::collections::BTreeMap;
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+use crate::embedded::database::statements::Database;
+use crate::engine::embedded::{answer, keys};
+use crate::engine::{Answer, Form, Key, Query, Value};
+use crate::records::ALL;
+use crate::records::installation::SWEPT;
+
+/// A digest for each key that holds something.
+pub(super) type Content = BTreeMap<Name, Digest>;
+/// The kind, the place and the id of a key.
+pub(super) type Name = (&'static str, u8, Vec<u8>);
+type Digest = [u8; 32];
+
+/// Every key that a store has had.
+#[derive(Debug, Default)]
+pub(super) struct Keys(BTreeMap<Name, Key>);
+
+fn name(key: &Key) -> Name {
+    (key.table.name, key.place.number(), key.id.clone())
+}
+
+impl Keys {
+    /// Adds the keys that a store has now.
+    pub(super) fn meet(&mut self, db: &Database) -> rusqlite::Result<()> {
+        for table in ALL {
+            self.0.extend(keys(db, table)?.into_iter().map(|key| (name(&key), key)));
+        }
+        Ok(())
+    }
+
+    /// The content under these keys and under all that the store has besides. Every value is found by its key, through the index, and
+    /// every key by a walk through its table: both must agree.
+    pub(super) fn content(&self, db: &Database) -> rusqlite::Result<Content> {
+        let mut content = Content::new();
+        for (name, key) in &self.0 {
+            content.extend(digest(db, key)?.map(|digest| (name.clone(), digest)));
+        }
+        for table in ALL {
+            for key in keys(db, table)? {
+                // A key that a walk finds and that cannot be found by itself is not like any other content.
+                content.entry(name(&key)).or_insert(if self.0.contains_key(&name(&key)) { [0; 32] } else { [1; 32] });
+            }
+        }
+        Ok(content)
+    }
+}
+
+/// Returns true if nothing was answered by a store with this content: it is new.
+pub(super) fn is_new(content: &Content) -> bool {
+    content.keys().all(|(table, ..)| *table == SWEPT.name)
+}
+
+/// The digest of what a key holds, if it holds anything.
+fn digest(db: &Database, key: &Key) -> rusqlite::Result<Option<Digest>> {
+    let query = match key.table.form {
+        Form::Record => Query::Record(key.clone()),
+        Form::List => Query::entries(key.clone(), 1, 1_000_000),
+        Form::Index => Query::page(key.clone(), 0, 1_000_000),
+    };
+    let mut context = Context::new(&SHA256);
+    match answer(db, &query)? {
+        Answer::Record(None) | Answer::Number(_) => return Ok(None),
+        Answer::Record(Some(record)) => {
+            context.update(&record.version.to_be_bytes());
+            if let Answer::Number(end) = answer(db, &Query::End(key.clone()))? {
+                context.update(&end.to_be_bytes());
+            }
+            for (field, value) in record.fields {
+                context.update(field.as_bytes());
+                add(&mut context, &value);
+            }
+        }
+        Answer::Entries(entries) if entries.is_empty() => return Ok(None),
+        Answer::Entries(entries) => entries.iter().for_each(|entry| {
+            context.update(&entry.len().to_be_bytes());
+            entry.iter().for_each(|value| add(&mut context, value));
+        }),
+        Answer::Members(members) if members.is_empty() => return Ok(None),
+        Answer::Members(members) => members.iter().for_each(|(member, score)| {
+            add(&mut context, &member.as_slice().into());
+            context.update(&score.to_be_bytes());
+        }),
+    }
+    Ok(context.finish().as_ref().try_into().ok())
+}
+
+fn add(context: &mut Context, value: &Value) {
+    let bytes = match value {
+        Value::Integer(number) => return context.update(&number.to_be_bytes()),
+        Value::Text(text) => text.as_bytes(),
+        Value::Bytes(bytes) => bytes,
+    };
+    context.update(&bytes.len().to_be_bytes());
+    context.update(bytes);
+}

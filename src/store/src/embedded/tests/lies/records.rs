@@ -1,0 +1,88 @@
+//! Single bits that flip in the values of records: sealed ones and plain ones, entries of lists, members and scores of indexes.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use sakshi_kit::random::Random;
+
+use super::cases;
+use super::flips::{effect_of, in_turn, reference_of};
+use super::look::{Case, judge_all};
+use super::recording::{Recording, directory};
+use super::trace::{DiskState, Files, Rest};
+use crate::conformance::flips::{Effects, flipped};
+use crate::engine::embedded::statements::columns_of;
+use crate::engine::{Form, Table};
+use crate::records::ALL;
+
+const NAME: &str = "sakshi.db";
+
+/// The columns of a kind that hold something, with their places for a table of effects.
+fn columns(table: &'static Table) -> Vec<(String, String)> {
+    let own: &[(&str, &str)] = match table.form {
+        Form::Record => &[("_id", "id"), ("_version", "version")],
+        Form::List => &[("_id", "id"), ("_entry", "number")],
+        Form::Index => &[("_id", "id"), ("_member", "member"), ("_score", "score")],
+    };
+    let fields = if table.form == Form::Index { vec![] } else { columns_of(table).1 };
+    let fields = fields.iter().map(|(column, _)| ((*column).to_owned(), *column));
+    let all = own.iter().map(|(column, shown)| ((*column).to_owned(), *shown)).chain(fields);
+    all.map(|(column, shown)| (column, format!("{}.{shown}", table.name))).collect()
+}
+
+/// The file with one bit flipped in this column of any row; `None` if no row has a value there, or a constraint forbids the new one.
+fn flip(connection: &Connection, table: &'static Table, column: &str, random: &mut Random) -> Option<()> {
+    let (name, _) = columns_of(table);
+    let any = format!(
+        "SELECT \"{column}\", {} FROM {name} WHERE length(\"{column}\") > 0",
+        if table.form == Form::Index { "_id, _member" } else { "_row, NULL" }
+    );
+    let mut statement = connection.prepare(&any).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    let rows: Vec<(Value, Value, Value)> = rows.map(Result::unwrap).collect();
+    let (value, first, second) = rows.get(usize::try_from(random.next().checked_rem(rows.len() as u64)?).unwrap())?;
+    let (changed, value) = match value {
+        Value::Integer(number) => ("?1", Value::Integer(number ^ (1 << random.below(63)))),
+        Value::Text(text) => ("CAST(?1 AS TEXT)", Value::Blob(flipped(text.as_bytes(), random)?)),
+        Value::Blob(bytes) => ("?1", Value::Blob(flipped(bytes, random)?)),
+        Value::Real(_) | Value::Null => return None,
+    };
+    let which = if table.form == Form::Index { "_id = ?2 AND _member = ?3" } else { "_row = ?2 AND ?3 IS NULL" };
+    let update = format!("UPDATE {name} SET \"{column}\" = {changed} WHERE {which}");
+    connection.execute(&update, (value, first, second)).ok().map(drop)
+}
+
+/// The base with one bit flipped.
+fn file(scratch: &Path, base: &Files, table: &'static Table, column: &str, random: &mut Random) -> Option<Files> {
+    let path = scratch.join(NAME);
+    std::fs::write(&path, &base[NAME]).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = DELETE; DROP TRIGGER audit_changed").unwrap();
+    flip(&connection, table, column, random)?;
+    connection.execute_batch("PRAGMA journal_mode = WAL").unwrap();
+    connection.close().unwrap();
+    Some(Files::from([(NAME.to_owned(), std::fs::read(&path).unwrap())]))
+}
+
+#[test]
+fn a_bit_that_flips_in_a_record_is_noticed_or_harmless_or_of_a_field_that_is_written_down() {
+    let recording = Recording::shared();
+    let (_, mut random) = Random::of_this_run();
+    let mut state = DiskState::default();
+    recording.changes.iter().for_each(|change| state.follow(change, false));
+    let base = state.after_crash(Rest::Everything, &mut random);
+    let (reference, answered) = reference_of(recording, &base, recording.changes.len());
+    let (scratch, effects) = (directory(), Mutex::new(Effects::default()));
+    let all = ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, place)| (*table, column, place)));
+    let chosen = in_turn(&all.collect::<Vec<_>>(), cases("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
+    let made = chosen.into_iter().filter_map(|(table, column, how)| {
+        let files = file(scratch.path(), &base, table, &column, &mut random)?;
+        Some(Case { files, is_marked: true, at: 0, how })
+    });
+    judge_all(made, |directory, case| effect_of(recording, &reference, answered, directory, &case, &effects));
+    let effects: Effects = effects.into_inner().unwrap();
+    eprintln!("{effects}");
+    effects.hold();
+}

@@ -1,0 +1,226 @@
+//! A VFS that writes down what SQLite does to the files of some directories, and lies to it there.
+//!
+//! It is SQLite's own VFS with a few calls replaced: files are opened as always, and those of a [`Disk`] get a table of methods of
+//! their own. Everything else, also in other tests of this process, is as it was.
+#![allow(unsafe_code)] // A VFS is a table of C functions.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rusqlite::ffi::{SQLITE_OK, sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register};
+
+use super::trace::{Change, FileId};
+
+/// A directory whose files are watched.
+#[derive(Debug, Default)]
+pub(super) struct Disk {
+    journal: Mutex<Journal>,
+}
+
+#[derive(Debug, Default)]
+struct Journal {
+    changes: Vec<Change>,
+    names: BTreeMap<String, FileId>,
+    files: usize,
+    lie: Option<(usize, Lie)>,
+}
+
+/// Something that the disk does instead of a write.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lie {
+    /// Nothing, and it calls that a success.
+    Drop,
+    /// The write, but at another place of the file.
+    Misdirect(i64),
+}
+
+/// A file that SQLite has open.
+struct OpenFile {
+    original: &'static sqlite3_io_methods,
+    /// The methods that SQLite calls instead. They live as long as the file is open.
+    own: Box<sqlite3_io_methods>,
+    disk: Arc<Disk>,
+    id: FileId,
+    /// SQLite's VFS syncs the directory with the first sync of a log or a journal that it has opened.
+    syncs_directory: bool,
+}
+
+static DISKS: Mutex<BTreeMap<PathBuf, Arc<Disk>>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<Option<HashMap<usize, OpenFile>>> = Mutex::new(None);
+static ORIGINAL: OnceLock<Original> = OnceLock::new();
+
+/// The functions of SQLite's own VFS that others call in their place.
+struct Original {
+    open: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, *mut sqlite3_file, c_int, *mut c_int) -> c_int,
+    delete: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, c_int) -> c_int,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Disk {
+    /// Watches a directory from now on. Nothing of it is open.
+    pub(super) fn watch(directory: &Path) -> Arc<Self> {
+        install();
+        let disk = Arc::new(Self::default());
+        lock(&DISKS).insert(directory.to_owned(), Arc::clone(&disk));
+        disk
+    }
+
+    /// The number of changes so far.
+    pub(super) fn count(&self) -> usize {
+        lock(&self.journal).changes.len()
+    }
+
+    /// The changes so far.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        lock(&self.journal).changes.clone()
+    }
+
+    /// Lies once, at the change with this number.
+    pub(super) fn lie_at(&self, change: usize, lie: Lie) {
+        lock(&self.journal).lie = Some((change, lie));
+    }
+
+    fn note(&self, change: Change) -> Option<Lie> {
+        let mut journal = lock(&self.journal);
+        let number = journal.changes.len();
+        journal.changes.push(change);
+        journal.lie.filter(|(at, _)| *at == number).map(|(_, lie)| lie)
+    }
+
+    /// The file with this name, which is new if there is none.
+    fn file(&self, name: &str) -> FileId {
+        let mut journal = lock(&self.journal);
+        if let Some(known) = journal.names.get(name) {
+            return *known;
+        }
+        let id = journal.files;
+        journal.files += 1;
+        journal.names.insert(name.to_owned(), id);
+        journal.changes.push(Change::Create { file: id, name: name.to_owned() });
+        id
+    }
+
+    fn remove(&self, name: &str) {
+        let mut journal = lock(&self.journal);
+        if journal.names.remove(name).is_some() {
+            journal.changes.push(Change::Remove { name: name.to_owned() });
+        }
+    }
+}
+
+/// The disk of a path, and the name of the file there. The index of a log is not kept over a crash, so it is not watched.
+fn watched(path: *const c_char) -> Option<(Arc<Disk>, String)> {
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: SQLite gives the names of files as C strings that outlive the call.
+    let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
+    let disk = Arc::clone(lock(&DISKS).get(path.parent()?)?);
+    Some((disk, path.file_name()?.to_str()?.to_owned()))
+}
+
+/// Puts the VFS before SQLite's own, once in this process.
+fn install() {
+    ORIGINAL.get_or_init(|| {
+        // SAFETY: SQLite's own VFS is static. The copy differs in two functions, which call those of the original, and is never freed.
+        unsafe {
+            let own = *sqlite3_vfs_find(std::ptr::null());
+            let original = Original { open: own.xOpen.expect("every VFS opens files"), delete: own.xDelete.expect("and deletes them") };
+            let copy =
+                sqlite3_vfs { zName: c"lies".as_ptr(), pNext: std::ptr::null_mut(), xOpen: Some(open), xDelete: Some(delete), ..own };
+            assert_eq!(sqlite3_vfs_register(Box::leak(Box::new(copy)), 1), SQLITE_OK);
+            original
+        }
+    });
+}
+
+/// Calls a function of the file's original methods, with what is known of the file.
+fn with<T>(file: *mut sqlite3_file, call: impl FnOnce(&mut OpenFile) -> T) -> T {
+    let mut open = lock(&OPEN);
+    call(open.get_or_insert_default().get_mut(&(file as usize)).expect("SQLite calls it for an open file"))
+}
+
+unsafe extern "C" fn open(vfs: *mut sqlite3_vfs, name: *const c_char, file: *mut sqlite3_file, flags: c_int, out: *mut c_int) -> c_int {
+    // SAFETY: as SQLite calls it. A file that was opened has methods, which SQLite's VFS keeps in statics.
+    unsafe {
+        let code = (ORIGINAL.get().expect("it is installed").open)(vfs, name, file, flags, out);
+        let Some((disk, name)) = watched(name).filter(|_| code == SQLITE_OK) else { return code };
+        let original: &'static sqlite3_io_methods = &*(*file).pMethods;
+        let own = Box::new(sqlite3_io_methods {
+            xWrite: Some(write),
+            xTruncate: Some(truncate),
+            xSync: Some(sync),
+            xClose: Some(close),
+            ..*original
+        });
+        (*file).pMethods = &raw const *own;
+        let (id, syncs_directory) = (disk.file(&name), name.contains('-'));
+        lock(&OPEN).get_or_insert_default().insert(file as usize, OpenFile { original, own, disk, id, syncs_directory });
+        code
+    }
+}
+
+unsafe extern "C" fn delete(vfs: *mut sqlite3_vfs, name: *const c_char, sync: c_int) -> c_int {
+    // SAFETY: as SQLite calls it.
+    unsafe {
+        let code = (ORIGINAL.get().expect("it is installed").delete)(vfs, name, sync);
+        if let Some((disk, name)) = watched(name).filter(|_| code == SQLITE_OK) {
+            disk.remove(&name);
+        }
+        code
+    }
+}
+
+unsafe extern "C" fn write(file: *mut sqlite3_file, bytes: *const c_void, amount: c_int, at: sqlite3_int64) -> c_int {
+    // SAFETY: as SQLite calls it: `bytes` has `amount` bytes.
+    unsafe {
+        let written = std::slice::from_raw_parts(bytes.cast::<u8>(), usize::try_from(amount).unwrap_or(0));
+        let (original, lie) = with(file, |open| {
+            let change = Change::Write { file: open.id, at: u64::try_from(at).unwrap_or(0), bytes: written.into() };
+            (open.original.xWrite.expect("it writes"), open.disk.note(change))
+        });
+        match lie {
+            Some(Lie::Drop) => SQLITE_OK,
+            Some(Lie::Misdirect(to)) => original(file, bytes, amount, to),
+            None => original(file, bytes, amount, at),
+        }
+    }
+}
+
+unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: sqlite3_int64) -> c_int {
+    // SAFETY: as SQLite calls it.
+    unsafe {
+        let original = with(file, |open| {
+            open.disk.note(Change::Truncate { file: open.id, length: u64::try_from(length).unwrap_or(0) });
+            open.original.xTruncate.expect("it truncates")
+        });
+        original(file, length)
+    }
+}
+
+unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
+    // SAFETY: as SQLite calls it.
+    unsafe {
+        let original = with(file, |open| {
+            open.disk.note(Change::Sync { file: open.id, directory: std::mem::take(&mut open.syncs_directory) });
+            open.original.xSync.expect("it syncs")
+        });
+        original(file, flags)
+    }
+}
+
+unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
+    // SAFETY: as SQLite calls it, once. The original gets its own methods back before those of this file are freed.
+    unsafe {
+        let open = lock(&OPEN).get_or_insert_default().remove(&(file as usize)).expect("SQLite closes an open file");
+        (*file).pMethods = open.original;
+        drop(open.own);
+        open.original.xClose.expect("it closes")(file)
+    }
+}

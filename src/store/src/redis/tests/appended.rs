@@ -1,0 +1,380 @@
+//! The append-only file of Redis, with the shipped settings: cut, changed by a bit, rewritten during a kill, without its manifest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_kit::random::Random;
+
+use super::flips::values_of;
+use super::server::{RedisServer, TIMEOUT};
+use super::{RedisTestStore, names, options, standalone, test_store_on};
+use crate::conformance::business::{Business, Witness};
+use crate::conformance::fixture::{RETENTION, client_with, opening_with_hook};
+use crate::conformance::reading::Reading;
+use crate::conformance::{TestStore as _, run};
+use crate::engine::redis::named_in;
+use crate::records::ALL;
+use crate::records::audit::AUDIT_LOG;
+use crate::records::client::LEDGER;
+use crate::redis::RedisStore;
+use crate::{OpenOutcome, StoreError};
+
+/// The verdict of a node on a Redis that came back with these files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// Redis does not start.
+    NoStart,
+    /// The node refuses everything: the store has lost data.
+    DataLost,
+    /// The node does not open the store, or does not read something, with another sentence.
+    Refused,
+    /// Everything answered is there.
+    Whole,
+    /// An earlier state, which the node takes for the present one.
+    Earlier,
+    /// The node takes the server for a new one.
+    New,
+    /// No state that ever was.
+    Mixed,
+}
+
+type Verdicts = BTreeMap<String, BTreeMap<Verdict, usize>>;
+
+/// A store that has worked, its files, and what was in it after each answer.
+struct Past {
+    test: RedisTestStore,
+    business: Business,
+    files: PathBuf,
+    states: Vec<State>,
+    /// Entries of the ledger and of the audit log in the end.
+    entries: i64,
+}
+
+/// The bytes of the file when a step was answered, and a digest of all records.
+struct State {
+    bytes: u64,
+    records: u64,
+}
+
+struct Watch<'a> {
+    server: &'a RedisServer,
+    states: Vec<State>,
+}
+
+fn shipped() -> RedisTestStore {
+    let lines = RedisServer::shipped_persistence();
+    test_store_on(&lines.iter().map(String::as_str).collect::<Vec<_>>(), RETENTION)
+}
+
+fn current(server: &RedisServer) -> PathBuf {
+    server.directory().join("appendonlydir")
+}
+
+/// The newest file to which Redis appends.
+fn appended(directory: &Path) -> PathBuf {
+    let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
+    files.sort();
+    files.pop().unwrap()
+}
+
+/// A digest of all records, whatever Redis keeps besides.
+fn digest(server: &RedisServer) -> u64 {
+    let mut names: Vec<_> = names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
+    names.sort_by(|one, other| one.1.cmp(&other.1));
+    let mut hasher = DefaultHasher::new();
+    for (key, name) in names {
+        let mut values = values_of(server, &key, &name);
+        values.sort();
+        (name, values).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Witness for Watch<'_> {
+    async fn answered(&mut self, _: &'static str) {
+        let bytes = appended(&current(self.server)).metadata().unwrap().len();
+        self.states.push(State { bytes, records: digest(self.server) });
+    }
+}
+
+/// The number of entries of the lists that only grow.
+fn entries(server: &RedisServer) -> i64 {
+    let grows = |name: &Vec<u8>| named_in(&[&LEDGER, &AUDIT_LOG], name).is_some();
+    names(server).into_iter().filter(grows).map(|name| server.answer(&[b"LLEN", &name[..]]).integer().unwrap()).sum()
+}
+
+fn rewrite(server: &RedisServer) {
+    server.answer(&["BGREWRITEAOF"]);
+    sakshi_kit::redis::eventually("a rewritten file", TIMEOUT, || {
+        let is = |field: &str| server.info(field).is_some_and(|value| value == "0");
+        (is("aof_rewrite_in_progress") && is("aof_rewrite_scheduled")).then_some(())
+    });
+}
+
+impl Past {
+    /// A business whose file was rewritten after its first round. Redis was killed.
+    async fn make() -> Self {
+        let test = shipped();
+        let mut business = Business::found(&test, &mut ()).await;
+        business.work(&test, &mut ()).await;
+        rewrite(&test.server);
+        let mut watch = Watch { server: &test.server, states: vec![] };
+        watch.answered("the rewriting").await;
+        business.work(&test, &mut watch).await;
+        let states = watch.states;
+        assert_eq!(test.store.check().await, Ok(()));
+        let entries = entries(&test.server);
+        test.server.kill9();
+        let files = test.server.directory().join("kept");
+        copy(&current(&test.server), &files);
+        Self { test, business, files, states, entries }
+    }
+
+    /// Starts Redis with these files but for one change, and returns what the node that has worked says, and one that starts now.
+    async fn judge(&self, change: impl FnOnce(&Path)) -> [Verdict; 2] {
+        let server = &self.test.server;
+        server.kill9();
+        let directory = current(server);
+        copy(&self.files, &directory);
+        change(&directory);
+        if !server.try_restart() {
+            return [Verdict::NoStart; 2];
+        }
+        // The node that starts now is asked first: what the other one notices is written down.
+        let (found, is_short) = (digest(server), entries(server) < self.entries);
+        let fresh = match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
+            Ok(fresh) => {
+                self.verdict(fresh.check().await, found, || async { Reading::of(&fresh, &self.business, self.test.now()).await }).await
+            }
+            Err(error) => self.verdict(Err(error), found, || async { Reading::default() }).await,
+        };
+        let old = || async { Reading::of(self.test.store(), &self.business, self.test.now()).await };
+        let old = self.verdict(check(&self.test.store).await, found, old).await;
+        assert!(!is_short || old == Verdict::DataLost, "entries of a ledger or of the audit log are missing: {old:?}");
+        [old, fresh]
+    }
+
+    async fn verdict<F: Future<Output = Reading>>(&self, checked: Result<(), StoreError>, found: u64, read: impl FnOnce() -> F) -> Verdict {
+        match checked {
+            Err(StoreError::DataLost(_)) => return Verdict::DataLost,
+            Err(error) => {
+                assert!(!error.to_string().contains("panicked"), "{error}");
+                return Verdict::Refused;
+            }
+            Ok(()) => {}
+        }
+        let place = self.states.iter().rposition(|state| state.records == found);
+        match place {
+            Some(last) if last + 1 == self.states.len() => Verdict::Whole,
+            Some(_) => Verdict::Earlier,
+            None if self.test.server.answer(&["EXISTS", "{p00}clients:"]).integer() == Some(0) => Verdict::New,
+            None if read().await.refusals().next().is_some() => Verdict::Refused,
+            None => Verdict::Mixed,
+        }
+    }
+}
+
+/// Checks a store once it has reached Redis again.
+async fn check(store: &RedisStore) -> Result<(), StoreError> {
+    let begun = Instant::now();
+    loop {
+        match store.check().await {
+            Err(StoreError::Unavailable(_)) if begun.elapsed() < TIMEOUT => std::thread::park_timeout(Duration::from_millis(2)),
+            checked => return checked,
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// The number of cases of a test.
+fn cases(short: usize, long: usize) -> usize {
+    let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
+    let set = std::env::var("SAKSHI_AOF_CASES").ok().and_then(|number| number.parse().ok());
+    set.unwrap_or(if is_long { long } else { short })
+}
+
+fn count(verdicts: &mut Verdicts, what: &str, [old, fresh]: [Verdict; 2]) {
+    for (node, verdict) in [("a node that worked", old), ("a node that starts", fresh)] {
+        *verdicts.entry(format!("{what}, {node}")).or_default().entry(verdict).or_default() += 1;
+    }
+}
+
+fn show(verdicts: &Verdicts) {
+    for (what, verdicts) in verdicts {
+        eprintln!("{what}: {verdicts:?}");
+    }
+}
+
+fn below(random: &mut Random, bound: u64) -> u64 {
+    random.below(bound.max(1))
+}
+
+#[test]
+fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
+    run(async {
+        let past = Past::make().await;
+        let (_, mut random) = Random::of_this_run();
+        let (first, last) = (past.states[0].bytes, past.states.last().unwrap().bytes);
+        let mut verdicts = Verdicts::default();
+        for _ in 0..cases(5, 200) {
+            let length = first + below(&mut random, last - first);
+            let found =
+                past.judge(|files| fs::OpenOptions::new().write(true).open(appended(files)).unwrap().set_len(length).unwrap()).await;
+            for verdict in found {
+                assert!(!matches!(verdict, Verdict::NoStart | Verdict::New), "{length}: {verdict:?}");
+            }
+            count(&mut verdicts, "cut", found);
+        }
+        let whole = past.judge(|_| {}).await;
+        assert_eq!(whole, [Verdict::Whole; 2]);
+        show(&verdicts);
+    });
+}
+
+#[test]
+fn a_bit_of_the_file_that_flips_is_noticed_by_redis_or_by_what_it_changes() {
+    run(async {
+        let past = Past::make().await;
+        let (_, mut random) = Random::of_this_run();
+        let mut verdicts = Verdicts::default();
+        for number in 0..cases(5, 200) {
+            let mut place = "appended";
+            let change = |files: &Path| {
+                let base =
+                    fs::read_dir(files).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().contains(".base."));
+                let path = if number.is_multiple_of(4) { base.unwrap() } else { appended(files) };
+                place = if number.is_multiple_of(4) { "base" } else { "appended" };
+                let mut bytes = fs::read(&path).unwrap();
+                let byte = usize::try_from(below(&mut random, bytes.len() as u64)).unwrap();
+                bytes[byte] ^= 1 << below(&mut random, 8);
+                fs::write(path, bytes).unwrap();
+            };
+            let found = past.judge(change).await;
+            // What Redis has rewritten has a checksum.
+            assert!(place != "base" || found == [Verdict::NoStart; 2], "{found:?}");
+            count(&mut verdicts, place, found);
+        }
+        show(&verdicts);
+    });
+}
+
+type Damage = fn(&Path);
+
+/// Each on the files of a Redis that was killed.
+const DAMAGES: [(&str, Damage); 6] = [
+    ("the manifest is gone", |files| fs::remove_file(manifest(files)).unwrap()),
+    ("the manifest is empty", |files| fs::write(manifest(files), "").unwrap()),
+    ("a name in the manifest is changed", |files| {
+        let text = fs::read_to_string(manifest(files)).unwrap();
+        fs::write(manifest(files), text.replace(".incr.", ".incq.")).unwrap();
+    }),
+    ("the manifest lacks the appended file", |files| {
+        let text = fs::read_to_string(manifest(files)).unwrap();
+        let kept: Vec<&str> = text.lines().filter(|line| !line.contains(".incr.")).collect();
+        fs::write(manifest(files), kept.join("\n") + "\n").unwrap();
+    }),
+    ("the appended file is gone", |files| fs::remove_file(appended(files)).unwrap()),
+    ("all files are gone", |files| {
+        fs::remove_dir_all(files).unwrap();
+    }),
+];
+
+fn manifest(files: &Path) -> PathBuf {
+    files.join("appendonly.aof.manifest")
+}
+
+#[test]
+fn without_its_manifest_redis_does_not_start_or_nodes_say_what_is_missing() {
+    run(async {
+        let past = Past::make().await;
+        for (what, damage) in DAMAGES {
+            let [old, fresh] = past.judge(damage).await;
+            eprintln!("{what}: a node that worked {old:?}, a node that starts {fresh:?}");
+            assert!(matches!(old, Verdict::NoStart | Verdict::DataLost), "{what}: {old:?}");
+        }
+        assert_eq!(past.judge(|_| {}).await, [Verdict::Whole; 2]);
+    });
+}
+
+/// Opens transactions until Redis is gone; those that were answered.
+async fn open_until_killed(test: &RedisTestStore, client: &ClientId, answered: &mut BTreeSet<TxnId>) {
+    loop {
+        let open = opening_with_hook(test, client, None);
+        let id = open.pending.id;
+        match test.store.open_transaction(open).await {
+            Ok(OpenOutcome::Opened { .. }) => answered.insert(id),
+            Err(StoreError::Unavailable(_) | StoreError::Overloaded) => return,
+            other => panic!("{other:?}"),
+        };
+    }
+}
+
+/// Kills Redis again and again while it rewrites its file. Returns the kills, those that fell into a rewriting, the answered steps and
+/// those of them that were lost, and whether a node said so.
+async fn kill_rewriting(settings: &[&str], kills: usize, random: &mut Random) -> (usize, usize, usize, bool) {
+    let test = test_store_on(settings, RETENTION);
+    let client = client_with(&test, 1_000_000).await;
+    let (mut answered, mut during) = (BTreeSet::new(), 0);
+    for _ in 0..kills {
+        test.server.answer(&["BGREWRITEAOF"]);
+        let killer = async {
+            tokio::time::sleep(Duration::from_micros(below(random, 40_000))).await;
+            during += usize::from(test.server.info("aof_rewrite_in_progress").is_some_and(|value| value == "1"));
+            test.server.kill9();
+        };
+        futures_util::future::join(killer, open_until_killed(&test, &client, &mut answered)).await;
+        test.server.restart();
+        match check(&test.store).await {
+            Ok(()) => {}
+            Err(StoreError::DataLost(_)) => return (during, answered.len(), lost(&test, &answered).await, true),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let lost = lost(&test, &answered).await;
+    let audits = test.store.audit().await.unwrap();
+    assert!(audits.iter().all(crate::Audit::is_clean), "{audits:?}");
+    (during, answered.len(), lost, false)
+}
+
+async fn lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize {
+    let _ = test.store.accept_loss().await;
+    let mut lost = 0;
+    for id in answered {
+        lost += usize::from(test.store.load_transaction(*id).await.unwrap().is_none());
+    }
+    lost
+}
+
+#[test]
+fn nothing_answered_is_lost_when_redis_is_killed_while_it_rewrites_its_file() {
+    let (_, mut random) = Random::of_this_run();
+    let kills = cases(5, 200);
+    run(async {
+        let always = RedisServer::shipped_persistence();
+        let always: Vec<&str> = always.iter().map(String::as_str).collect();
+        assert!(always.contains(&"appendfsync always") && always.contains(&"no-appendfsync-on-rewrite no"), "{always:?}");
+        let (during, answered, lost, _) = kill_rewriting(&always, kills, &mut random).await;
+        eprintln!("appendfsync always: {kills} kills, {during} while it rewrote: {lost} of {answered} answered steps lost");
+        assert!(lost == 0 && answered > kills);
+        let everysec: Vec<&str> = always.iter().copied().chain(["appendfsync everysec"]).collect();
+        let (during, answered, lost, is_noticed) = kill_rewriting(&everysec, kills, &mut random).await;
+        eprintln!(
+            "appendfsync everysec: at most {kills} kills, {during} while it rewrote: {lost} of {answered} lost, noticed: {is_noticed}"
+        );
+        assert!(lost == 0 || is_noticed, "{lost} of {answered}");
+    });
+}

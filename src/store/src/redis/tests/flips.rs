@@ -1,0 +1,144 @@
+//! Single bits that flip in what Redis keeps: fields of hashes, entries of lists, members and scores of sorted sets.
+
+use sakshi_kit::random::Random;
+
+use super::server::RedisServer;
+use super::server::resp::Reply;
+use super::{names, test_store};
+use crate::conformance::business::Business;
+use crate::conformance::flips::{Effect, Effects, flipped};
+use crate::conformance::reading::Reading;
+use crate::conformance::{TestStore as _, run};
+use crate::engine::redis::named_in;
+use crate::engine::{Form, Key};
+use crate::records::ALL;
+
+/// A key with its content as Redis dumps it, and the time at which it goes.
+struct Dump {
+    name: Vec<u8>,
+    content: Vec<u8>,
+    until: i64,
+}
+
+/// A value in which a bit can flip.
+struct Value {
+    name: Vec<u8>,
+    place: String,
+    kind: Kind,
+}
+
+enum Kind {
+    Field(Vec<u8>, Vec<u8>),
+    Entry(usize, Vec<u8>),
+    Member(Vec<u8>, Vec<u8>),
+    Score(Vec<u8>, f64),
+}
+
+fn dump(server: &RedisServer, name: Vec<u8>) -> Dump {
+    let content = server.answer(&[b"DUMP", &name[..]]).bytes().unwrap().to_vec();
+    let until = server.answer(&[b"PEXPIRETIME", &name[..]]).integer().unwrap().max(0);
+    Dump { name, content, until }
+}
+
+fn restore(server: &RedisServer, dump: &Dump) {
+    let until = dump.until.to_string();
+    server.answer(&[b"RESTORE", &dump.name[..], until.as_bytes(), &dump.content, b"REPLACE", b"ABSTTL"]);
+}
+
+/// The values of a key.
+fn values(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Value> {
+    let bytes = |reply: &Reply| reply.bytes().unwrap().to_vec();
+    let ask = |command: &[&[u8]]| server.answer(command).members().iter().map(bytes).collect::<Vec<_>>();
+    let value = |what: &str, kind| Value { name: name.to_vec(), place: format!("{}.{what}", key.table.name), kind };
+    match key.table.form {
+        Form::Record => {
+            let pairs = ask(&[b"HGETALL", name]);
+            pairs.chunks(2).map(|pair| value(&String::from_utf8_lossy(&pair[0]), Kind::Field(pair[0].clone(), pair[1].clone()))).collect()
+        }
+        Form::List => {
+            let entries = ask(&[b"LRANGE", name, b"0", b"-1"]).into_iter().enumerate();
+            entries.map(|(number, entry)| value("values", Kind::Entry(number, entry))).collect()
+        }
+        Form::Index => ask(&[b"ZRANGE", name, b"0", b"-1", b"WITHSCORES"])
+            .chunks(2)
+            .flat_map(|pair| {
+                let (member, score) = (pair[0].clone(), String::from_utf8_lossy(&pair[1]).into_owned());
+                [
+                    value("member", Kind::Member(member.clone(), pair[1].clone())),
+                    value("score", Kind::Score(member, score.parse().unwrap())),
+                ]
+            })
+            .collect(),
+    }
+}
+
+/// The same as bytes, to be compared.
+pub(super) fn values_of(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Vec<u8>> {
+    let bytes = |value: Value| match value.kind {
+        Kind::Field(one, other) | Kind::Member(one, other) => [one, b"=".to_vec(), other].concat(),
+        Kind::Entry(number, entry) => [&number.to_be_bytes(), &entry[..]].concat(),
+        Kind::Score(..) => vec![],
+    };
+    values(server, key, name).into_iter().map(bytes).collect()
+}
+
+/// Flips a bit of a value; `None` where that leaves no value.
+fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> {
+    let name = &value.name[..];
+    match &value.kind {
+        Kind::Field(field, bytes) => server.answer(&[b"HSET", name, &field[..], &flipped(bytes, random)?[..]]),
+        Kind::Entry(number, bytes) => server.answer(&[b"LSET", name, number.to_string().as_bytes(), &flipped(bytes, random)?[..]]),
+        Kind::Member(member, score) => {
+            server.answer(&[b"ZREM", name, &member[..]]);
+            server.answer(&[b"ZADD", name, &score[..], &flipped(member, random)?[..]])
+        }
+        Kind::Score(member, score) => {
+            let score = f64::from_bits(score.to_bits() ^ (1 << random.below(64)));
+            let score = Some(score).filter(|score| score.is_finite())?;
+            server.answer(&[b"ZADD", name, format!("{score:?}").as_bytes(), &member[..]])
+        }
+    };
+    Some(())
+}
+
+/// The number of values whose bits flip.
+fn count() -> usize {
+    let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
+    let set = std::env::var("SAKSHI_REDIS_FLIPS").ok().and_then(|number| number.parse().ok());
+    set.unwrap_or(if is_long { 10_000 } else { 60 })
+}
+
+#[test]
+fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_written_down() {
+    let test = test_store();
+    let (_, mut random) = Random::of_this_run();
+    run(async {
+        let mut business = Business::found(&test, &mut ()).await;
+        business.work(&test, &mut ()).await;
+        business.work(&test, &mut ()).await;
+        let (server, now) = (&test.server, test.now());
+        let reference = Reading::of(test.store(), &business, now).await;
+        assert_eq!(reference.refusals().count(), 0);
+        let records: Vec<(Key, Vec<u8>)> = names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
+        let dumps: Vec<Dump> = records.iter().map(|(_, name)| dump(server, name.clone())).collect();
+        let all: Vec<Value> = records.iter().flat_map(|(key, name)| values(server, key, name)).collect();
+        let mut effects = Effects::default();
+        for _ in 0..count() {
+            let value = &all[usize::try_from(random.below(all.len() as u64)).unwrap()];
+            if flip(server, value, &mut random).is_none() {
+                continue;
+            }
+            let (effect, differences) = Effect::on(&reference, &Reading::of(test.store(), &business, now).await);
+            effects.count(&value.place, effect, &differences);
+            if effect == Effect::None {
+                restore(server, dumps.iter().find(|dump| dump.name == value.name).unwrap());
+            } else {
+                // Reading what is damaged may have removed other things.
+                dumps.iter().for_each(|dump| restore(server, dump));
+            }
+        }
+        assert!(reference.differences(&Reading::of(test.store(), &business, now).await).is_empty(), "all is restored");
+        eprintln!("{} values: {effects}", all.len());
+        effects.hold();
+    });
+}
