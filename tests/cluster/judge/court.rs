@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_kit::balancer::{Balancer, fix_ports};
 use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::process::BINARY;
@@ -17,8 +18,11 @@ use super::scene::Scene;
 use super::ways::{Passage, Ways};
 use crate::nodes::prepared;
 
-/// Answers between two steps of a fault.
-const BETWEEN: usize = 40;
+/// Answers while something is broken: the fewest, and how often they are doubled at most.
+const WHILE_BROKEN: usize = 20;
+const DOUBLINGS: u64 = 6;
+/// Answers between two restarts, or after a second master has come back.
+const BETWEEN: usize = 10;
 /// Seconds by which a clock is set.
 const JUMPS: [i32; 4] = [-75, -20, 20, 240];
 
@@ -89,6 +93,17 @@ fn set_clock(node: &TestNode, number: usize, seconds: i32) {
     std::fs::rename(next, file).expect("a file");
 }
 
+/// Waits until the dates in the responses of a node are right.
+async fn tells_the_time(node: &TestNode) {
+    eventually("a right clock", TIMEOUT, || async {
+        let response = node.http.get(node.addresses.internal("/livez")).send().await.ok()?;
+        let date = response.headers().get(reqwest::header::DATE)?.to_str().ok()?.to_owned();
+        let now = chrono::DateTime::parse_from_rfc2822(&date).ok()?.timestamp();
+        (SystemClock.now().seconds().abs_diff(now) <= 2).then_some(())
+    })
+    .await;
+}
+
 impl Court {
     /// Starts all with the promises at their strongest: every write is on the disk of two servers before its answer.
     pub(crate) async fn start() -> Self {
@@ -131,31 +146,32 @@ impl Court {
     /// Breaks something under the load of a scene, and mends it.
     pub(crate) async fn suffer(&mut self, fault: Fault, scene: &Scene, random: &mut Random) {
         let number = random.below(self.nodes.len() as u64) as usize;
+        let while_broken = WHILE_BROKEN << random.below(DOUBLINGS);
         if matches!(fault, Fault::Failover | Fault::SecondMaster | Fault::Redis) {
             scene.may_fail_over.store(true, Ordering::SeqCst);
         }
         match fault {
             Fault::Kill => {
                 self.nodes[number].kill().await;
-                scene.grown(BETWEEN).await;
+                scene.grown(while_broken).await;
                 self.nodes[number].launch().await;
             }
             Fault::Pause => {
                 self.nodes[number].process().signal("STOP");
-                scene.grown(BETWEEN).await;
+                scene.grown(while_broken).await;
                 self.nodes[number].process().signal("CONT");
             }
             Fault::Cut | Fault::Mute => {
                 self.ways[number].set(if fault == Fault::Cut { Passage::Cut } else { Passage::Mute });
-                scene.grown(BETWEEN).await;
+                scene.grown(while_broken).await;
                 self.ways[number].set(Passage::Open);
             }
             Fault::Clock => {
                 scene.is_clock_wrong.store(true, Ordering::SeqCst);
                 set_clock(&self.nodes[number], number, JUMPS[random.below(JUMPS.len() as u64) as usize]);
-                scene.grown(2 * BETWEEN).await;
+                scene.grown(while_broken).await;
                 set_clock(&self.nodes[number], number, 0);
-                scene.grown(BETWEEN).await;
+                tells_the_time(&self.nodes[number]).await;
             }
             Fault::Roll => self.roll(scene).await,
             Fault::Failover => {
@@ -171,7 +187,7 @@ impl Court {
                 master.pause();
                 block_in_place(|| self.redis.await_failover(master.port()));
                 master.resume();
-                scene.grown(BETWEEN / 4).await;
+                scene.grown(BETWEEN).await;
             }
             Fault::Redis => block_in_place(|| self.redis.master().restart()),
             Fault::Replica => {
@@ -195,7 +211,7 @@ impl Court {
             }
             self.nodes[number].restart().await;
             self.balancer.in_service(3).await;
-            scene.grown(BETWEEN / 4).await;
+            scene.grown(BETWEEN).await;
         }
     }
 

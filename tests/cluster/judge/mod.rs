@@ -47,6 +47,8 @@ use self::scene::{Doors, Records, Scene};
 const CREDITS: u64 = 4;
 /// Places of the event at first.
 const PLACES: u64 = 3;
+/// Time that a webhook takes, so that faults come in the middle of one.
+const TAKES: Duration = Duration::from_millis(50);
 /// Answers before the first fault of a round, and after the last.
 const CALM: usize = 60;
 
@@ -88,7 +90,7 @@ impl Trial {
     async fn round(&mut self, faults: &[Fault]) {
         let node = &self.court.nodes[0];
         let poor = node.backend(CREDITS).await;
-        let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
+        let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(TAKES)).await.expect("a port");
         let mut terms = event::terms(PLACES);
         terms["max_pending"] = json!(100_000);
         terms["on_duplicate"] = json!("refuse");

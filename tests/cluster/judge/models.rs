@@ -155,9 +155,8 @@ impl SequentialSpec for Bank {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Places {
     max: u64,
-    /// Guests, by the order in which they were made, with the person that each is.
+    /// Guests by number, with the person that each is.
     registered: BTreeMap<u32, u8>,
-    refused: BTreeMap<u32, bool>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -190,11 +189,19 @@ pub(crate) enum PlacesRet {
 
 impl Places {
     pub(crate) const fn of(max: u64) -> Self {
-        Self { max, registered: BTreeMap::new(), refused: BTreeMap::new() }
+        Self { max, registered: BTreeMap::new() }
     }
 
     fn count(&self) -> u64 {
         self.registered.len() as u64
+    }
+
+    fn is_full(&self) -> bool {
+        self.count() >= self.max
+    }
+
+    fn has(&self, person: u8) -> bool {
+        self.registered.values().any(|known| *known == person)
     }
 }
 
@@ -204,23 +211,13 @@ impl SequentialSpec for Places {
 
     fn invoke(&mut self, op: &PlacesOp) -> PlacesRet {
         match op {
-            PlacesOp::Scan => if self.count() < self.max { PlacesRet::Scanned } else { PlacesRet::Full },
+            PlacesOp::Scan => if self.is_full() { PlacesRet::Full } else { PlacesRet::Scanned },
             PlacesOp::Register(guest, _) if self.registered.contains_key(guest) => PlacesRet::Registered,
+            PlacesOp::Register(_, person) if self.has(*person) => PlacesRet::Duplicate,
+            PlacesOp::Register(..) if self.is_full() => PlacesRet::Full,
             PlacesOp::Register(guest, person) => {
-                // The answer to a guest is given once; repeated, it is the same.
-                let is_full = self.count() >= self.max;
-                let is_known = self.registered.values().any(|known| known == person);
-                let refused = self.refused.get(guest).copied();
-                match refused.or((is_full || is_known).then_some(is_full)) {
-                    Some(is_full) => {
-                        self.refused.insert(*guest, is_full);
-                        if is_full { PlacesRet::Full } else { PlacesRet::Duplicate }
-                    }
-                    None => {
-                        self.registered.insert(*guest, *person);
-                        PlacesRet::Registered
-                    }
-                }
+                self.registered.insert(*guest, *person);
+                PlacesRet::Registered
             }
             PlacesOp::Change(max) if *max < self.count() => PlacesRet::TooSmall,
             PlacesOp::Change(max) => {
@@ -230,5 +227,12 @@ impl SequentialSpec for Places {
             PlacesOp::Look => PlacesRet::Shown(self.count(), self.max),
             PlacesOp::List => PlacesRet::Guests(self.registered.keys().copied().collect()),
         }
+    }
+
+    fn is_valid_step(&mut self, op: &PlacesOp, ret: &PlacesRet) -> bool {
+        let made = self.invoke(op);
+        // Of two reasons that hold, either may be given.
+        let is_full_too = made == PlacesRet::Duplicate && *ret == PlacesRet::Full && self.is_full();
+        is_full_too || made == *ret
     }
 }
