@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::models::{BankOp, BankRet};
 use super::order::Fact;
-use super::scene::{Answered, Reply, Scene, pause};
+use super::scene::{Reply, Scene, pause};
 
 /// Entries of a ledger, so that one page has them all.
 const MOVEMENTS_MAX: u32 = 80;
@@ -27,6 +27,8 @@ pub(crate) struct Movements {
     count: AtomicU32,
     /// By the reference in the ledger: the transaction of a debit.
     numbers: Mutex<BTreeMap<String, u32>>,
+    /// Debits that may have been made, although the last answer was a refusal.
+    open: Mutex<BTreeSet<u32>>,
 }
 
 /// One of several processes.
@@ -46,18 +48,6 @@ pub(crate) async fn account(scene: Arc<Scene>, movements: Arc<Movements>, mut ra
     }
 }
 
-fn record(scene: &Scene, process: u32, op: BankOp, answered: Answered, read: impl Fn(&Reply) -> Option<BankRet>) {
-    let Answered { invoked, reply } = answered;
-    let ended = match reply {
-        None => None,
-        Some((ended, reply)) => match read(&reply) {
-            Some(ret) => Some((ended, ret)),
-            None => return scene.unexpected(&format!("{op:?}"), &reply),
-        },
-    };
-    scene.histories.banks.add(&scene.poor.client, Fact { process, op, invoked, ended });
-}
-
 impl Movements {
     /// The number of a new movement.
     fn number(&self) -> Option<u32> {
@@ -72,9 +62,17 @@ impl Movements {
 
 async fn debit(scene: &Scene, movements: &Movements, process: u32, random: &mut Random) {
     let Some(number) = movements.number() else { return };
+    charge(scene, movements, (number, process), random).await;
+}
+
+async fn charge(scene: &Scene, movements: &Movements, (number, process): (u32, u32), random: &mut Random) {
     let (key, body) = (format!("debit-{number}"), json!({"claims": ["name"], "channel": "qr"}));
     let answered = scene.call(&scene.poor, random, || public::init(&body).once(&*key)).await;
-    record(scene, process, BankOp::Debit(number), answered, |reply| match reply.status {
+    let is_refused = answered.reply.as_ref().is_none_or(|(_, reply)| reply.status == 402);
+    if is_refused && answered.first.is_some() {
+        movements.open.lock().unwrap().insert(number);
+    }
+    scene.record((&scene.histories.banks, &scene.poor.client), (process, BankOp::Debit(number)), answered, |reply| match reply.status {
         200 => {
             movements.know(reply.body["txnId"].as_str()?, number);
             Some(BankRet::Debited)
@@ -84,18 +82,29 @@ async fn debit(scene: &Scene, movements: &Movements, process: u32, random: &mut 
     });
 }
 
+/// Repeats the debits that may have been made, so that it is known.
+pub(crate) async fn conclude(scene: &Scene, movements: &Movements, random: &mut Random) {
+    let open = std::mem::take(&mut *movements.open.lock().unwrap());
+    for number in open {
+        charge(scene, movements, (number, scene.process()), random).await;
+    }
+}
+
 async fn grant(scene: &Scene, movements: &Movements, process: u32, random: &mut Random) {
     let Some(number) = movements.number() else { return };
     let (reference, amount) = (format!("grant {number}"), 1 + random.below(3));
     movements.know(&reference, number);
     let (before, body) = (scene.promises_readings(), json!({"amount": amount, "reference": reference}));
     let answered = scene.operate(random, || internal::move_credits(&scene.poor.client, &body)).await;
+    let (place, is_repeated) = ((&scene.histories.banks, &*scene.poor.client), answered.first.is_some());
     // Besides its entry the response has the balance at that time, which is a reading.
     if before && scene.promises_readings() {
-        record(scene, process, BankOp::Balance, answered.clone(), |reply| reply.body["balance"].as_u64().map(BankRet::Balance));
+        let balance = |reply: &Reply| reply.body["balance"].as_u64().map(BankRet::Balance);
+        scene.record_reading(place, (process, BankOp::Balance), answered.clone(), balance);
     }
-    record(scene, process, BankOp::Grant(number, amount), answered, |reply| {
-        reply.body["entry"]["balance_after"].as_u64().map(BankRet::Granted)
+    scene.record(place, (process, BankOp::Grant(number, amount)), answered, |reply| {
+        let balance = reply.body["entry"]["balance_after"].as_u64()?;
+        Some(BankRet::Granted((!is_repeated).then_some(balance)))
     });
 }
 
@@ -103,8 +112,9 @@ async fn grant(scene: &Scene, movements: &Movements, process: u32, random: &mut 
 pub(crate) async fn balance(scene: &Scene, process: u32, random: &mut Random) {
     let before = scene.promises_readings();
     let answered = scene.call(&scene.poor, random, || Call::<Value>::new(Method::GET, "/api/v1/credits")).await;
-    if answered.reply.is_some() && before && scene.promises_readings() {
-        record(scene, process, BankOp::Balance, answered, |reply| reply.body["balance"].as_u64().map(BankRet::Balance));
+    if before && scene.promises_readings() {
+        let balance = |reply: &Reply| reply.body["balance"].as_u64().map(BankRet::Balance);
+        scene.record_reading((&scene.histories.banks, &scene.poor.client), (process, BankOp::Balance), answered, balance);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_kit::balancer::{Balancer, fix_ports};
@@ -20,7 +21,7 @@ use crate::nodes::prepared;
 
 /// Answers while something is broken: the fewest, and how often they are doubled at most.
 const WHILE_BROKEN: usize = 20;
-const DOUBLINGS: u64 = 6;
+const DOUBLINGS: u64 = 5;
 /// Answers between two restarts, or after a second master has come back.
 const BETWEEN: usize = 10;
 /// Seconds by which a clock is set.
@@ -49,10 +50,12 @@ pub(crate) enum Fault {
     Redis,
     /// The replica stands still, so no write is confirmed.
     Replica,
+    /// The same, and then the master is killed: all that was not confirmed is lost.
+    Loss,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Kill,
         Self::Pause,
         Self::Cut,
@@ -63,6 +66,7 @@ impl Fault {
         Self::SecondMaster,
         Self::Redis,
         Self::Replica,
+        Self::Loss,
     ];
 }
 
@@ -147,7 +151,7 @@ impl Court {
     pub(crate) async fn suffer(&mut self, fault: Fault, scene: &Scene, random: &mut Random) {
         let number = random.below(self.nodes.len() as u64) as usize;
         let while_broken = WHILE_BROKEN << random.below(DOUBLINGS);
-        if matches!(fault, Fault::Failover | Fault::SecondMaster | Fault::Redis) {
+        if matches!(fault, Fault::Failover | Fault::SecondMaster | Fault::Redis | Fault::Loss) {
             scene.may_fail_over.store(true, Ordering::SeqCst);
         }
         match fault {
@@ -177,28 +181,43 @@ impl Court {
             Fault::Failover => {
                 let master = block_in_place(|| self.redis.master());
                 master.kill9();
-                block_in_place(|| {
-                    self.redis.await_failover(master.port());
-                    master.restart();
-                });
+                self.replaced(master).await;
+                block_in_place(|| master.restart());
             }
             Fault::SecondMaster => {
                 let master = block_in_place(|| self.redis.master());
                 master.pause();
-                block_in_place(|| self.redis.await_failover(master.port()));
+                self.replaced(master).await;
                 master.resume();
                 scene.grown(BETWEEN).await;
             }
             Fault::Redis => block_in_place(|| self.redis.master().restart()),
             Fault::Replica => {
-                let before = scene.unanswered();
-                self.replica().pause();
-                eventually("writes are not confirmed", 2 * TIMEOUT, || async { (scene.unanswered() > before + 5).then_some(()) }).await;
+                self.without_replica(scene).await;
                 self.replica().resume();
+            }
+            Fault::Loss => {
+                let (master, replica) = block_in_place(|| (self.redis.master(), self.replica()));
+                self.without_replica(scene).await;
+                master.kill9();
+                replica.resume();
+                self.replaced(master).await;
+                block_in_place(|| master.restart());
             }
         }
         self.settle().await;
         scene.may_fail_over.store(false, Ordering::SeqCst);
+    }
+
+    /// Waits until another server is master. Sentinels promote no replica that was away for too long; then the old one comes back.
+    async fn replaced(&self, old: &RedisServer) {
+        let begun = Instant::now();
+        eventually("a failover, or none", 2 * TIMEOUT, || async {
+            let master = block_in_place(|| self.redis.master());
+            let is_replaced = master.port() != old.port() && master.info("role").is_some_and(|role| role == "master");
+            (is_replaced || begun.elapsed() > TIMEOUT / 2).then_some(())
+        })
+        .await;
     }
 
     async fn roll(&mut self, scene: &Scene) {
@@ -213,6 +232,16 @@ impl Court {
             self.balancer.in_service(3).await;
             scene.grown(BETWEEN).await;
         }
+    }
+
+    /// The replica stands still until requests are not answered.
+    async fn without_replica(&self, scene: &Scene) {
+        let before = scene.unanswered();
+        let master = block_in_place(|| self.redis.master());
+        self.replica().pause();
+        // What was sent before waits in the replica's socket; from now on nothing is.
+        master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
+        eventually("writes are not confirmed", 2 * TIMEOUT, || async { (scene.unanswered() > before + 5).then_some(()) }).await;
     }
 
     fn replica(&self) -> &RedisServer {

@@ -1,7 +1,8 @@
 //! Guests who race for the places of an event that gives each person one, and its organiser.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -14,8 +15,7 @@ use sakshi_kit::random::Random;
 use serde_json::{Value, json};
 
 use super::models::{PlacesOp, PlacesRet};
-use super::order::Fact;
-use super::scene::{Answered, Reply, Scene, pause};
+use super::scene::{Book, Scene, pause};
 use super::verifications::PEOPLE;
 
 /// Visits of one process.
@@ -26,20 +26,15 @@ const READINGS: u64 = 16;
 /// An event and its guests by number.
 pub(crate) struct Event {
     pub(crate) id: String,
-    pub(crate) guests: std::sync::Mutex<std::collections::BTreeMap<String, u32>>,
+    pub(crate) guests: Mutex<BTreeMap<String, u32>>,
     pub(crate) count: AtomicU32,
 }
 
-fn record(scene: &Scene, event: &Event, process: u32, op: PlacesOp, answered: Answered, read: impl Fn(&Reply) -> Option<PlacesRet>) {
-    let Answered { invoked, reply } = answered;
-    let ended = match reply {
-        None => None,
-        Some((ended, reply)) => match read(&reply) {
-            Some(ret) => Some((ended, ret)),
-            None => return scene.unexpected(&format!("{op:?}"), &reply),
-        },
-    };
-    scene.histories.events.add(&event.id, Fact { process, op, invoked, ended });
+/// The history of an event.
+type History<'a> = (&'a Book<PlacesOp, PlacesRet>, &'a str);
+
+fn history<'a>(scene: &'a Scene, event: &'a Event) -> History<'a> {
+    (&scene.histories.events, &event.id)
 }
 
 /// Guests, one after the other.
@@ -62,7 +57,7 @@ pub(crate) async fn visit(scene: Arc<Scene>, event: Arc<Event>, mut random: Rand
                 request.header(CONTENT_TYPE, CallbackFormat::Json.content_type()).body(body.clone())
             })
             .await;
-        record(&scene, &event, process, PlacesOp::Register(guest, person), answered, |reply| match reply.status {
+        scene.record(history(&scene, &event), (process, PlacesOp::Register(guest, person)), answered, |reply| match reply.status {
             200 => Some(PlacesRet::Registered),
             409 if reply.text.contains("already registered") => Some(PlacesRet::Duplicate),
             409 if reply.text.contains("full") => Some(PlacesRet::Full),
@@ -80,7 +75,7 @@ async fn scan(scene: &Scene, event: &Event, process: u32, random: &mut Random) -
     let (_, reply) = pressed.reply.clone()?;
     let is_full = reply.status == 409;
     if !is_full || (before && scene.promises_readings()) {
-        record(scene, event, process, PlacesOp::Scan, pressed, |reply| match reply.status {
+        scene.record_reading(history(scene, event), (process, PlacesOp::Scan), pressed, |reply| match reply.status {
             303 => Some(PlacesRet::Scanned),
             409 => Some(PlacesRet::Full),
             _ => None,
@@ -109,11 +104,14 @@ pub(crate) async fn organise(scene: Arc<Scene>, event: Arc<Event>, mut random: R
                 let max = 1 + random.below(PEOPLE.len() as u64);
                 let api = |door: &Addresses| scene.api(&scene.client, door);
                 let change = json!({"max_guests": max});
-                let answered = scene.once(&mut random, |door| api(door).request(public::change_event(&event.id, &change)).expect("a body")).await;
-                record(&scene, &event, process, PlacesOp::Change(max), answered, |reply| match reply.status {
-                    200 => Some(PlacesRet::Changed),
-                    400 => Some(PlacesRet::TooSmall),
-                    _ => None,
+                let answered =
+                    scene.once(&mut random, |door| api(door).request(public::change_event(&event.id, &change)).expect("a body")).await;
+                scene.record(history(&scene, &event), (process, PlacesOp::Change(scene.process(), max)), answered, |reply| {
+                    match reply.status {
+                        200 => Some(PlacesRet::Changed),
+                        400 => Some(PlacesRet::TooSmall),
+                        _ => None,
+                    }
                 });
             }
             1 | 2 => list(&scene, &event, process, &mut random).await,
@@ -125,8 +123,8 @@ pub(crate) async fn organise(scene: Arc<Scene>, event: Arc<Event>, mut random: R
 pub(crate) async fn look(scene: &Scene, event: &Event, process: u32, random: &mut Random) {
     let before = scene.promises_readings();
     let answered = scene.call(&scene.client, random, || public::event(&event.id)).await;
-    if answered.reply.is_some() && before && scene.promises_readings() {
-        record(scene, event, process, PlacesOp::Look, answered, |reply| {
+    if before && scene.promises_readings() {
+        scene.record_reading(history(scene, event), (process, PlacesOp::Look), answered, |reply| {
             let count = |member: &str| reply.body[member].as_u64();
             Some(PlacesRet::Shown(count("registration_count")?, count("max_guests")?))
         });
@@ -137,8 +135,8 @@ pub(crate) async fn list(scene: &Scene, event: &Event, process: u32, random: &mu
     let before = scene.promises_readings();
     let path = format!("{}/registrations?page=1&page_size=100", public::event_path(&event.id));
     let answered = scene.call(&scene.client, random, || Call::<Value>::new(Method::GET, &*path)).await;
-    if answered.reply.is_some() && before && scene.promises_readings() {
-        record(scene, event, process, PlacesOp::List, answered, |reply| {
+    if before && scene.promises_readings() {
+        scene.record_reading(history(scene, event), (process, PlacesOp::List), answered, |reply| {
             let guests = event.guests.lock().unwrap();
             let number = |row: &Value| guests.get(row["txn_id"].as_str()?).copied();
             reply.body["registrations"].as_array()?.iter().map(number).collect::<Option<_>>().map(PlacesRet::Guests)

@@ -1,4 +1,5 @@
-//! What each kind of record does, one operation at a time: the models that histories are held against.
+//! What each kind of record does, one operation at a time: the models that histories are held against. A state knows which operations have made
+//! it what it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +57,8 @@ impl SequentialSpec for Transaction {
 
     fn is_valid_step(&mut self, op: &TransactionOp, ret: &TransactionRet) -> bool {
         // docs/promises.md: a transaction that waited when it was erased may be shown as waiting.
-        let shown_as_waiting = self.is_erased && self.outcome.is_none() && matches!((op, ret), (TransactionOp::Poll, TransactionRet::Pending));
+        let shown_as_waiting =
+            self.is_erased && self.outcome.is_none() && matches!((op, ret), (TransactionOp::Poll, TransactionRet::Pending));
         shown_as_waiting || self.invoke(op) == *ret
     }
 }
@@ -120,8 +122,8 @@ pub(crate) enum BankRet {
     Debited,
     /// The balance does not cover it.
     Refused,
-    /// The balance after the entry.
-    Granted(u64),
+    /// The balance after the entry; `None` for a request that was repeated, whose entry may be that of an earlier attempt.
+    Granted(Option<u64>),
     Balance(u64),
     Statement(BTreeSet<u32>),
 }
@@ -143,11 +145,16 @@ impl SequentialSpec for Bank {
                 if self.entries.insert(*movement) {
                     self.balance += amount;
                 }
-                BankRet::Granted(self.balance)
+                BankRet::Granted(Some(self.balance))
             }
             BankOp::Balance => BankRet::Balance(self.balance),
             BankOp::Statement => BankRet::Statement(self.entries.clone()),
         }
+    }
+
+    fn is_valid_step(&mut self, op: &BankOp, ret: &BankRet) -> bool {
+        let made = self.invoke(op);
+        *ret == BankRet::Granted(None) || made == *ret
     }
 }
 
@@ -157,6 +164,10 @@ pub(crate) struct Places {
     max: u64,
     /// Guests by number, with the person that each is.
     registered: BTreeMap<u32, u8>,
+    /// Guests who were refused, which is final.
+    refused: BTreeSet<u32>,
+    /// Changes that were made.
+    changes: BTreeSet<u32>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -165,7 +176,8 @@ pub(crate) enum PlacesOp {
     Scan,
     /// A guest answers as a person.
     Register(u32, u8),
-    Change(u64),
+    /// The organiser makes a change, known by its number, of the places.
+    Change(u32, u64),
     /// The organiser reads the event.
     Look,
     /// The organiser reads the list of guests.
@@ -189,7 +201,7 @@ pub(crate) enum PlacesRet {
 
 impl Places {
     pub(crate) const fn of(max: u64) -> Self {
-        Self { max, registered: BTreeMap::new() }
+        Self { max, registered: BTreeMap::new(), refused: BTreeSet::new(), changes: BTreeSet::new() }
     }
 
     fn count(&self) -> u64 {
@@ -211,17 +223,30 @@ impl SequentialSpec for Places {
 
     fn invoke(&mut self, op: &PlacesOp) -> PlacesRet {
         match op {
-            PlacesOp::Scan => if self.is_full() { PlacesRet::Full } else { PlacesRet::Scanned },
+            PlacesOp::Scan => {
+                if self.is_full() {
+                    PlacesRet::Full
+                } else {
+                    PlacesRet::Scanned
+                }
+            }
             PlacesOp::Register(guest, _) if self.registered.contains_key(guest) => PlacesRet::Registered,
-            PlacesOp::Register(_, person) if self.has(*person) => PlacesRet::Duplicate,
-            PlacesOp::Register(..) if self.is_full() => PlacesRet::Full,
+            PlacesOp::Register(guest, person) if self.refused.contains(guest) || self.has(*person) => {
+                self.refused.insert(*guest);
+                PlacesRet::Duplicate
+            }
+            PlacesOp::Register(guest, _) if self.is_full() => {
+                self.refused.insert(*guest);
+                PlacesRet::Full
+            }
             PlacesOp::Register(guest, person) => {
                 self.registered.insert(*guest, *person);
                 PlacesRet::Registered
             }
-            PlacesOp::Change(max) if *max < self.count() => PlacesRet::TooSmall,
-            PlacesOp::Change(max) => {
+            PlacesOp::Change(_, max) if *max < self.count() => PlacesRet::TooSmall,
+            PlacesOp::Change(number, max) => {
                 self.max = *max;
+                self.changes.insert(*number);
                 PlacesRet::Changed
             }
             PlacesOp::Look => PlacesRet::Shown(self.count(), self.max),
@@ -230,9 +255,11 @@ impl SequentialSpec for Places {
     }
 
     fn is_valid_step(&mut self, op: &PlacesOp, ret: &PlacesRet) -> bool {
+        let (refused, is_full) = (self.refused.clone(), self.is_full());
         let made = self.invoke(op);
-        // Of two reasons that hold, either may be given.
-        let is_full_too = made == PlacesRet::Duplicate && *ret == PlacesRet::Full && self.is_full();
+        // Of two reasons that hold, either may be given; a repeated answer gives the one that was given first.
+        let PlacesOp::Register(guest, _) = op else { return made == *ret };
+        let is_full_too = made == PlacesRet::Duplicate && *ret == PlacesRet::Full && (is_full || refused.contains(guest));
         is_full_too || made == *ret
     }
 }

@@ -1,6 +1,7 @@
 //! A round of the judge: its clients, who know addresses and keys and nothing else, and the histories that they write.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -98,6 +99,9 @@ pub(crate) struct Reply {
 /// An answer with the times of its request and its arrival.
 #[derive(Clone)]
 pub(crate) struct Answered {
+    /// The time of the first attempt, if the last one is another.
+    pub(crate) first: Option<Duration>,
+    /// The time of the last attempt.
     pub(crate) invoked: Duration,
     /// `None` when no attempt was answered.
     pub(crate) reply: Option<(Duration, Reply)>,
@@ -134,7 +138,7 @@ impl Scene {
         [client, poor]: [Backend; 2],
         receiver: WebhookReceiver,
     ) -> Arc<Self> {
-        let http = sakshi_client::http(Duration::from_secs(4), false).expect("an HTTP client");
+        let http = sakshi_client::http(Duration::from_secs(3), false).expect("an HTTP client");
         Arc::new(Self {
             origin,
             http,
@@ -179,7 +183,7 @@ impl Scene {
     /// Waits until so many more requests are answered.
     pub(crate) async fn grown(&self, more: usize) {
         let goal = self.answers() + more;
-        eventually("the clients are answered", 2 * TIMEOUT, || async { (self.answers() >= goal).then_some(()) }).await;
+        eventually("the clients are answered", 5 * TIMEOUT, || async { (self.answers() >= goal).then_some(()) }).await;
     }
 
     /// Returns true if readings are promised to be of the last step.
@@ -205,7 +209,8 @@ impl Scene {
     /// The operation of the operator, at any node.
     pub(crate) async fn operate<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> Answered {
         let nodes = Doors { balancer: self.doors.node(random).clone(), ..self.doors.clone() };
-        let admin = |node: &Addresses| Client::new(self.http.clone(), node.internal_base(), Credentials::Bearer(ADMIN_TOKEN.to_owned().into()));
+        let admin =
+            |node: &Addresses| Client::new(self.http.clone(), node.internal_base(), Credentials::Bearer(ADMIN_TOKEN.to_owned().into()));
         self.insist_at(&nodes, random, |node| admin(node).request(call()).expect("a body")).await
     }
 
@@ -215,15 +220,16 @@ impl Scene {
     }
 
     async fn insist_at(&self, doors: &Doors, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
-        let invoked = self.now();
-        while self.now() - invoked < PATIENCE {
-            let door = doors.any(random).clone();
-            if let Some(reply) = self.ask(request(&door)).await {
-                return Answered { invoked, reply: Some((self.now(), reply)) };
+        let (begun, mut first) = (self.now(), None);
+        loop {
+            let (door, invoked) = (doors.any(random).clone(), self.now());
+            let reply = self.ask(request(&door)).await.map(|reply| (self.now(), reply));
+            if reply.is_some() || self.now() - begun > PATIENCE {
+                return Answered { first, invoked, reply };
             }
+            first = Some(begun);
             sleep(Duration::from_millis(random.below(PAUSE_MS_MAX))).await;
         }
-        Answered { invoked, reply: None }
     }
 
     /// The same by a client that now and then gives up at the first request without an answer.
@@ -235,14 +241,47 @@ impl Scene {
     pub(crate) async fn once(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
         let (invoked, door) = (self.now(), self.doors.any(random).clone());
         let reply = self.ask(request(&door)).await;
-        Answered { invoked, reply: reply.map(|reply| (self.now(), reply)) }
+        Answered { first: None, invoked, reply: reply.map(|reply| (self.now(), reply)) }
     }
 
     async fn ask(&self, request: RequestBuilder) -> Option<Reply> {
-        let reply = read(request).await.filter(|reply| reply.status < 500 && reply.status != 429);
+        let reply = read(request).await.filter(|reply| reply.status < 500 && !matches!(reply.status, 408 | 429));
         let count = if reply.is_some() { &self.answers } else { &self.unanswered };
         count.fetch_add(1, Ordering::SeqCst);
         reply
+    }
+
+    /// Records an operation with its response. Attempts without a response may have been carried out, or may be later.
+    pub(crate) fn record<Op: Clone + Debug, Ret: Clone>(
+        &self,
+        (book, record): (&Book<Op, Ret>, &str),
+        (process, op): (u32, Op),
+        answered: Answered,
+        read: impl Fn(&Reply) -> Option<Ret>,
+    ) {
+        let Answered { first, invoked, reply } = answered;
+        let in_doubt = first.or(reply.is_none().then_some(invoked));
+        if let Some(invoked) = in_doubt {
+            book.add(record, Fact { process: self.process(), op: op.clone(), invoked, ended: None });
+        }
+        let Some((ended, reply)) = reply else { return };
+        match read(&reply) {
+            Some(ret) => book.add(record, Fact { process, op, invoked, ended: Some((ended, ret)) }),
+            None => self.unexpected(&format!("{op:?} of {record}"), &reply),
+        }
+    }
+
+    /// The same of a reading, whose attempts without a response change nothing.
+    pub(crate) fn record_reading<Op: Clone + Debug, Ret: Clone>(
+        &self,
+        place: (&Book<Op, Ret>, &str),
+        operation: (u32, Op),
+        answered: Answered,
+        read: impl Fn(&Reply) -> Option<Ret>,
+    ) {
+        if answered.reply.is_some() {
+            self.record(place, operation, Answered { first: None, ..answered }, read);
+        }
     }
 
     /// Notes a response that is none of those that the model has, unless a wrong clock explains it.

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::models::{Bank, BankOp, BankRet, IdempotencyKey, InitOp, InitRet, Places, PlacesOp, PlacesRet, Transaction, TransactionOp, TransactionRet};
+use super::models::{
+    Bank, BankOp, BankRet, IdempotencyKey, InitOp, InitRet, Places, PlacesOp, PlacesRet, Transaction, TransactionOp, TransactionRet,
+};
 use super::order::{Fact, Verdict, order};
 
 const fn ms(time: u64) -> Duration {
@@ -41,7 +43,8 @@ fn a_transaction_has_one_outcome_and_no_poll_forgets_it() {
 #[test]
 fn an_idempotency_key_has_one_answer() {
     let of = |facts: &[Fact<InitOp, InitRet>]| order(&IdempotencyKey::default(), facts);
-    let once = [fact(0, 9, InitOp(0), InitRet::Opened(7)), fact(1, 8, InitOp(0), InitRet::Opened(7)), fact(2, 7, InitOp(1), InitRet::Reused)];
+    let once =
+        [fact(0, 9, InitOp(0), InitRet::Opened(7)), fact(1, 8, InitOp(0), InitRet::Opened(7)), fact(2, 7, InitOp(1), InitRet::Reused)];
     assert_eq!(of(&once), Verdict::Ordered);
     assert_eq!(of(&[once[0].clone(), fact(10, 11, InitOp(0), InitRet::Opened(8))]), Verdict::Impossible(ms(11)));
     assert_eq!(of(&[unknown(0, InitOp(1)), fact(2, 3, InitOp(0), InitRet::Reused)]), Verdict::Ordered);
@@ -52,7 +55,7 @@ fn an_idempotency_key_has_one_answer() {
 fn a_debit_is_made_once_and_no_balance_is_negative() {
     use BankOp::{Balance, Debit, Grant, Statement};
     let of = |facts: &[Fact<BankOp, BankRet>]| order(&Bank::default(), facts);
-    let grant = fact(0, 1, Grant(0, 1), BankRet::Granted(1));
+    let grant = fact(0, 1, Grant(0, 1), BankRet::Granted(Some(1)));
     let spent = [grant.clone(), fact(2, 9, Debit(1), BankRet::Debited), fact(2, 9, Debit(2), BankRet::Refused)];
     assert_eq!(of(&spent), Verdict::Ordered);
     let twice = [grant.clone(), fact(2, 9, Debit(1), BankRet::Debited), fact(2, 9, Debit(2), BankRet::Debited)];
@@ -70,7 +73,7 @@ fn an_event_has_no_more_guests_than_places_and_each_person_once() {
     let first = fact(0, 5, Register(0, 1), PlacesRet::Registered);
     assert_eq!(of(&[first.clone(), fact(0, 5, Register(1, 2), PlacesRet::Full)]), Verdict::Ordered);
     assert_eq!(of(&[first.clone(), fact(0, 5, Register(1, 2), PlacesRet::Registered)]), Verdict::Impossible(ms(5)));
-    let wider = fact(6, 7, Change(2), PlacesRet::Changed);
+    let wider = fact(6, 7, Change(7, 2), PlacesRet::Changed);
     assert_eq!(of(&[first.clone(), wider.clone(), fact(8, 9, Register(1, 1), PlacesRet::Registered)]), Verdict::Impossible(ms(9)));
     assert_eq!(of(&[first.clone(), wider, fact(8, 9, Register(1, 1), PlacesRet::Duplicate)]), Verdict::Ordered);
     assert_eq!(of(&[first.clone(), fact(6, 7, Look, PlacesRet::Shown(0, 1))]), Verdict::Impossible(ms(7)));
@@ -81,7 +84,7 @@ fn an_event_has_no_more_guests_than_places_and_each_person_once() {
 #[test]
 fn a_long_history_has_a_verdict() {
     let of = |facts: &[Fact<BankOp, BankRet>]| order(&Bank::default(), facts);
-    let mut facts = vec![fact(0, 1, BankOp::Grant(0, 50), BankRet::Granted(50))];
+    let mut facts = vec![fact(0, 1, BankOp::Grant(0, 50), BankRet::Granted(Some(50)))];
     for round in 0..20_u32 {
         let at = u64::from(round) * 100;
         facts.extend((0..4).map(|other| fact(at + 2, at + 50, BankOp::Debit(10 * round + other + 1), BankRet::Debited)));

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::models::{InitOp, InitRet, TransactionOp, TransactionRet};
 use super::order::Fact;
-use super::scene::{Answered, Reply, Scene, pause};
+use super::scene::{Scene, pause};
 
 /// People who answer: the number of an answer is that of its person, and one more is the refusal.
 pub(crate) const PEOPLE: [&str; 5] = ["asha", "vikram", "meena", "kabir", "rohan"];
@@ -58,18 +58,6 @@ pub(crate) async fn verify(scene: Arc<Scene>, mut random: Random) {
     }
 }
 
-fn record(scene: &Scene, txn: &str, process: u32, op: TransactionOp, answered: Answered, read: impl Fn(&Reply) -> Option<TransactionRet>) {
-    let Answered { invoked, reply } = answered;
-    let ended = match reply {
-        None => None,
-        Some((ended, reply)) => match read(&reply) {
-            Some(ret) => Some((ended, ret)),
-            None => return scene.unexpected(&format!("{op:?} of {txn}"), &reply),
-        },
-    };
-    scene.histories.transactions.add(txn, Fact { process, op, invoked, ended });
-}
-
 async fn answer(scene: &Scene, opened: &Opened, number: u8, mut random: Random) {
     pause(&mut random, 60).await;
     let process = scene.process();
@@ -83,7 +71,9 @@ async fn answer(scene: &Scene, opened: &Opened, number: u8, mut random: Random) 
     };
     for _ in 0..1 + random.below(2) {
         let answered = scene.try_hard(&mut random, post).await;
-        record(scene, &opened.txn, process, TransactionOp::Answer(number), answered, |reply| match reply.status {
+        scene.record((&scene.histories.transactions, &opened.txn), (process, TransactionOp::Answer(number)), answered, |reply| match reply
+            .status
+        {
             200 => Some(TransactionRet::Accepted),
             409 => Some(TransactionRet::Other),
             404 => Some(TransactionRet::Missing),
@@ -100,10 +90,7 @@ pub(crate) async fn poll(scene: &Scene, txn: &str, times: u64, mut random: Rando
         let waits = random.below(3) == 0;
         let path = public::result_path(txn) + if waits { "?wait=1" } else { "" };
         let answered = scene.call(&scene.client, &mut random, || Call::<Value>::new(Method::GET, &*path)).await;
-        if answered.reply.is_none() {
-            continue;
-        }
-        record(scene, txn, process, TransactionOp::Poll, answered, |reply| match reply.status {
+        scene.record_reading((&scene.histories.transactions, txn), (process, TransactionOp::Poll), answered, |reply| match reply.status {
             200 => {
                 let outcome = outcome(&reply.body)?;
                 if outcome != TransactionRet::Pending {
@@ -136,7 +123,9 @@ async fn erase(scene: &Scene, txn: &str, random: &mut Random) {
     let process = scene.process();
     let body = json!({"kind": "transaction", "id": txn});
     let answered = scene.operate(random, || Call::<Value>::post("/admin/v1/erasures", &body)).await;
-    record(scene, txn, process, TransactionOp::Erase, answered, |reply| (reply.status == 200).then_some(TransactionRet::Erased));
+    scene.record((&scene.histories.transactions, txn), (process, TransactionOp::Erase), answered, |reply| {
+        (reply.status == 200).then_some(TransactionRet::Erased)
+    });
 }
 
 /// Races for one idempotency key after the other.
@@ -154,17 +143,15 @@ async fn init(scene: &Scene, key: &str, body: u8, mut random: Random) {
         pause(&mut random, 40).await;
         let terms = json!({"claims": [if body == 0 { "name" } else { "dob" }], "channel": "qr"});
         let request = |door: &Addresses| scene.api(&scene.client, door).request(public::init(&terms).once(key)).expect("a body");
-        let Answered { invoked, reply } = scene.try_hard(&mut random, request).await;
-        let ended = match reply {
-            None => None,
-            Some((ended, reply)) if reply.status == 200 => {
-                let txn: uuid::Uuid = reply.body["txnId"].as_str().and_then(|txn| txn.parse().ok()).expect("a transaction");
-                Some((ended, InitRet::Opened(txn.as_fields().0)))
+        let answered = scene.try_hard(&mut random, request).await;
+        scene.record((&scene.histories.keys, key), (process, InitOp(body)), answered, |reply| match reply.status {
+            200 => {
+                let txn: uuid::Uuid = reply.body["txnId"].as_str()?.parse().ok()?;
+                Some(InitRet::Opened(txn.as_fields().0))
             }
-            Some((ended, reply)) if reply.status == 422 => Some((ended, InitRet::Reused)),
-            Some((_, reply)) => return scene.unexpected("init with a key", &reply),
-        };
-        scene.histories.keys.add(key, Fact { process, op: InitOp(body), invoked, ended });
+            422 => Some(InitRet::Reused),
+            _ => None,
+        });
     }
 }
 
