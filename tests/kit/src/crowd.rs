@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::random::Random;
+use super::waiting::eventually;
 
 /// Attempts of a client, and the timeout of each, as those of `clients/`.
 const ATTEMPTS: u32 = 5;
@@ -56,14 +57,16 @@ struct Shared {
     has_jitter: bool,
     began: Instant,
     count: AtomicU64,
+    /// Clients that are neither served nor have given up.
+    here: AtomicU64,
     seconds: Mutex<Vec<Second>>,
     idle: Mutex<Vec<TcpStream>>,
 }
 
 impl Crowd {
     pub fn of(address: SocketAddr, has_jitter: bool, request: Requests) -> Self {
-        let (count, seconds, idle) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { address, request, has_jitter, began: Instant::now(), count, seconds, idle }) }
+        let (count, here, seconds, idle) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { address, request, has_jitter, began: Instant::now(), count, here, seconds, idle }) }
     }
 
     /// The seconds so far, without the one that has just begun.
@@ -110,8 +113,21 @@ impl Crowd {
                 sleep_until(due.into()).await;
             }
             let shared = Arc::clone(&self.shared);
-            tokio::spawn(async move { shared.visit(due).await });
+            // Before it runs: this process may be short of time, too.
+            shared.note(due, |second| second.came += 1);
+            shared.here.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                shared.visit(due).await;
+                shared.here.fetch_sub(1, Ordering::SeqCst);
+            });
         }
+    }
+
+    /// Waits until all who came are served or have given up.
+    pub async fn gone(&self) {
+        let most = PATIENCE * (ATTEMPTS + 1);
+        eventually("all clients are served or gave up", most, || async { (self.shared.here.load(Ordering::SeqCst) == 0).then_some(()) })
+            .await;
     }
 }
 
@@ -126,7 +142,6 @@ impl Shared {
     }
 
     async fn visit(&self, due: Instant) {
-        self.note(due, |second| second.came += 1);
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let (request, mut random) = ((self.request)(number), Random::from_seed(number));
         for attempt in 0..ATTEMPTS {
