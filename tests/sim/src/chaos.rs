@@ -11,9 +11,11 @@ use sakshi_store::redis::NodeId;
 use sakshi_supervision::interference::{Interference, interfere_with};
 use tokio::time::{sleep, timeout};
 
+use crate::model::history::Event;
 use crate::node::{self, Arbiter, Node};
+use crate::replication::Shards;
 use crate::sim::Sim;
-use crate::world::{Deployment, Incarnation, World};
+use crate::world::{Deployment, Incarnation, World, lock};
 
 /// How far clocks of nodes are apart from the store's.
 const DRIFT_MS: u64 = 100;
@@ -21,6 +23,8 @@ const DRIFT_MS: u64 = 100;
 const JUMP_MS: u64 = 50_000;
 /// How far the clock of the store may be set back.
 const STORE_BEHIND_MS: u64 = 200;
+/// Within this time a node learns that there is another primary.
+const FORMER_MS: u64 = 8_000;
 /// After so long an arbiter that is silent counts as hung, and the node says that it is not alive.
 const HUNG_MS: u64 = 5_000;
 
@@ -118,7 +122,9 @@ pub(crate) async fn nodes_take_over(sim: Rc<Sim>) {
 async fn takes_over(world: Arc<World>, node: Node, living: Vec<Node>) {
     let Ok(holders) = node.store.holders().await else { return };
     let mut dead: Vec<NodeId> = holders.into_iter().map(|(_, holder)| holder).collect();
-    dead.retain(|holder| living.iter().all(|node| node.incarnation.id != *holder));
+    // A node that others have not heard of for long is taken for dead, also while it works.
+    let is_living = |holder: &NodeId| living.iter().any(|node| node.incarnation.id == *holder);
+    dead.retain(|holder| !is_living(holder) || *holder != node.incarnation.id && world.goes_wrong("mistaken-deaths", 500));
     dead.sort_unstable();
     dead.dedup();
     for holder in dead {
@@ -141,8 +147,8 @@ pub(crate) async fn breaks(sim: Rc<Sim>) {
             let full = world.below(8_000);
             world.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
             world.full_until.store(world.now_ms() + full, Ordering::Relaxed);
-        } else if matches!(world.deployment, Deployment::Replicated | Deployment::LossyReplica) && world.goes_wrong("failovers", 4_000) {
-            fails_over(&world).await;
+        } else if world.deployment.has_replica() && world.goes_wrong("failovers", 4_000) {
+            fails_over(&sim).await;
         } else if world.deployment != Deployment::Alone && world.goes_wrong("clock-jumps", 2_000) {
             clock_jumps(&sim).await;
         } else if world.goes_wrong("store-clock", 1_500) {
@@ -159,14 +165,34 @@ pub(crate) async fn breaks(sim: Rc<Sim>) {
 }
 
 /// The replica lags for a while, and then takes over or catches up.
-async fn fails_over(world: &World) {
-    world.replica_lags(world.engine().replica());
+async fn fails_over(sim: &Sim) {
+    let world = &sim.world;
+    let shard = Shards::picked(world.deployment, world.below(64));
+    world.servers.lag(shard, world.begun.elapsed());
+    lock(&world.outbox).push(Event::Lags(shard));
     world.say(|line| line.push_str("the replica lags"));
     sleep(Duration::from_millis(world.below(3_000))).await;
-    let takes_over = world.chance(700);
-    world.say(|line| line.push_str(if takes_over { "the replica takes over" } else { "the replica has caught up" }));
-    world.reach(if takes_over { "replica took over" } else { "replica caught up" });
-    world.replica_catches_up(takes_over);
+    if world.chance(300) {
+        world.say(|line| line.push_str("the replica has caught up"));
+        world.reach("replica caught up");
+        lock(&world.outbox).push(Event::CaughtUp(shard));
+        world.servers.catch_up();
+        return;
+    }
+    let now = world.begun.elapsed();
+    let former = (world.deployment == Deployment::Replicated && world.goes_wrong("former-primaries", 5_000))
+        .then(|| sim.node(world.index(world.nodes())))
+        .flatten();
+    let reaches = former.map(|node| {
+        let time = world.below(FORMER_MS);
+        world.say(|line| _ = write!(line, "node {} reaches the former primary for {time} ms", node.incarnation.number));
+        world.reach("a node reached the former primary");
+        (node.incarnation.id, now + Duration::from_millis(time))
+    });
+    world.say(|line| line.push_str("the replica takes over"));
+    world.reach("replica took over");
+    lock(&world.outbox).push(Event::FailedOver(shard));
+    world.servers.fail_over(now, reaches);
 }
 
 /// An arbiter of a node hangs, with all that is on it. Who watches the process may kill it meanwhile.

@@ -25,9 +25,11 @@ impl Sim {
         let token = format!("{CSRF_FIELD}={}", hidden(&shown.text(), CSRF_FIELD));
         let leave = form(Request::post("/portal/sign-out"), &token).header("cookie", &cookie);
         let left = self.ask_again(&leave, TRIES).await;
-        if left.told().is_some_and(|answer| answer.header("location") == Some("/portal/sign-in?out=1"))
-            && self.ask(&page).await.told().is_some_and(|answer| answer.status == 200)
-        {
+        if left.told().is_none_or(|answer| answer.header("location") != Some("/portal/sign-in?out=1")) {
+            return;
+        }
+        let after = self.ask(&page).await;
+        if after.told().is_some_and(|answer| answer.status == 200) && !self.may_be_superseded(&after) {
             self.diary.is_wrong("a session goes on that has ended".to_owned());
         }
     }
@@ -57,7 +59,9 @@ impl Sim {
         let is_revoked = self.diary.revoked.borrow().iter().any(|revoked| revoked.key == key && asked.asked > revoked.from);
         let title = answer.text().split_once("<title>").and_then(|(_, rest)| Some(rest.split_once(" · ")?.0.to_owned()));
         let learned = match (answer.status, title.as_deref()) {
-            (200, _) if is_revoked => return self.diary.is_wrong("a session goes on whose key is revoked".to_owned()),
+            (200, _) if is_revoked && !self.may_be_superseded(&asked) => {
+                return self.diary.is_wrong("a session goes on whose key is revoked".to_owned());
+            }
             (200, Some("Waiting")) => Learned::Pending,
             (200, Some("Verified")) => Learned::Ended { verified: true },
             (200, Some("Not verified")) => Learned::Ended { verified: false },

@@ -24,6 +24,7 @@ mod node;
 mod operators;
 mod process;
 mod promises;
+mod replication;
 mod residents;
 mod rotation;
 mod run;

@@ -14,7 +14,7 @@ use crate::sim::{Request, Sim, Tenant};
 use crate::world::START;
 
 /// After a change by an operator: how long a node may still go by what was before.
-const EFFECTIVE: Duration = Duration::from_secs(1);
+pub(crate) const EFFECTIVE: Duration = Duration::from_secs(1);
 
 impl Sim {
     /// Asks until the answer tells what has happened.
@@ -98,7 +98,9 @@ impl Sim {
             let app = self.tenants[tenant].app.as_str();
             let request = Request::get("/api/v1/credits").header("x-api-key", key).header("x-api-app-id", app);
             let asked = self.ask(&request).await;
-            if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && asked.asked > from) {
+            if let Some(answer) =
+                asked.told().filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
+            {
                 self.diary.is_wrong(format!("a revoked key is answered with {} at {:?}", answer.status, START + asked.asked));
             }
         }
@@ -128,7 +130,9 @@ impl Sim {
             for _ in 0..3 {
                 sleep(Duration::from_millis(self.world.below(4_000))).await;
                 let asked = self.ask(&Request::get("/api/v1/credits").of(&tenant)).await;
-                if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && asked.asked > from) {
+                if let Some(answer) =
+                    asked.told().filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
+                {
                     self.diary.is_wrong(format!("a suspended client is answered with {}", answer.status));
                 }
             }

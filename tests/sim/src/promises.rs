@@ -212,7 +212,8 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
         let (asked, answered) = (asked.saturating_sub(tolerance), *answered + tolerance);
         let is_true = match learned {
             Learned::Opened { expires_at } => opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires),
-            Learned::Pending => opened <= answered && asked <= over,
+            // A client asks again: what is not final does not wait for a replica.
+            Learned::Pending => opened <= answered && (asked <= over || evidence.sim.world.servers.may_be_superseded(asked, answered)),
             Learned::Completed(body) => bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered),
             Learned::Accepted { .. } | Learned::AnsweredBefore => ended.is_some_and(|ended| ended <= answered),
             Learned::Ended { verified } => {
@@ -316,7 +317,7 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
         let seen = evidence.sim.diary.events.borrow();
         // What is shown of an event does not wait for a replica.
         let is_kept = |fact: &EventFact| {
-            let is_unconfirmed = fact.answered.is_some_and(|answered| evidence.sim.world.may_be_unconfirmed(fact.asked, answered));
+            let is_unconfirmed = fact.answered.is_some_and(|answered| evidence.sim.world.servers.may_be_unconfirmed(fact.asked, answered));
             !(is_unconfirmed && matches!(fact.step, Step::Look(_) | Step::RefusedScan(_)))
         };
         let mut facts: Vec<EventFact> =
@@ -409,7 +410,7 @@ fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
 fn webhooks_follow_the_model(evidence: &Evidence<'_>) -> Found {
     let world = &evidence.sim.world;
     // Each start of a single node has the same id.
-    if world.deployment == Deployment::Alone { Found::new() } else { strays(&lock(&world.outbox)) }
+    if world.deployment == Deployment::Alone { Found::new() } else { strays(world.deployment, &lock(&world.outbox)) }
 }
 
 fn receivers_get_their_own(evidence: &Evidence<'_>) -> Found {

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use crate::diary::Diary;
 use crate::network::Inbox;
 use crate::node::{Answer, Edge, Node};
+use crate::operators::EFFECTIVE;
 use crate::world::{World, lock};
 
 /// The longest that a request may take: two questions to actors, an order to an upstream, and the pauses between them.
@@ -204,6 +205,11 @@ impl Sim {
             asked = self.ask(request).await;
         }
         Asked { asked: first, ..asked }
+    }
+
+    /// Returns true if the node that answered may have read from a former primary, or may have remembered what it read there.
+    pub(crate) fn may_be_superseded(&self, asked: &Asked) -> bool {
+        self.world.servers.may_be_superseded(asked.asked.saturating_sub(EFFECTIVE), asked.answered)
     }
 
     /// Sends a request to a node.

@@ -4,19 +4,22 @@
 //! The records may have a replica that lags and takes over. A failover loses the writes it has not seen; with answers that wait for the
 //! replica, no caller got an answer to them.
 
-use std::future::pending;
+use std::future::{pending, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::engine::memory::MemoryEngine;
+use sakshi_store::engine::slots::{by_slot, first_key, in_order};
 use sakshi_store::engine::{Answers, Applied, Batch, Engine, Key, Op, Query, ScanFrom, Scanned, Table};
 use sakshi_store::{Store, StoreError, StoreFuture};
 use tokio::time::sleep;
 
 use crate::model::history::{DeliveryView, Event};
 use crate::model::outbox::Attempt;
+use crate::replication::Shards;
 use crate::world::{CallPlan, Deployment, Fate, Incarnation, World, lock};
 
 /// How long a call that is lost is waited for.
@@ -55,14 +58,31 @@ impl NodeEngine {
     /// Makes a call that reads. It goes on when nobody waits for it any more.
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&MemoryEngine) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
         if !self.world.is_rough() && !self.incarnation.is_dead() {
-            return work(&self.world.engine());
+            return work(&self.engine());
         }
         let plan = self.world.plan();
-        let called = self.clone().called(plan, false, work);
+        let called = self.clone().called(plan, Shards::default(), work);
         self.answered(plan, called)
     }
 
-    async fn called<T>(self, plan: CallPlan, writes: bool, work: impl FnOnce(&MemoryEngine) -> StoreFuture<T>) -> Result<T, StoreError> {
+    /// The records that this node reaches.
+    fn engine(&self) -> MemoryEngine {
+        let servers = &self.world.servers;
+        servers.former(self.incarnation.id, self.world.begun.elapsed()).unwrap_or_else(|| servers.engine())
+    }
+
+    /// Returns true if what this node writes is nowhere else, and will be lost.
+    fn is_cut_off(&self) -> bool {
+        self.world.servers.former(self.incarnation.id, self.world.begun.elapsed()).is_some()
+    }
+
+    /// The shards whose replicas a call waits for.
+    fn awaited<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> Shards {
+        Shards::of(self.world.deployment, keys)
+    }
+
+    /// Carries out a call, which waits for the replicas of these shards.
+    async fn called<T>(self, plan: CallPlan, awaited: Shards, work: impl FnOnce(&MemoryEngine) -> StoreFuture<T>) -> Result<T, StoreError> {
         let begun = self.incarnation.steps.read().await;
         sleep(plan.before).await;
         if self.incarnation.is_dead() {
@@ -73,9 +93,10 @@ impl NodeEngine {
             sleep(CALL_TIMEOUT).await;
             return Err(lost());
         }
-        let answer = work(&self.world.engine()).await;
+        let is_kept = awaited == Shards::default() || !self.is_cut_off();
+        let answer = work(&self.engine()).await;
         drop(begun);
-        let is_kept = !writes || self.is_replicated().await;
+        let is_kept = is_kept && self.is_replicated(awaited).await;
         sleep(plan.after).await;
         if self.incarnation.is_dead() {
             return pending().await;
@@ -89,10 +110,14 @@ impl NodeEngine {
 
     /// Makes a call that changes something, which a full store refuses, and sometimes makes it again with the same arguments, as the
     /// engine on Redis does with a step whose reply is lost.
-    fn change<T: Send + 'static>(&self, work: impl Fn(&MemoryEngine) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
+    fn change<T: Send + 'static>(
+        &self,
+        awaited: Shards,
+        work: impl Fn(&MemoryEngine) -> StoreFuture<T> + Send + 'static,
+    ) -> StoreFuture<T> {
         let (plan, node) = (self.world.plan(), self.clone());
         let again = self.world.goes_wrong("repeated-steps", 500).then(|| self.world.pause(10));
-        let called = self.clone().called(plan, true, move |engine| {
+        let called = self.clone().called(plan, awaited, move |engine| {
             if node.world.is_full() {
                 return refused();
             }
@@ -105,7 +130,10 @@ impl NodeEngine {
                 if node.incarnation.is_dead() {
                     return pending().await;
                 }
-                work(&node.world.engine()).await
+                if node.is_cut_off() {
+                    return Err(lost());
+                }
+                work(&node.engine()).await
             })
         });
         self.answered(plan, called)
@@ -117,21 +145,23 @@ impl NodeEngine {
         let called = async move {
             drop(node.incarnation.steps.write().await);
             let committing = node.clone();
-            node.called(plan, true, move |engine| committing.commit_and_note(engine, batches)).await
+            node.called(plan, Shards::default(), move |engine| committing.commit_and_note(engine, batches)).await
         };
         self.answered(plan, called)
     }
 
-    /// Waits until the replica has what was just written; whether it ever will.
-    async fn is_replicated(&self) -> bool {
-        if self.world.deployment != Deployment::Replicated || !self.world.is_replica_behind() {
-            return true;
-        }
-        self.world.replication.subscribe().recv().await.unwrap_or(false)
+    /// Waits until the replicas of these shards have what was just written; returns false if they never will.
+    async fn is_replicated(&self, shards: Shards) -> bool {
+        let servers = &self.world.servers;
+        !self.world.deployment.waits() || !servers.are_behind(shards) || servers.end_of_lag().await
     }
 
     /// Makes a call again until it is answered, as the engine on Redis does for a step whose outcome must be known.
-    fn call_until_answered<T: Send + 'static>(&self, work: impl Fn(&MemoryEngine) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
+    fn call_until_answered<T: Send + 'static>(
+        &self,
+        awaited: Shards,
+        work: impl Fn(&MemoryEngine) -> StoreFuture<T> + Send + 'static,
+    ) -> StoreFuture<T> {
         let (plan, node) = (self.world.plan(), self.clone());
         let called = async move {
             sleep(plan.before).await;
@@ -140,8 +170,13 @@ impl NodeEngine {
                     sleep(CALL_TIMEOUT).await;
                     continue;
                 }
-                let answer = if node.world.is_full() { refused() } else { work(&node.world.engine()) }.await;
-                if !node.is_replicated().await {
+                let is_cut_off = node.is_cut_off();
+                let answer = if node.world.is_full() { refused() } else { work(&node.engine()) }.await;
+                if is_cut_off {
+                    sleep(CALL_TIMEOUT).await;
+                    continue;
+                }
+                if !node.is_replicated(awaited).await {
                     continue;
                 }
                 // An answer that is lost comes later: whoever repeats the step is told the same.
@@ -174,7 +209,7 @@ impl NodeEngine {
         let mut records: Vec<Key> = batches.iter().flat_map(|batch| &batch.ops).filter_map(with_webhook).cloned().collect();
         records.dedup();
         let committed = engine.commit(batches);
-        if records.is_empty() {
+        if records.is_empty() || self.is_cut_off() {
             return committed;
         }
         let (engine, world, node) = (engine.clone(), Arc::clone(&self.world), self.incarnation.id);
@@ -183,7 +218,8 @@ impl NodeEngine {
             let queries = records.iter().map(|key| Query::Fields(key.clone(), &["holder", "claimed_at", "attempt"])).collect();
             let mut answers = engine.read(queries).await?;
             for key in records {
-                let (Ok(txn), record) = (key.id.as_slice().try_into(), answers.record()?.unwrap_or_default()) else { continue };
+                // One that was erased has no webhook any more.
+                let (Ok(txn), Some(record)) = (key.id.as_slice().try_into(), answers.record()?) else { continue };
                 let attempt = match record.text("attempt") {
                     "" => None,
                     "unknown" => Some(Attempt::Unknown),
@@ -194,6 +230,46 @@ impl NodeEngine {
                 lock(&world.outbox).push(Event::Committed(TxnId::from_bytes(txn), node, seen));
             }
             Ok(applied)
+        })
+    }
+
+    /// Commits batches that take effect together.
+    fn commit_slot(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
+        let (node, committing, told) = (self.clone(), self.clone(), batches.clone());
+        let awaited = self.awaited(batches.iter().filter_map(first_key));
+        let commit = move |engine: &MemoryEngine| committing.commit_and_note(engine, batches.clone());
+        let committed = if until_answered { self.call_until_answered(awaited, commit) } else { self.change(awaited, commit) };
+        Box::pin(async move {
+            let applied = committed.await?;
+            node.tell(&told, &applied);
+            Ok(applied)
+        })
+    }
+
+    /// Commits the batches of each slot by themselves, as the engine on Redis does: others come between, and some may be lost.
+    fn commit_slots(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
+        let slots = by_slot(&batches, first_key);
+        let of_slot = |places: &Vec<usize>| places.iter().map(|place| batches[*place].clone()).collect();
+        let calls: Vec<_> = slots.iter().map(|places| self.commit_slot(of_slot(places), until_answered)).collect();
+        Box::pin(async move { Ok(in_order(batches.len(), &slots, try_join_all(calls).await?)) })
+    }
+
+    /// Reads what is in each slot of a cluster by itself, and at a time of its own.
+    fn read_by_shard(
+        &self,
+        queries: Vec<Query>,
+        read: impl Fn(Vec<Query>) -> StoreFuture<Answers> + Send + 'static,
+    ) -> StoreFuture<Answers> {
+        if self.world.deployment != Deployment::Cluster || queries.is_empty() {
+            return read(queries);
+        }
+        let slots = by_slot(&queries, |query| Some(query.key()));
+        let calls: Vec<_> = slots.iter().map(|places| read(places.iter().map(|place| queries[*place].clone()).collect())).collect();
+        Box::pin(async move {
+            let answers = try_join_all(calls).await?;
+            let now = answers[0].now;
+            let found = answers.into_iter().map(|answers| answers.found.into()).collect();
+            Ok(Answers { now, found: in_order(queries.len(), &slots, found).into() })
         })
     }
 
@@ -229,34 +305,35 @@ impl Engine for NodeEngine {
 
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         self.world.reach("step read");
-        self.call(move |engine| engine.read(queries))
+        let node = self.clone();
+        self.read_by_shard(queries, move |queries| node.call(move |engine| engine.read(queries)))
     }
 
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         self.world.reach("step read_confirmed");
-        let plan = self.world.plan();
-        let called = self.clone().called(plan, true, move |engine| engine.read(queries));
-        self.answered(plan, called)
+        let node = self.clone();
+        self.read_by_shard(queries, move |queries| {
+            let (plan, awaited) = (node.world.plan(), node.awaited(queries.iter().map(Query::key)));
+            let called = node.clone().called(plan, awaited, move |engine| engine.read(queries));
+            node.answered(plan, called)
+        })
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         self.world.reach("step commit");
-        if self.world.deployment == Deployment::Alone && batches.iter().all(|batch| batch.ops.is_empty()) {
-            return self.ask_after_all(batches);
+        if self.world.deployment == Deployment::Alone {
+            return if batches.iter().all(|batch| batch.ops.is_empty()) {
+                self.ask_after_all(batches)
+            } else {
+                self.commit_slot(batches, false)
+            };
         }
-        let (node, committing, told) = (self.clone(), self.clone(), batches.clone());
-        let committed = self.change(move |engine| committing.commit_and_note(engine, batches.clone()));
-        Box::pin(async move {
-            let applied = committed.await?;
-            node.tell(&told, &applied);
-            Ok(applied)
-        })
+        self.commit_slots(batches, false)
     }
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         self.world.reach("step commit_until_answered");
-        let committing = self.clone();
-        self.call_until_answered(move |engine| committing.commit_and_note(engine, batches.clone()))
+        if self.world.deployment == Deployment::Alone { self.commit_slot(batches, true) } else { self.commit_slots(batches, true) }
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
@@ -266,7 +343,15 @@ impl Engine for NodeEngine {
 
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         self.world.reach("step sweep");
-        self.change(move |engine| engine.sweep(now, limit, batch.clone()))
+        self.change(Shards::default(), move |engine| engine.sweep(now, limit, batch.clone()))
+    }
+
+    fn confirm(&self) -> StoreFuture<()> {
+        if !self.world.deployment.waits() {
+            return Box::pin(ready(Ok(())));
+        }
+        let plan = self.world.plan();
+        self.answered(plan, self.clone().called(plan, Shards::ALL, |_| Box::pin(ready(Ok(())))))
     }
 
     fn works_at_once(&self) -> bool {
@@ -275,5 +360,9 @@ impl Engine for NodeEngine {
 
     fn is_shared(&self) -> bool {
         self.world.deployment != Deployment::Alone
+    }
+
+    fn joins_places(&self) -> bool {
+        self.world.deployment != Deployment::Cluster
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use crate::clock::SimulatedClock;
 use crate::model::history::Event;
 use crate::node::{Arbiter, RETENTION};
+use crate::replication::Servers;
 
 /// When runs begin.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -40,11 +41,12 @@ pub struct Shape {
 impl Shape {
     /// The kinds of faults, and what operators and organisers change. Those that keep a request from an answer come first;
     /// nodes are killed for a new encryption key too.
-    pub const FAULTS: [&'static str; 24] = [
+    pub const FAULTS: [&'static str; 26] = [
         "kills",
         "outages",
         "full-disks",
         "failovers",
+        "former-primaries",
         "lost-calls",
         "lost-answers",
         "panics",
@@ -54,6 +56,7 @@ impl Shape {
         "key-rotations",
         "repeated-steps",
         "lost-notices",
+        "mistaken-deaths",
         "drift",
         "clock-jumps",
         "store-clock",
@@ -71,7 +74,7 @@ impl Shape {
     pub const WHOLE: Self = Self { verifications: None, without: 0 };
 
     /// How many of [`Shape::FAULTS`] keep a request from an answer.
-    const DISTURBING: usize = 11;
+    const DISTURBING: usize = 12;
 
     fn has(self, fault: &str) -> bool {
         self.without & (1 << Self::number(fault)) == 0
@@ -91,7 +94,9 @@ pub(crate) enum Deployment {
     Shared,
     /// The same, and the store has a replica that lags. An answer waits for the replica.
     Replicated,
-    /// The same without waiting: a failover may lose what was answered.
+    /// The same in shards that fail over each by itself.
+    Cluster,
+    /// The same as [`Deployment::Replicated`] without waiting: a failover may lose what was answered.
     LossyReplica,
 }
 
@@ -99,10 +104,21 @@ impl Deployment {
     const fn of(seed: u64) -> Self {
         match seed % 8 {
             0 | 1 => Self::Alone,
-            2..=4 => Self::Shared,
+            2 | 3 => Self::Shared,
+            4 => Self::Cluster,
             5 | 6 => Self::Replicated,
             _ => Self::LossyReplica,
         }
+    }
+
+    /// Returns true if an answer waits for the replica.
+    pub(crate) const fn waits(self) -> bool {
+        matches!(self, Self::Replicated | Self::Cluster)
+    }
+
+    /// Returns true if there is a replica.
+    pub(crate) const fn has_replica(self) -> bool {
+        self.waits() || matches!(self, Self::LossyReplica)
     }
 }
 
@@ -181,15 +197,8 @@ pub(crate) struct World {
     panics: Mutex<Vec<Duration>>,
     /// What happened, by kind.
     pub(crate) reached: Mutex<BTreeMap<Cow<'static, str>, u64>>,
-    engine: RwLock<MemoryEngine>,
-    /// While the replica lags: what it has.
-    replica: Mutex<Option<MemoryEngine>>,
-    /// When a replica lagged that took over: who read then may have seen what was lost afterwards.
-    unconfirmed: Mutex<Vec<(Duration, Duration)>>,
-    /// Since when the replica lags.
-    lags_since: Mutex<Duration>,
-    /// Ends the wait of answers for the replica: whether it has caught up. A value each time that it lags.
-    pub(crate) replication: broadcast::Sender<bool>,
+    /// The records that the nodes share, or those of the only one.
+    pub(crate) servers: Servers,
     /// The keys of nodes that start.
     vault: Mutex<Arc<Vault>>,
     /// The store's clock.
@@ -236,11 +245,7 @@ impl World {
             faults: Mutex::default(),
             panics: Mutex::default(),
             reached: Mutex::default(),
-            engine: RwLock::new(engine),
-            replica: Mutex::default(),
-            unconfirmed: Mutex::default(),
-            lags_since: Mutex::default(),
-            replication: broadcast::channel(1).0,
+            servers: Servers::new(Deployment::of(seed), engine),
             vault: Mutex::new(vault),
             store_clock,
             behind: Mutex::default(),
@@ -286,14 +291,9 @@ impl World {
         if (self.seed / 32).is_multiple_of(2) { usual } else { 0 }
     }
 
-    /// The records as they are now.
-    pub(crate) fn engine(&self) -> MemoryEngine {
-        self.engine.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// The store as somebody sees it who is not a node.
     pub(crate) fn store(&self) -> Store {
-        Store::new(Box::new(self.engine()), self.vault(), RETENTION, NodeId::ALONE, None)
+        Store::new(Box::new(self.servers.engine()), self.vault(), RETENTION, NodeId::ALONE, None)
     }
 
     pub(crate) fn vault(&self) -> Arc<Vault> {
@@ -303,34 +303,6 @@ impl World {
     /// From now on nodes start with these keys.
     pub(crate) fn opens_with(&self, vault: &Arc<Vault>) {
         *lock(&self.vault) = Arc::clone(vault);
-    }
-
-    /// From now on the replica has this, and no more.
-    pub(crate) fn replica_lags(&self, replica: MemoryEngine) {
-        *lock(&self.replica) = Some(replica);
-        lock(&self.outbox).push(Event::Lags);
-        *lock(&self.lags_since) = self.begun.elapsed();
-    }
-
-    pub(crate) fn is_replica_behind(&self) -> bool {
-        lock(&self.replica).is_some()
-    }
-
-    /// The replica catches up, or takes over.
-    pub(crate) fn replica_catches_up(&self, takes_over: bool) {
-        let Some(replica) = lock(&self.replica).take() else { return };
-        lock(&self.outbox).push(if takes_over { Event::FailedOver } else { Event::CaughtUp });
-        if takes_over {
-            lock(&self.unconfirmed).push((*lock(&self.lags_since), self.begun.elapsed()));
-            *self.engine.write().unwrap_or_else(PoisonError::into_inner) = replica;
-        }
-        // Nobody may wait for it.
-        let _ = self.replication.send(!takes_over);
-    }
-
-    /// Whether who read between these moments may have seen what a failover has lost.
-    pub(crate) fn may_be_unconfirmed(&self, asked: Duration, answered: Duration) -> bool {
-        lock(&self.unconfirmed).iter().any(|(since, until)| asked <= *until && *since <= answered)
     }
 
     /// Sets the store's clock back.

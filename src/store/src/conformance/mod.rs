@@ -82,8 +82,8 @@ impl<S: Deref<Target = Store>> TestStore for ClockedStore<S> {
 ///
 /// # Panics
 /// When the property does not hold.
-pub(crate) fn run(property: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property);
+pub(crate) fn run<T>(property: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property)
 }
 
 /// One `#[test]` for each property, on the fresh [`TestStore`] that the expression makes; or one test for

@@ -23,7 +23,7 @@ pub struct MemoryEngine {
 }
 
 /// The records, lists and indexes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Content {
     records: BTreeMap<Name, StoredRecord>,
     lists: BTreeMap<Name, Vec<Vec<Value>>>,
@@ -31,7 +31,7 @@ struct Content {
 }
 
 /// A record, its end, and the call that changed it last with its results and its time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct StoredRecord {
     record: Record,
     end: Option<i64>,
@@ -65,6 +65,25 @@ impl MemoryEngine {
             stored.record.fields.insert("last", Value::Integer(last));
         }
         Self { clock: Arc::clone(&self.clock), content: Arc::new(Mutex::new(content)) }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_content_of(&self, other: &Self) -> bool {
+        let theirs = other.lock().clone();
+        *self.lock() == theirs
+    }
+
+    /// Takes the records of these places, and of these ids alone, from another engine in the place of its own.
+    pub fn take(&self, from: &Self, is_of: impl Fn(Place, &[u8]) -> bool) {
+        let Content { records, lists, indexes } = from.lock().clone();
+        let mut content = self.lock();
+        fn replace<T>(own: &mut BTreeMap<Name, T>, others: BTreeMap<Name, T>, is_of: impl Fn(Place, &[u8]) -> bool) {
+            own.retain(|(_, place, id), _| !is_of(*place, id));
+            own.extend(others.into_iter().filter(|((_, place, id), _)| is_of(*place, id)));
+        }
+        replace(&mut content.records, records, &is_of);
+        replace(&mut content.lists, lists, &is_of);
+        replace(&mut content.indexes, indexes, &is_of);
     }
 
     fn lock(&self) -> MutexGuard<'_, Content> {

@@ -10,6 +10,7 @@ pub(crate) mod embedded;
 pub mod memory;
 mod query;
 pub(crate) mod redis;
+pub mod slots;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -12,7 +12,7 @@ use super::shared::Shared;
 use crate::error::StoreError;
 
 /// Lifetime of the key that a health check writes.
-const PROBE_TTL: Duration = Duration::from_secs(60);
+pub(super) const PROBE_TTL: Duration = Duration::from_secs(60);
 /// Health checks between two looks at the settings of the servers.
 const CHECKS_PER_LOOK: u32 = 25;
 /// Timeout of a health check: shorter than an operation's, which waits for a server to come back.

@@ -10,14 +10,15 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use tokio::sync::{broadcast, mpsc};
 
-use super::arguments::Argument;
+use super::arguments::{Argument, arguments};
+use super::check::PROBE_TTL;
 use super::clock::ServerClock;
 use super::link::Link;
 use super::nodes::membership::Leave;
 use super::options::NodeId;
 use super::reply::Reply;
 use super::schema::Walk;
-use super::script::Script;
+use super::script::{CHECK, Script};
 use crate::Ownership;
 use crate::error::StoreError;
 use crate::upkeep::Retention;
@@ -66,10 +67,12 @@ impl Shared {
     }
 
     /// Gives an answer that the caller takes for final: that something does not exist or has ended. Servers that lack data,
-    /// or that may have been replaced because they take no writes, are not relied on.
+    /// that no replica follows any more, or that take no writes, are not relied on.
     pub(crate) async fn confirm<T>(&self, answer: T) -> Result<T, StoreError> {
         self.compare().await?;
-        if !self.is_fit.load(Ordering::Relaxed) {
+        if self.link.waits_for_replicas() {
+            self.link.call_each_server(&CHECK, &self.timed(arguments![PROBE_TTL])).await?;
+        } else if !self.is_fit.load(Ordering::Relaxed) {
             self.write_probe().await?;
         }
         Ok(answer)

@@ -7,7 +7,11 @@
 use std::collections::BTreeMap;
 
 use sakshi_domain::ids::TxnId;
+use sakshi_store::engine::Place;
 use sakshi_store::redis::NodeId;
+
+use crate::replication::Shards;
+use crate::world::Deployment;
 
 use super::outbox::{Attempt, Bounds, Fault, Outbox, State, Step, Task};
 
@@ -27,12 +31,12 @@ pub(crate) enum Event {
     Committed(TxnId, NodeId, DeliveryView),
     /// A node has sent its webhook.
     Sent(TxnId, NodeId),
-    /// The replica gets nothing from now on.
-    Lags,
+    /// The replica of these shards gets nothing from now on.
+    Lags(Shards),
     /// It has caught up.
-    CaughtUp,
+    CaughtUp(Shards),
     /// It has taken over.
-    FailedOver,
+    FailedOver(Shards),
 }
 
 /// One task of each node is enough: a second one of a delivery changes nothing that is seen.
@@ -40,7 +44,7 @@ const MODEL: Outbox =
     Outbox { bounds: Bounds { nodes: 0, tasks: 1, deaths: 0, pauses: 0, mistakes: 0, lags: 0, panics: 0 }, fault: Fault::None };
 
 /// The transactions whose webhooks did what the model does not allow.
-pub(crate) fn strays(events: &[Event]) -> Vec<String> {
+pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
     let mut nodes: Vec<NodeId> = events
         .iter()
         .filter_map(|event| match event {
@@ -51,19 +55,28 @@ pub(crate) fn strays(events: &[Event]) -> Vec<String> {
     nodes.sort_unstable();
     nodes.dedup();
     let mut courses: BTreeMap<TxnId, Course<'_>> = BTreeMap::new();
-    let mut found = Vec::new();
+    let is_of = |txn: &TxnId, shards: Shards| Shards::one(deployment, Place::Partition(txn.partition()), txn.as_bytes()).meet(shards);
+    let (mut found, mut lag) = (Vec::new(), None);
     for event in events {
         match event {
             Event::Committed(txn, ..) | Event::Sent(txn, _) => {
-                let course = courses.entry(*txn).or_insert_with(|| Course::new(&nodes));
+                let course = courses.entry(*txn).or_insert_with(|| {
+                    let mut course = Course::new(&nodes);
+                    if lag.is_some_and(|shards| is_of(txn, shards)) {
+                        course.make(Step::Lag);
+                    }
+                    course
+                });
                 if let Err(why) = course.follow(event) {
                     found.push(format!("{txn}: {why}"));
                     // From here on nothing is known of it.
                     *course = Course { is_lost: true, ..Course::new(&nodes) };
                 }
             }
-            // A delivery that comes later was not there before.
-            _ => courses.values_mut().for_each(|course| _ = course.follow(event)),
+            Event::Lags(shards) | Event::CaughtUp(shards) | Event::FailedOver(shards) => {
+                lag = matches!(event, Event::Lags(_)).then_some(*shards);
+                courses.iter_mut().filter(|(txn, _)| is_of(txn, *shards)).for_each(|(_, course)| _ = course.follow(event));
+            }
         }
     }
     found
@@ -103,9 +116,9 @@ impl<'a> Course<'a> {
             self.make(Step::Hear(Task { node, number: 0 }));
         }
         match event {
-            Event::Lags => _ = self.make(Step::Lag),
-            Event::CaughtUp => _ = self.make(Step::CatchUp),
-            Event::FailedOver => _ = self.make(Step::FailOver),
+            Event::Lags(_) => _ = self.make(Step::Lag),
+            Event::CaughtUp(_) => _ = self.make(Step::CatchUp),
+            Event::FailedOver(_) => _ = self.make(Step::FailOver),
             Event::Sent(_, node) => {
                 let task = self.task(*node);
                 if !self.make(Step::Send(task)) {
@@ -176,6 +189,7 @@ mod tests {
     #[test]
     fn a_course_that_the_model_has_is_followed_and_another_is_not() {
         let (txn, one, other) = (TxnId::from_bytes([1; 16]), NodeId::generate(), NodeId::generate());
+        let shard = Shards::picked(Deployment::Shared, 0);
         let commit = |node: NodeId, seen: DeliveryView| Event::Committed(txn, node, seen);
         let queued = commit(one, seen(one, false, None));
         let claimed = commit(one, seen(one, true, None));
@@ -188,20 +202,20 @@ mod tests {
             vec![queued.clone(), claimed.clone(), given_up.clone(), sent(one), known.clone()],
             vec![queued.clone(), given_away.clone(), commit(other, seen(other, true, None)), sent(other)],
             // The claim was lost with the old master, and nobody had heard of it.
-            vec![queued.clone(), Event::Lags, claimed.clone(), Event::FailedOver, given_away.clone()],
+            vec![queued.clone(), Event::Lags(shard), claimed.clone(), Event::FailedOver(shard), given_away.clone()],
         ] {
-            assert_eq!(strays(&course), [""; 0]);
+            assert_eq!(strays(Deployment::Shared, &course), [""; 0]);
         }
         for course in [
             vec![queued.clone(), sent(one)],
             vec![queued.clone(), claimed.clone(), sent(one), sent(one)],
             vec![queued.clone(), claimed.clone(), sent(other)],
-            vec![queued.clone(), Event::Lags, claimed.clone(), sent(one)],
+            vec![queued.clone(), Event::Lags(shard), claimed.clone(), sent(one)],
             vec![queued.clone(), claimed.clone(), given_away],
             vec![queued.clone(), known.clone()],
             vec![queued, claimed, sent(one), known, given_up],
         ] {
-            assert_eq!(strays(&course).len(), 1, "{course:?}");
+            assert_eq!(strays(Deployment::Shared, &course).len(), 1, "{course:?}");
         }
     }
 }

@@ -19,7 +19,8 @@ use tracing::Instrument as _;
 
 use self::pack::{Packer, Teller};
 use self::unpack::{answer, applied};
-use super::{Answer, Answers, Applied, Batch, Engine, Form, Guard, Key, Op, Place, Query, ScanFrom, Scanned, Table};
+use super::slots::{by_slot, first_key, in_order};
+use super::{Answer, Answers, Applied, Batch, Engine, Form, Key, Op, Place, Query, ScanFrom, Scanned, Table};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::{audit, client};
 use crate::redis::reply::Reply;
@@ -119,37 +120,6 @@ pub(crate) fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
 /// The key of one of these kinds with this name; `None` for any other.
 pub(crate) fn named_in(tables: &[&'static Table], name: &[u8]) -> Option<Key> {
     tables.iter().find_map(|table| named(table, name))
-}
-
-/// A key of the slot that a batch is about.
-fn first_key(batch: &Batch) -> Option<&Key> {
-    batch.guards.first().map(Guard::key).or_else(|| batch.ops.first().map(Op::key)).or(batch.call.as_ref().map(|(_, key)| key))
-}
-
-/// The places of those that are about the same slot, in their order.
-fn by_slot<T>(all: &[T], key: impl Fn(&T) -> Option<&Key>) -> Vec<Vec<usize>> {
-    let mut slots: Vec<(Option<&Key>, Vec<usize>)> = Vec::new();
-    for (place, one) in all.iter().enumerate() {
-        let key = key(one);
-        let is_same = |known: Option<&Key>| match (known, key) {
-            (Some(known), Some(key)) => known.place == key.place && (key.place != Place::Alone || known == key),
-            (known, key) => known.is_none() && key.is_none(),
-        };
-        match slots.iter_mut().find(|(known, _)| is_same(*known)) {
-            Some((_, places)) => places.push(place),
-            None => slots.push((key, vec![place])),
-        }
-    }
-    slots.into_iter().map(|(_, places)| places).collect()
-}
-
-/// The answers of slots in the order of what was asked.
-fn in_order<T>(number: usize, slots: &[Vec<usize>], answers: Vec<Vec<T>>) -> Vec<T> {
-    let mut ordered: Vec<Option<T>> = (0..number).map(|_| None).collect();
-    for (place, answer) in slots.iter().flatten().zip(answers.into_iter().flatten()) {
-        ordered[*place] = Some(answer);
-    }
-    ordered.into_iter().flatten().collect()
 }
 
 impl Shared {

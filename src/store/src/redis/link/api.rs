@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use redis::{Cmd, Value};
 use tracing::{Instrument as _, Span};
 
@@ -12,7 +13,7 @@ use super::calls::Calls;
 use super::connect::Connector;
 use super::counters::{Counters, LinkFigures};
 use super::directory::Directory;
-use super::request::{Request, Wait};
+use super::request::{Request, Wait, marked_in};
 use super::retry::Until;
 use super::topology::RedisServers;
 use crate::error::StoreError;
@@ -167,6 +168,16 @@ impl Link {
         let Some(slot) = self.calls.directory.slots_of_owners().get(usize::from(number)).copied() else { return Ok(None) };
         let _permit = self.calls.acquire()?;
         self.calls.run(&Request::of_server(command, slot), Until::Timeout).instrument(step("read")).await.map(Some)
+    }
+
+    /// Runs a script on a key of each server. It fails on a server that another has replaced, because no replica follows that any more.
+    ///
+    /// # Errors
+    /// As [`Link::call`].
+    pub(crate) async fn call_each_server(&self, script: &'static Script, args: &[Vec<u8>]) -> Result<(), StoreError> {
+        let slots = self.calls.directory.slots_of_owners();
+        let keys = slots.into_iter().map(|slot| vec![marked_in(slot).as_bytes().to_vec()]);
+        try_join_all(keys.map(|keys| self.call(script, keys, args.to_vec()))).await.map(drop)
     }
 
     /// The counters so far.

@@ -36,7 +36,7 @@ pub(super) enum Form {
 const MARK: &str = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '1', 'PX', '60000')";
 
 /// The key that is written in a slot.
-fn marked_in(slot: u16) -> &'static str {
+pub(super) fn marked_in(slot: u16) -> &'static str {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let (mut names, mut missing) = (vec![String::new(); usize::from(SLOTS)], SLOTS);
         for number in 0_u64.. {

@@ -60,17 +60,22 @@ const IDS: [&[u8]; 4] = [b"a", b"b", b"c", b"\x00\xff long enough for another fo
 const MEMBERS: [&[u8]; 4] = [b"m", b"n", b"o", b"\xff"];
 
 /// Makes batches about a few records, so that they meet each other.
-struct Maker {
-    random: Random,
+pub(super) struct Maker {
+    pub(super) random: Random,
     partition: Place,
     /// The only key of a batch that is about one alone.
     only: Option<Key>,
-    now: i64,
+    pub(super) now: i64,
     /// Entries that were appended.
     entries: Vec<Vec<Value>>,
 }
 
 impl Maker {
+    pub(super) fn new(seed: u64, now: i64) -> Self {
+        let partition = Place::Partition(ClientId::generate().partition());
+        Self { random: Random::from_seed(seed), partition, only: None, now, entries: vec![] }
+    }
+
     fn pick<T: Clone>(&mut self, among: &[T]) -> T {
         among[self.random.below(among.len() as u64) as usize].clone()
     }
@@ -83,7 +88,7 @@ impl Maker {
         }
     }
 
-    fn record(&mut self) -> Key {
+    pub(super) fn record(&mut self) -> Key {
         self.key(RECORDS)
     }
 
@@ -240,7 +245,7 @@ impl Maker {
         [self.random.below(u64::MAX), self.random.below(u64::MAX)].map(u64::to_be_bytes).concat().try_into().unwrap()
     }
 
-    fn batch(&mut self) -> Batch {
+    pub(super) fn batch(&mut self) -> Batch {
         let alone = |table| Key { table, place: Place::Alone, id: b"alone".to_vec() };
         self.only = (self.random.below(5) == 0).then(|| alone(self.pick(ALONE)));
         let only = self.only.clone();
@@ -273,7 +278,7 @@ impl Maker {
     }
 
     /// Questions about everything.
-    fn queries(&mut self) -> Vec<Query> {
+    pub(super) fn queries(&mut self) -> Vec<Query> {
         let mut queries = Vec::new();
         for key in self.keys() {
             let (few, at) = (self.random.below(4), self.time());
@@ -357,8 +362,7 @@ async fn ends_together(store: &RedisStore, maker: &Maker, context: &str) {
 
 /// Returns the numbers of batches that were applied, refused and repeated.
 async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], redis: &RedisStore, seed: u64, batches: usize) -> [usize; 3] {
-    let partition = Place::Partition(ClientId::generate().partition());
-    let mut maker = Maker { random: Random::from_seed(seed), partition, only: None, now: 0, entries: vec![] };
+    let mut maker = Maker::new(seed, 0);
     let mut counts = [0; 3];
     let mut made = 0;
     while made < batches {

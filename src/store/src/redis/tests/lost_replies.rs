@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sakshi_kit::redis::groups::Sentinels;
 use sakshi_kit::waiting::eventually;
 
-use super::server::TIMEOUT;
+use super::server::{RedisServer, TIMEOUT};
 use super::{connected, options, standalone};
-use crate::conformance::fixture::{RETENTION, client_with, completing, kept, opening, scope};
+use crate::conformance::fixture::{RETENTION, WINDOW, client_with, completing, kept, opening, scope};
 use crate::conformance::run;
 use crate::redis::{RedisOptions, RedisStore};
 use crate::{CompleteOutcome, OpenOutcome, OpenTransaction, StoreError, TransactionRecord};
@@ -24,6 +24,35 @@ mod conformance {
     }
 
     crate::store_conformance!(losing());
+}
+
+/// The former primary, which nobody follows any more, does not know what was written since.
+#[test]
+fn a_server_that_was_replaced_cannot_say_that_something_does_not_exist_or_has_expired() {
+    run(async {
+        let master = RedisServer::start(&[]);
+        let replica = RedisServer::start(&[&format!("replicaof 127.0.0.1 {}", master.port())]);
+        let test = &connected((), standalone(&master.url()), RETENTION);
+        let client = client_with(test, 5).await;
+        let waiting =
+            |url: &str, replicas| RedisOptions { wait_replicas: replicas, ..options(standalone(url), Arc::clone(&test.clock), RETENTION) };
+        let behind = eventually("the replica", TIMEOUT, || async { RedisStore::open(waiting(&master.url(), 1)).await.ok() }).await;
+        let open = opening(test, &client);
+        let (id, unknown) = (open.pending.id, opening(test, &client).pending.id);
+        behind.open_transaction(open).await.unwrap();
+        assert_eq!(behind.load_transaction(unknown).await, Ok(None));
+
+        replica.answer(&["REPLICAOF", "NO", "ONE"]);
+        let ahead = RedisStore::open(waiting(&replica.url(), 0)).await.unwrap();
+        ahead.complete_transaction(completing(id, 1)).await.unwrap();
+        let since = opening(test, &client);
+        let unknown = since.pending.id;
+        ahead.open_transaction(since).await.unwrap();
+        assert!(matches!(behind.load_transaction(unknown).await, Err(StoreError::Unavailable(_))));
+        assert!(matches!(behind.complete_transaction(completing(unknown, 2)).await, Err(StoreError::Unavailable(_))));
+        test.clock.advance(WINDOW);
+        assert!(matches!(behind.load_transaction(id).await, Err(StoreError::Unavailable(_))), "it has not expired");
+    });
 }
 
 /// A failover would lose what they are told.

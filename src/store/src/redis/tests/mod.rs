@@ -7,6 +7,7 @@ mod credentials;
 mod data_loss;
 mod engines;
 mod expiry;
+mod failures;
 mod installation;
 mod inventory;
 mod limits;

@@ -1,0 +1,272 @@
+//! The engine in memory means what servers mean, also while they fail: an answer is the one that memory gives, and after a call without
+//! an answer one of its possible effects is there, and no other.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_kit::random::Random;
+use sakshi_kit::redis::groups::{RedisCluster, Sentinels};
+use sakshi_kit::redis::{RedisServer, TIMEOUT, eventually};
+
+use super::engines::Maker;
+use super::{options, standalone, test_clock};
+use crate::conformance::fixture::RETENTION;
+use crate::conformance::run;
+use crate::engine::memory::MemoryEngine;
+use crate::engine::redis::{self, RedisEngine};
+use crate::engine::slots::{by_slot, first_key};
+use crate::engine::{Answer, Applied, Batch, Engine, Key, Query};
+use crate::error::StoreError;
+use crate::redis::{RedisOptions, RedisServers, RedisStore, RedisTopology};
+
+/// A server that starts again has what it answered.
+const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
+/// A slot is moved within this time.
+const MOVED_MS: u64 = 1_000;
+/// Failures of a test, unless the environment names another number.
+const FAILURES: usize = 4;
+
+/// The contents that the servers may have.
+struct Possible(Vec<MemoryEngine>);
+
+impl Possible {
+    fn add(all: &mut Vec<MemoryEngine>, content: &MemoryEngine) {
+        if !all.iter().any(|known| known.has_content_of(content)) {
+            all.push(content.replica());
+        }
+    }
+
+    /// Follows a call that was sent so many times at most, and got this answer, or none.
+    async fn follow(&mut self, batches: &[Batch], sent: u64, answer: Option<&[Applied]>, context: &str) {
+        let mut after = Vec::new();
+        for before in &self.0 {
+            if answer.is_none() {
+                Self::add(&mut after, before);
+            }
+            let content = before.replica();
+            for _ in 0..sent {
+                let applied = content.commit(batches.to_vec()).await.unwrap();
+                if answer.is_none_or(|answer| answer == applied) {
+                    Self::add(&mut after, &content);
+                }
+            }
+        }
+        assert!(!after.is_empty(), "{context}: {answer:#?} is no answer to {batches:#?}");
+        self.0 = after;
+    }
+
+    /// Keeps those that have the answers of the servers.
+    async fn compare(&mut self, maker: &mut Maker, engine: &RedisEngine, context: &str) -> Result<(), StoreError> {
+        let queries = maker.queries();
+        let found = engine.read_confirmed(queries.clone()).await?;
+        let mut differences = Vec::new();
+        let mut left = Vec::new();
+        for content in self.0.drain(..) {
+            let expected: VecDeque<Answer> = content.read(queries.clone()).await.unwrap().found;
+            match queries.iter().zip(&expected).zip(&found.found).find(|((query, expected), found)| !is_like(query, expected, found)) {
+                None => left.push(content),
+                Some(((query, expected), found)) => differences.push(format!("{query:?}: {expected:?}, found {found:?}")),
+            }
+        }
+        assert!(!left.is_empty(), "{context}: none of {} contents is there\n{}", differences.len(), differences.join("\n"));
+        self.0 = left;
+        Ok(())
+    }
+}
+
+/// Returns true for the same answer. A key that was moved to another server may end later by the time that this took.
+fn is_like(query: &Query, expected: &Answer, found: &Answer) -> bool {
+    match (query, expected, found) {
+        (Query::End(_), Answer::Number(expected), Answer::Number(found)) if *expected > 0 => {
+            (0..MOVED_MS).contains(&(found.wrapping_sub(*expected)))
+        }
+        _ => expected == found,
+    }
+}
+
+/// Calls and questions that were made, answered or not.
+#[derive(Debug, Default)]
+struct Progress(AtomicUsize);
+
+impl Progress {
+    fn note(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Waits until so many more were made.
+    fn wait(&self, more: u64) {
+        let until = self.0.load(Ordering::Relaxed) + usize::try_from(more).unwrap();
+        eventually("calls", 4 * TIMEOUT, || (self.0.load(Ordering::Relaxed) >= until).then_some(()));
+    }
+}
+
+/// Servers that fail, on a thread of its own.
+trait Failing: Send + Sync {
+    /// Lets something fail while calls are made, of four kinds by turns. It is over when this returns, but for what the servers do about
+    /// it.
+    fn fail(&self, number: usize, random: &mut Random, progress: &Progress, key: &Key);
+
+    /// Returns true if keys are moved to other servers, which may end them later. Time stands still then.
+    fn moves_slots(&self) -> bool {
+        false
+    }
+}
+
+/// Forgets the scripts of a server, or its connections.
+fn forget(server: &RedisServer, random: &mut Random) {
+    let command: &[&str] = if random.below(2) == 0 { &["SCRIPT", "FLUSH"] } else { &["CLIENT", "KILL", "TYPE", "normal"] };
+    // It may be down.
+    let _ = server.ask(command);
+}
+
+impl Failing for RedisServer {
+    fn fail(&self, number: usize, random: &mut Random, progress: &Progress, _: &Key) {
+        match number % 4 {
+            0 => {
+                self.pause();
+                progress.wait(1 + random.below(2));
+                self.resume();
+            }
+            1 => {
+                self.kill9();
+                self.restart();
+            }
+            _ => forget(self, random),
+        }
+    }
+}
+
+impl Failing for Sentinels {
+    fn fail(&self, number: usize, random: &mut Random, progress: &Progress, _: &Key) {
+        match number % 4 {
+            0 => _ = self.demote_master(),
+            1 => {
+                let replica = self.replicas().next().unwrap();
+                replica.pause();
+                progress.wait(1 + random.below(2));
+                replica.resume();
+            }
+            2 => {
+                let old = self.master();
+                old.kill9();
+                self.await_failover(old.port());
+                old.restart();
+            }
+            _ => forget(self.master(), random),
+        }
+    }
+}
+
+impl Failing for RedisCluster {
+    fn moves_slots(&self) -> bool {
+        true
+    }
+
+    fn fail(&self, number: usize, random: &mut Random, progress: &Progress, key: &Key) {
+        let slot = self.slot_of(&String::from_utf8_lossy(&redis::name(key)));
+        match number % 4 {
+            0 | 1 => run(self.move_slot(slot, async { progress.wait(random.below(3)) })),
+            2 => {
+                let old = self.kill_master_of(slot);
+                self.await_failover(slot, old);
+                self.nodes().iter().find(|node| node.port() == old).unwrap().restart();
+            }
+            _ => forget(self.master_of(slot), random),
+        }
+    }
+}
+
+/// A store whose answers wait for a replica, if there is one.
+async fn opened(servers: RedisServers, wait_replicas: u32, clock: &Arc<ManualClock>) -> RedisStore {
+    RedisStore::open(RedisOptions { wait_replicas, ..options(servers, Arc::clone(clock), RETENTION) }).await.unwrap()
+}
+
+/// Compares until so many failures are over; the number of calls, and of those without an answer.
+fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, seed: u64) -> [usize; 2] {
+    let failures = std::env::var("SAKSHI_FAILURES").ok().and_then(|number| number.parse().ok()).unwrap_or(FAILURES);
+    let clock = test_clock();
+    let mut maker = Maker::new(seed, clock.now().millis());
+    let (key, progress, is_over) = (maker.record(), Progress::default(), AtomicBool::new(false));
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut random = Random::from_seed(seed);
+            progress.wait(1);
+            for number in 0..failures {
+                failing.fail(number, &mut random, &progress, &key);
+                progress.wait(random.below(20));
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        run(async {
+            let store = opened(servers, wait_replicas, &clock).await;
+            let engine = RedisEngine::new(Arc::clone(&store.shared));
+            let mut possible = Possible(vec![MemoryEngine::new(clock.clone())]);
+            let mut calls = [0; 2];
+            while !is_over.load(Ordering::Relaxed) || calls[0] < failures * 10 {
+                maker.now = clock.now().millis();
+                let group: Vec<Batch> = (0..=maker.random.below(3)).map(|_| maker.batch()).collect();
+                let context = format!("seed {seed} after {} calls", calls[0]);
+                for places in by_slot(&group, first_key) {
+                    let batches: Vec<Batch> = places.iter().map(|place| group[*place].clone()).collect();
+                    let repeats = || store.shared.link.figures().repeats;
+                    let before = repeats();
+                    let answer = engine.commit(batches.clone()).await.ok();
+                    let sent = 1 + repeats() - before;
+                    possible.follow(&batches, sent, answer.as_deref(), &context).await;
+                    calls[0] += 1;
+                    progress.note();
+                    calls[1] += usize::from(answer.is_none());
+                    if answer.is_none() || sent > 1 {
+                        settle(&mut possible, &mut maker, &engine, &progress, &context).await;
+                    }
+                }
+                if maker.random.below(10) == 0 {
+                    // They may be away.
+                    let _ = possible.compare(&mut maker, &engine, &context).await;
+                    if !failing.moves_slots() {
+                        clock.advance(Duration::from_millis(maker.random.below(3_000)));
+                    }
+                }
+            }
+            settle(&mut possible, &mut maker, &engine, &progress, "at the end").await;
+            calls
+        })
+    })
+}
+
+/// Waits until the servers can be read again: what a call did that was not answered is known then.
+async fn settle(possible: &mut Possible, maker: &mut Maker, engine: &RedisEngine, progress: &Progress, context: &str) {
+    let begun = Instant::now();
+    while let Err(error) = possible.compare(maker, engine, context).await {
+        progress.note();
+        assert!(begun.elapsed() < 4 * TIMEOUT, "{context}: {error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[test]
+fn a_server_that_stops_dies_or_forgets_scripts_means_what_memory_means() {
+    let server = RedisServer::start(DURABLE);
+    let [calls, unanswered] = compare(standalone(&server.url()), 0, &server, 11);
+    eprintln!("{calls} calls, {unanswered} without an answer");
+}
+
+#[test]
+fn a_replica_that_takes_over_has_what_memory_has() {
+    let group = Sentinels::start(1, DURABLE);
+    let servers = RedisServers::new(&group.urls(), RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() }).unwrap();
+    let [calls, unanswered] = compare(servers, 1, &group, 12);
+    eprintln!("{calls} calls, {unanswered} without an answer");
+}
+
+#[test]
+fn slots_that_move_while_batches_are_applied_mean_what_memory_means() {
+    let cluster = RedisCluster::start(1, DURABLE);
+    let servers = RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
+    let [calls, unanswered] = compare(servers, 1, &cluster, 13);
+    eprintln!("{calls} calls, {unanswered} without an answer");
+}

@@ -1,0 +1,158 @@
+//! The servers that keep the shared records, and their replicas. A replica lags, and catches up or takes over. On a cluster each shard has
+//! a replica of its own, and fails over by itself. For a while after a failover, a node may still reach the former primary.
+
+use std::sync::{Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use sakshi_store::engine::memory::MemoryEngine;
+use sakshi_store::engine::{Key, Place};
+use sakshi_store::redis::NodeId;
+use tokio::sync::broadcast;
+
+use crate::world::{Deployment, lock};
+
+/// Shards of a cluster.
+const SHARDS: u8 = 3;
+
+/// Some of the shards, a bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shards(u8);
+
+impl Shards {
+    /// The shards of these keys.
+    pub(crate) fn of<'a>(deployment: Deployment, keys: impl IntoIterator<Item = &'a Key>) -> Self {
+        Self(keys.into_iter().fold(0, |shards, key| shards | Self::one(deployment, key.place, &key.id).0))
+    }
+
+    /// The shard of a key.
+    pub(crate) fn one(deployment: Deployment, place: Place, id: &[u8]) -> Self {
+        let number = match place {
+            _ if deployment != Deployment::Cluster => 0,
+            Place::Partition(partition) => partition.number() % SHARDS,
+            Place::Alone => id.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)) % SHARDS,
+        };
+        Self(1 << number)
+    }
+
+    /// All shards.
+    pub(crate) const ALL: Self = Self(u8::MAX);
+
+    /// The shard with this number, of a cluster or not.
+    pub(crate) fn picked(deployment: Deployment, number: u64) -> Self {
+        if deployment == Deployment::Cluster { Self(1 << (number % u64::from(SHARDS))) } else { Self(1) }
+    }
+
+    pub(crate) const fn meet(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// The content of a replica that gets nothing any more.
+struct Lag {
+    shard: Shards,
+    content: MemoryEngine,
+    since: Duration,
+}
+
+/// A primary whose replica has taken over, and a node that still reaches it.
+struct FormerPrimary {
+    engine: MemoryEngine,
+    node: NodeId,
+    until: Duration,
+}
+
+/// Returns true if one of the periods has a moment from `asked` to `answered`.
+fn meets(periods: &[(Duration, Duration)], asked: Duration, answered: Duration) -> bool {
+    periods.iter().any(|(since, until)| asked <= *until && *since <= answered)
+}
+
+/// The servers.
+pub(crate) struct Servers {
+    deployment: Deployment,
+    engine: RwLock<MemoryEngine>,
+    lag: Mutex<Option<Lag>>,
+    former: Mutex<Option<FormerPrimary>>,
+    /// Periods in which a reader may have seen what a failover lost afterwards, or what the former primary still had.
+    unconfirmed: Mutex<Vec<(Duration, Duration)>>,
+    /// The second kind alone.
+    superseded: Mutex<Vec<(Duration, Duration)>>,
+    /// Ends the wait of answers for the replica: true if it has caught up. A value for each lag.
+    ended: broadcast::Sender<bool>,
+}
+
+impl Servers {
+    pub(crate) fn new(deployment: Deployment, engine: MemoryEngine) -> Self {
+        Self {
+            deployment,
+            engine: RwLock::new(engine),
+            lag: Mutex::default(),
+            former: Mutex::default(),
+            unconfirmed: Mutex::default(),
+            superseded: Mutex::default(),
+            ended: broadcast::channel(1).0,
+        }
+    }
+
+    /// The records as they are now.
+    pub(crate) fn engine(&self) -> MemoryEngine {
+        self.engine.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The former primary, if this node still reaches it.
+    pub(crate) fn former(&self, node: NodeId, now: Duration) -> Option<MemoryEngine> {
+        lock(&self.former).as_ref().filter(|former| former.node == node && now < former.until).map(|former| former.engine.clone())
+    }
+
+    /// From now on the replica of this shard gets nothing.
+    pub(crate) fn lag(&self, shard: Shards, now: Duration) {
+        *lock(&self.lag) = Some(Lag { shard, content: self.engine().replica(), since: now });
+    }
+
+    /// Returns true if one of these shards has a replica that lags.
+    pub(crate) fn are_behind(&self, shards: Shards) -> bool {
+        lock(&self.lag).as_ref().is_some_and(|lag| lag.shard.meet(shards))
+    }
+
+    /// The replica that lags has all again.
+    pub(crate) fn catch_up(&self) {
+        if lock(&self.lag).take().is_some() {
+            self.end(true);
+        }
+    }
+
+    /// The replica that lags takes over. This node reaches the primary before it until then.
+    pub(crate) fn fail_over(&self, now: Duration, node: Option<(NodeId, Duration)>) {
+        let Some(Lag { shard, content, since }) = lock(&self.lag).take() else { return };
+        let until = node.map_or(now, |(_, until)| until);
+        lock(&self.unconfirmed).push((since, until));
+        lock(&self.superseded).push((now, until));
+        if self.deployment == Deployment::Cluster {
+            self.engine().take(&content, |place, id| Shards::one(self.deployment, place, id).meet(shard));
+        } else {
+            let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+            let before = std::mem::replace(&mut *engine, content);
+            *lock(&self.former) = node.map(|(node, until)| FormerPrimary { engine: before, node, until });
+        }
+        self.end(false);
+    }
+
+    fn end(&self, has_caught_up: bool) {
+        // There may be no answer that waits.
+        let _ = self.ended.send(has_caught_up);
+    }
+
+    /// Waits until the replica has caught up, and returns true, or has taken over.
+    pub(crate) async fn end_of_lag(&self) -> bool {
+        self.ended.subscribe().recv().await.unwrap_or(false)
+    }
+
+    /// Returns true if a reader between these moments may have seen what is not so any more, or not yet.
+    pub(crate) fn may_be_unconfirmed(&self, asked: Duration, answered: Duration) -> bool {
+        meets(&lock(&self.unconfirmed), asked, answered)
+    }
+
+    /// Returns true if a reader between these moments may have asked the former primary.
+    pub(crate) fn may_be_superseded(&self, asked: Duration, answered: Duration) -> bool {
+        meets(&lock(&self.superseded), asked, answered)
+    }
+}
