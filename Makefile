@@ -13,7 +13,7 @@ endif
 # What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
 unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants rehearsal servers
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools twice advisories mutants lua-mutants rehearsal interleavings servers
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -48,6 +48,7 @@ nightly: needs
 	+$(MAKE) rehearsal && SAKSHI_NEXT=$(CURDIR)/target/rehearsal/sakshi $(WITHIN) 15m $(CARGO) test --package sakshi --test cluster -- --nocapture upgrade::
 	SAKSHI_JUDGE_MINUTES=30 $(WITHIN) 45m $(CARGO) test --package sakshi --test cluster -- --nocapture judge::
 	SAKSHI_BATCHES=1000000 $(WITHIN) 15m $(CARGO) test --package sakshi-store --lib -- tests::engines
+	+$(MAKE) interleavings
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
 	tests/contract/generators/run.sh
@@ -60,6 +61,11 @@ rehearsal:
 	$(CARGO) build --package sakshi --bin sakshi --features rehearsal
 	mkdir -p target/rehearsal && cp target/debug/sakshi target/rehearsal/sakshi
 	$(CARGO) build --package sakshi --bin sakshi
+
+# What threads share, in random interleavings of their locks and atomics: two minutes, most of them a build.
+interleavings:
+	$(CARGO) test --package sakshi-supervision --features interleavings --lib -- interleavings
+	$(CARGO) test --package sakshi-store --features interleavings --lib -- interleavings
 
 # The tests on Redis with other servers, each a directory with a program redis-server. deploy/redis/README.md names those that pass.
 #   make servers SERVERS="/opt/valkey /opt/redis-8"
@@ -178,6 +184,10 @@ differential: needs
 MUTANTS ?= sakshi-domain
 mutants:
 	$(CARGO) mutants --package $(MUTANTS) --timeout 120 --build-timeout 900 --output target
+
+# The same of the Lua scripts, without compiling anything again; an hour.
+lua-mutants: needs
+	tests/lua_mutants.py
 
 # Linters, generated clients and schemathesis on the OpenAPI document.
 contract: binaries packages

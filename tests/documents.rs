@@ -14,6 +14,8 @@ use super::root;
 mod authority_codes;
 #[path = "documents/errors.rs"]
 mod errors;
+#[path = "documents/invariants.rs"]
+mod invariants;
 #[path = "documents/metrics.rs"]
 mod metrics;
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, StoreError};
+use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::oneshot;
 
 /// Transactions of one client that are opened in one step of the engine at most: other clients wait for it.
@@ -198,12 +199,21 @@ impl Movement {
     }
 }
 
+impl Accounts {
+    /// Takes back an announcement of a movement, which has come or comes no more.
+    pub(crate) fn withdraw(&self, client: &ClientId) {
+        let mut queues = self.queues();
+        let coming = queues.get(client).map_or(0, |queue| queue.coming);
+        holds(Part::Ledger, "an announced movement is counted until it has come", coming > 0);
+        if let Some(queue) = queues.get_mut(client) {
+            queue.coming = coming.saturating_sub(1);
+        }
+        forget_unused(&mut queues, client);
+    }
+}
+
 impl Drop for Announcement {
     fn drop(&mut self) {
-        let mut queues = self.accounts.queues();
-        if let Some(queue) = queues.get_mut(&self.client) {
-            queue.coming = queue.coming.saturating_sub(1);
-        }
-        forget_unused(&mut queues, &self.client);
+        self.accounts.withdraw(&self.client);
     }
 }

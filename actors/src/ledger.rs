@@ -11,6 +11,7 @@ use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, Supervise
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, Store, StoreError};
+use sakshi_trace::invariant::{Broken, Part, ensure};
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
@@ -40,7 +41,8 @@ impl CreditLedger {
             match step {
                 Step::Open(together) => open(&store, &accounts, &client, together).await,
                 Step::Move(MoveCredits { movement, reply }) => {
-                    let outcome = store.move_credits(client.clone(), movement).await;
+                    let outcome = store.move_credits(client.clone(), movement.clone()).await;
+                    let outcome = outcome.and_then(|outcome| is_asked(&outcome, &movement).map(|()| outcome).map_err(StoreError::from));
                     if let Ok(CreditOutcome::Moved(entry)) = &outcome {
                         accounts.set_balance(client, entry.balance_after);
                     }
@@ -57,7 +59,7 @@ async fn open(store: &Store, accounts: &Accounts, client: &ClientId, together: V
     let (opens, replies): (Vec<_>, Vec<_>) = together.into_iter().map(|Open { open, reply }| (open, reply)).unzip();
     let costs: Vec<u64> = opens.iter().map(|open| open.cost).collect();
     let outcomes = match store.open_transactions(opens).await {
-        Ok(outcomes) => outcomes,
+        Ok(outcomes) => is_whole(&outcomes, &costs).map_or_else(|broken| vec![Err(broken.into()); replies.len()], |()| outcomes),
         Err(error) => vec![Err(error); replies.len()],
     };
     for ((outcome, reply), cost) in outcomes.into_iter().zip(replies).zip(costs) {
@@ -68,6 +70,26 @@ async fn open(store: &Store, accounts: &Accounts, client: &ClientId, together: V
         }
         let _ = reply.send(outcome);
     }
+}
+
+/// Refuses the outcomes of a step that are not one for each of its openings.
+fn is_whole(outcomes: &[Result<OpenOutcome, StoreError>], costs: &[u64]) -> Result<(), Broken> {
+    ensure(Part::Ledger, "an opening has one outcome", outcomes.len() == costs.len())?;
+    let is_paid = |outcome: &Result<OpenOutcome, StoreError>| match outcome {
+        Ok(OpenOutcome::Opened { balance }) => i64::try_from(*balance).is_ok(),
+        _ => true,
+    };
+    ensure(Part::Ledger, "a balance is at least nothing and at most its range", outcomes.iter().all(is_paid))
+}
+
+/// Refuses an entry that is not the one of its movement.
+fn is_asked(outcome: &CreditOutcome, movement: &CreditMove) -> Result<(), Broken> {
+    let CreditOutcome::Moved(entry) = outcome else { return Ok(()) };
+    let is_same = (entry.kind, entry.amount, &entry.reference) == (movement.kind, movement.amount, &movement.reference);
+    ensure(Part::Ledger, "credits move as they were asked to", is_same)?;
+    ensure(Part::Ledger, "an entry of a ledger has a number", entry.seq > 0)?;
+    let left = i64::try_from(entry.balance_after).ok().and_then(|after| after.checked_sub(entry.kind.signed(entry.amount)));
+    ensure(Part::Ledger, "a balance was at least nothing before it moved", left.is_some_and(|before| before >= 0))
 }
 
 impl Actor for CreditLedger {
@@ -189,6 +211,40 @@ impl Ledger {
         match tokio::time::timeout(self.ask_timeout, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable("the credit ledger did not answer".into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::credits::{EntryKind, LedgerEntry};
+    use sakshi_domain::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn outcomes_that_are_not_those_of_a_step_are_refused() {
+        let opened = |balance| Ok(OpenOutcome::Opened { balance });
+        let broken = |outcomes: &[_], costs: &[u64]| is_whole(outcomes, costs).err().map(Broken::name);
+        assert_eq!(broken(&[opened(1), Ok(OpenOutcome::InsufficientCredits)], &[1, 1]), None);
+        assert_eq!(broken(&[opened(1)], &[1, 1]), Some("an opening has one outcome"));
+        assert_eq!(broken(&[opened(u64::MAX)], &[1]), Some("a balance is at least nothing and at most its range"));
+    }
+
+    #[test]
+    fn an_entry_that_is_not_that_of_its_movement_is_refused() {
+        let movement = CreditMove { kind: EntryKind::Grant, amount: 5, reference: "r".to_owned() };
+        let CreditMove { kind, amount, reference } = movement.clone();
+        let own = LedgerEntry { seq: 1, kind, amount, balance_after: 5, reference, at: Timestamp::from_millis(0) };
+        let broken = |entry| is_asked(&CreditOutcome::Moved(entry), &movement).err().map(Broken::name);
+        assert_eq!(broken(own.clone()), None);
+        for (entry, name) in [
+            (LedgerEntry { amount: 6, ..own.clone() }, "credits move as they were asked to"),
+            (LedgerEntry { kind: EntryKind::Adjust, ..own.clone() }, "credits move as they were asked to"),
+            (LedgerEntry { seq: 0, ..own.clone() }, "an entry of a ledger has a number"),
+            (LedgerEntry { balance_after: 4, ..own }, "a balance was at least nothing before it moved"),
+        ] {
+            assert_eq!(broken(entry), Some(name));
         }
     }
 }

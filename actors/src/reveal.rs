@@ -3,6 +3,7 @@
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Completed, Outcome};
 use sakshi_store::{CompletedRecord, Sealed, Vault, VaultError};
+use sakshi_trace::invariant::{Broken, Part, ensure};
 
 /// Why a stored outcome cannot be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,6 +14,9 @@ pub enum RevealError {
     /// Its content is not an outcome.
     #[error("the sealed outcome is malformed")]
     Malformed,
+    /// It is not that of its record.
+    #[error(transparent)]
+    Broken(#[from] Broken),
 }
 
 /// Opens a stored transaction's outcome.
@@ -20,8 +24,11 @@ pub enum RevealError {
 /// # Errors
 /// [`RevealError`] when no configured key opens it, or its content is not an outcome.
 pub(crate) fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed, RevealError> {
-    let CompletedRecord { opened, verified_at, answer, outcome, .. } = record;
+    let CompletedRecord { opened, verified_at, answer, outcome, passed, .. } = record;
     let outcome = reveal_outcome(vault, opened.id, &outcome)?;
+    let claims = if let Outcome::Verified(claims) = &outcome { claims.as_map().len() } else { 0 };
+    ensure(Part::Live, "an outcome that opens says what its record says", outcome.passed() == passed)?;
+    ensure(Part::Live, "an outcome has no more claims than were asked for", claims <= opened.terms.claims.iter().count())?;
     Ok(Completed { opened, verified_at, outcome, answer })
 }
 
@@ -32,4 +39,30 @@ pub(crate) fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed
 pub fn reveal_outcome(vault: &Vault, id: TxnId, sealed: &Sealed) -> Result<Outcome, RevealError> {
     let plain = vault.open(id.as_bytes(), sealed)?;
     serde_json::from_slice(&plain).map_err(|_| RevealError::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::claims::ClaimSet;
+    use sakshi_domain::transaction::Failure;
+    use sakshi_store::seal_outcome;
+
+    use super::*;
+    use crate::tests::{ended, vault};
+
+    #[test]
+    fn an_outcome_that_contradicts_its_record_is_not_shown() {
+        let (vault, own) = (vault(), ended(1));
+        let broken = |record| match reveal(&vault, record) {
+            Err(RevealError::Broken(broken)) => Some(broken.name()),
+            _ => None,
+        };
+        assert_eq!(broken(own.clone()), None);
+        let failed = seal_outcome(&vault, own.opened.id, &Outcome::NotVerified(Failure::new("no", None)));
+        let other = CompletedRecord { outcome: failed, ..own.clone() };
+        assert_eq!(broken(other), Some("an outcome that opens says what its record says"));
+        let mut more = own;
+        more.opened.terms.claims = ClaimSet::default();
+        assert_eq!(broken(more), Some("an outcome has no more claims than were asked for"));
+    }
 }

@@ -46,6 +46,8 @@ ROWS = [
         "requests end with 500", severity="page"),
     row("SakshiActorsRestart", (5, 11, 30), [series("sakshi_actor_restarts_total", "0x40 1x100", actor="webhook-dispatcher")],
         "webhook-dispatcher on a panicked and was restarted", OF_A | {"actor": "webhook-dispatcher"}),
+    row("SakshiInvariantBroken", (5, 11, 30), [series("sakshi_invariants_broken_total", "0x40 1x100", part="record")],
+        "an invariant of record is broken on a", OF_A | {"part": "record"}, severity="page"),
     row("SakshiWebhooksLost", (19, 59, 100),
         [series("sakshi_webhook_attempts_total", "0+45x400", outcome="delivered"),
          series("sakshi_webhook_attempts_total", "0x80 0+15x180 2700x140", outcome="timed_out")],

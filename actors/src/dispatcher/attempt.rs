@@ -15,8 +15,10 @@ use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{CompletedRecord, Store, StoreError, TransactionRecord, Vault, VaultError};
+use sakshi_trace::invariant::{Broken, Part, ensure, holds};
 use sakshi_wire::ovse::OvsePayload;
 use tracing::Instrument as _;
 use tracing::field::display;
@@ -63,6 +65,8 @@ enum BodyError {
     Unserialisable,
     #[error(transparent)]
     Vault(#[from] VaultError),
+    #[error(transparent)]
+    Broken(#[from] Broken),
 }
 
 impl Attempter {
@@ -115,6 +119,7 @@ impl Attempter {
             None => self.client.attempt(&url, body.into()).await,
         };
         drop(memory);
+        is_coherent(attempt);
         let busy = if receiver_was_busy { "true" } else { "false" };
         metrics::histogram!("sakshi_webhook_delay_seconds", "receiver_busy" => busy).record(waited.as_secs_f64());
         log(&delivery, attempt);
@@ -135,10 +140,13 @@ impl Attempter {
                     None => self.load(txn, app).await?,
                 };
                 let (url, queued_at) = (record.webhook_url(&self.vault)?, Some(record.verified_at));
+                is_own(delivery, txn, &record.opened, record.refused.is_some())?;
+                goes_to_receiver(delivery, &url)?;
                 Ok(Content { url, body: self.outcome(record, app, delivery.stored_bytes)?, queued_at })
             }
             Subject::Flow { flow, webhook } => {
                 let (url, payload) = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::Gone)?;
+                goes_to_receiver(delivery, &url)?;
                 Ok(Content { url, body: payload.open(&self.vault)?, queued_at: None })
             }
         }
@@ -180,6 +188,28 @@ async fn until_recorded<Recording: Future<Output = Result<(), StoreError>>>(reco
     }
 }
 
+/// Refuses to send of a transaction what is not its receiver's.
+fn is_own(delivery: &QueuedDelivery, txn: TxnId, opened: &Pending, is_refused: bool) -> Result<(), Broken> {
+    ensure(Part::Dispatcher, "a webhook tells of its own transaction", opened.id == txn)?;
+    ensure(Part::Dispatcher, "a webhook goes to its own client", opened.client == delivery.receiver.client)?;
+    ensure(Part::Dispatcher, "a webhook is of its own app", delivery.app.as_ref() == Some(&opened.app))?;
+    ensure(Part::Dispatcher, "a guest without a place has no webhook", !is_refused)
+}
+
+fn goes_to_receiver(delivery: &QueuedDelivery, url: &WebhookUrl) -> Result<(), Broken> {
+    ensure(Part::Dispatcher, "a webhook goes where it was queued for", url.origin() == delivery.receiver.origin)
+}
+
+/// Returns true if an attempt says one thing. It is recorded in any case.
+fn is_coherent(attempt: Attempt) -> bool {
+    let Attempt { outcome, failure, status, .. } = attempt;
+    let (is_delivered, is_rejected) = (outcome == DeliveryOutcome::Delivered, outcome == DeliveryOutcome::Rejected);
+    let has_succeeded = status.is_some_and(|status| (200..300).contains(&status));
+    holds(Part::Dispatcher, "a delivered webhook has no failure, and every other has one", is_delivered == failure.is_none())
+        && holds(Part::Dispatcher, "a webhook is delivered if it was answered with success", is_delivered == has_succeeded)
+        && holds(Part::Dispatcher, "only a webhook that was answered has a status", status.is_none() || is_delivered || is_rejected)
+}
+
 fn unresolved_for(waited: Duration) -> Attempt {
     let duration_ms = u32::try_from(waited.as_millis()).unwrap_or(u32::MAX);
     Attempt::unanswered(DeliveryOutcome::Unresolved, FailureReason::Dns, Some(AttemptPart::Name), duration_ms)
@@ -204,6 +234,12 @@ fn log(delivery: &QueuedDelivery, attempt: Attempt) {
 
 #[cfg(test)]
 mod tests {
+    use sakshi_domain::delivery::Receiver;
+    use sakshi_domain::http_url::{HttpUrl, Schemes};
+    use sakshi_domain::ids::ClientId;
+    use sakshi_kit::records;
+    use sakshi_trace::invariant::broken_by;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -220,5 +256,48 @@ mod tests {
         })
         .await;
         assert_eq!(tries.get(), 6);
+    }
+
+    #[test]
+    fn nothing_is_sent_that_is_not_its_receivers_own() {
+        let client = ClientId::generate();
+        let txn = TxnId::generate(client.partition(), 0);
+        let opened = records::pending(txn, client.clone(), AppId::generate(), Timestamp::from_millis(0));
+        let receiver = Receiver { client, origin: "https://a.example".to_owned() };
+        let own = QueuedDelivery { id: DeliveryId(1), subject: txn.into(), receiver, app: Some(opened.app.clone()), stored_bytes: 0 };
+        let broken = |delivery: &QueuedDelivery, txn, is_refused| is_own(delivery, txn, &opened, is_refused).err().map(Broken::name);
+        assert_eq!(broken(&own, txn, false), None);
+        let other = TxnId::generate(opened.client.partition(), 0);
+        assert_eq!(broken(&own, other, false), Some("a webhook tells of its own transaction"));
+        assert_eq!(broken(&own, txn, true), Some("a guest without a place has no webhook"));
+        let of_other = QueuedDelivery { app: Some(AppId::generate()), ..own.clone() };
+        assert_eq!(broken(&of_other, txn, false), Some("a webhook is of its own app"));
+        let mut to_other = own.clone();
+        to_other.receiver.client = ClientId::generate();
+        assert_eq!(broken(&to_other, txn, false), Some("a webhook goes to its own client"));
+        let goes = |url: &str| goes_to_receiver(&own, &HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap()).err().map(Broken::name);
+        assert_eq!(
+            (goes("https://a.example/hook"), goes("https://b.example/hook")),
+            (None, Some("a webhook goes where it was queued for"))
+        );
+    }
+
+    #[test]
+    fn an_attempt_that_contradicts_itself_is_noticed() {
+        let broken = |attempt| broken_by(|| _ = is_coherent(attempt));
+        let failed = Attempt::unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut, None, 5);
+        for right in [Attempt::answered(204, 5), Attempt::answered(500, 5), Attempt::answered(302, 5), failed, Attempt::unknown()] {
+            assert_eq!(broken(right), Vec::<&str>::new(), "{right:?}");
+        }
+        let delivered = Attempt::answered(200, 5);
+        for (wrong, name) in [
+            (Attempt { failure: failed.failure, ..delivered }, "a delivered webhook has no failure, and every other has one"),
+            (Attempt { failure: None, ..failed }, "a delivered webhook has no failure, and every other has one"),
+            (Attempt { status: Some(500), ..delivered }, "a webhook is delivered if it was answered with success"),
+            (Attempt { status: None, ..delivered }, "a webhook is delivered if it was answered with success"),
+            (Attempt { status: Some(500), ..failed }, "only a webhook that was answered has a status"),
+        ] {
+            assert_eq!(broken(wrong), [name], "{wrong:?}");
+        }
     }
 }

@@ -17,6 +17,7 @@ use actix::{Message, Recipient};
 use sakshi_domain::delivery::{QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
+use sakshi_trace::invariant::{Part, holds};
 
 /// Bytes that a body may have beyond its stored outcome: the JSON around it, the client's reference, and the message, which
 /// stands in it twice.
@@ -123,9 +124,18 @@ impl KindBudget {
 
     /// Replaces `from` reserved bytes by `to`.
     fn change(&mut self, receiver: &Arc<Receiver>, from: usize, to: usize) {
+        holds(Part::Bounds, "webhook memory that is given back was reserved", self.reserved >= from);
         self.reserved = self.reserved.saturating_sub(from).saturating_add(to);
         change_share(&mut self.by_client, receiver.client.clone(), from, to);
         change_share(&mut self.by_receiver, Arc::clone(receiver), from, to);
+        self.is_shared_out();
+    }
+
+    /// Returns true if what is reserved is somebody's.
+    fn is_shared_out(&self) -> bool {
+        let is_free = self.reserved == 0;
+        holds(Part::Bounds, "webhook memory that is reserved is of a client", is_free == self.by_client.is_empty())
+            && holds(Part::Bounds, "webhook memory that is reserved is of a receiver", is_free == self.by_receiver.is_empty())
     }
 }
 
@@ -133,6 +143,7 @@ impl KindBudget {
 fn change_share<K: Hash + Eq>(shares: &mut HashMap<K, usize>, owner: K, from: usize, to: usize) {
     match shares.entry(owner) {
         Entry::Occupied(mut share) => {
+            holds(Part::Bounds, "webhook memory of an owner is given back once", *share.get() >= from);
             let left = share.get().saturating_sub(from).saturating_add(to);
             if left == 0 {
                 share.remove();
@@ -241,6 +252,7 @@ pub(super) struct BytesFreed;
 mod tests {
     use super::*;
     use actix::{Actor, Context, Handler};
+    use sakshi_trace::invariant::broken_by;
 
     const MIB: usize = 1_024 * 1_024;
 
@@ -349,5 +361,20 @@ mod tests {
         assert!(fixture.budget.was_freed());
         tokio::task::yield_now().await;
         assert_eq!(fixture.notices.get(), 1);
+    }
+
+    #[test]
+    fn memory_that_nobody_reserved_cannot_be_given_back() {
+        let receiver = Arc::new(Receiver { client: ClientId::generate(), origin: "https://a.example".into() });
+        const OF_OWNER: &str = "webhook memory of an owner is given back once";
+        let of = |kind: &mut KindBudget, from, to| broken_by(|| kind.change(&receiver, from, to));
+        let mut kind = KindBudget::new(BodyKind::Flow, ByteBounds::FLOWS);
+        assert_eq!(of(&mut kind, 0, 5), Vec::<&str>::new());
+        assert_eq!(of(&mut kind, 6, 5), ["webhook memory that is given back was reserved", OF_OWNER, OF_OWNER]);
+        assert_eq!(of(&mut kind, 5, 0), Vec::<&str>::new());
+        kind.reserved = 1;
+        assert_eq!(broken_by(|| _ = kind.is_shared_out()), ["webhook memory that is reserved is of a client"]);
+        kind.by_client.insert(receiver.client.clone(), 1);
+        assert_eq!(broken_by(|| _ = kind.is_shared_out()), ["webhook memory that is reserved is of a receiver"]);
     }
 }

@@ -27,6 +27,7 @@ use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver};
 use sakshi_domain::ids::ClientId;
 use sakshi_store::{CompletedRecord, StoreError};
 use sakshi_supervision::{FairSlot, FairSlots, Gate, Permit};
+use sakshi_trace::invariant::{Part, holds};
 use tokio::time::Instant;
 
 pub(crate) use self::attempt::Attempter;
@@ -249,6 +250,14 @@ impl WebhookDispatcher {
     fn begin(&mut self, receiver: &Arc<Receiver>, slot: FairSlot<ClientId>, memory: Reservation, ctx: &mut Context<Self>) {
         let Some(due) = self.queues.with(receiver, ReceiverQueue::start_attempt).flatten() else { return };
         let id = due.delivery.id;
+        if !holds(Part::Dispatcher, "a webhook whose attempt begins was queued once", self.known.contains(&id))
+            || !holds(Part::Dispatcher, "a webhook is in the queue of its receiver", due.delivery.receiver == **receiver)
+        {
+            // A scan finds it again.
+            self.known.remove(&id);
+            self.queues.update(receiver, ReceiverQueue::end_attempt);
+            return;
+        }
         let attempter = Rc::clone(&self.attempter);
         let just_ended = self.just_ended.take_if(|(ended, _)| *ended == id).map(|(_, record)| record);
         let ended = AttemptEnded { receiver: Arc::clone(receiver), id, generation: self.generation, retry: true };
@@ -384,6 +393,7 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
 
     fn handle(&mut self, ended: AttemptEnded, ctx: &mut Self::Context) {
         if ended.generation == self.generation {
+            holds(Part::Dispatcher, "an attempt that ends is of a webhook that was queued", self.known.contains(&ended.id));
             if ended.retry {
                 ctx.run_later(RETRY_PAUSE, move |dispatcher, _| {
                     dispatcher.known.remove(&ended.id);

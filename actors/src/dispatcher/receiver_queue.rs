@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
+use sakshi_trace::invariant::{Part, holds};
 use tokio::time::Instant;
 
 use super::budget::Need;
@@ -70,7 +71,12 @@ impl ReceiverQueue {
             self.seen_until = self.seen_until.max(Some(id));
         }
         self.queued.push_back((Instant::now(), delivery));
+        self.is_within_bound();
         true
+    }
+
+    fn is_within_bound(&self) -> bool {
+        holds(Part::Dispatcher, "a queue of a receiver has its bound", self.queued.len() <= QUEUED_MAX)
     }
 
     /// Becomes ready if it should get a turn now. Its name must resolve first; returns since when the next delivery has waited
@@ -113,6 +119,7 @@ impl ReceiverQueue {
 
     /// Counts the end of an attempt.
     pub(super) fn end_attempt(&mut self) {
+        holds(Part::Dispatcher, "an attempt that ends was in flight", self.in_flight > 0);
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
@@ -131,6 +138,7 @@ impl ReceiverQueue {
 
     /// The outbox has been read up to `until`; `more` when it did not end there.
     pub(super) fn finish_refill(&mut self, until: Option<DeliveryId>, more: bool) {
+        holds(Part::Dispatcher, "a refill that ends was under way", self.refilling);
         self.refilling = false;
         self.seen_until = self.seen_until.max(until);
         self.behind = more || self.missed.is_some();
@@ -156,6 +164,7 @@ impl ReceiverQueue {
 mod tests {
     use sakshi_domain::delivery::Receiver;
     use sakshi_domain::ids::{ClientId, TxnId};
+    use sakshi_trace::invariant::broken_by;
 
     use super::*;
 
@@ -267,5 +276,18 @@ mod tests {
         assert_eq!((waited(&mut queue), since(&mut queue)), (Some(1), Some(2)), "it came later");
         queue.note_resolution(true, start + 2 * second);
         assert_eq!(waited(&mut queue), None);
+    }
+
+    #[test]
+    fn what_was_not_begun_cannot_end() {
+        let mut queue = ReceiverQueue::default();
+        assert_eq!(broken_by(|| queue.end_attempt()), ["an attempt that ends was in flight"]);
+        assert_eq!(broken_by(|| queue.finish_refill(None, false)), ["a refill that ends was under way"]);
+        let late = |number| (Instant::now(), delivery(number));
+        queue.queued.extend((0..=QUEUED_MAX as u64).map(late));
+        let is_within = |queue: &ReceiverQueue| broken_by(|| _ = queue.is_within_bound());
+        assert_eq!(is_within(&queue), ["a queue of a receiver has its bound"]);
+        queue.queued.pop_back();
+        assert!(is_within(&queue).is_empty());
     }
 }

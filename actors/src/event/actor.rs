@@ -16,6 +16,7 @@ use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
 use sakshi_store::{Store, StoreError, StoreFuture};
 use sakshi_supervision::Deadline;
+use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -102,6 +103,10 @@ impl EventActor {
 
     /// Takes over a reading, and tells watchers if it differs from what they know: now, or after the pause between two changes.
     fn publish(&mut self, event: &Arc<Event>, ctx: &mut Context<Self>) {
+        if !self.is_own(event) {
+            // Another actor reads it anew.
+            return ctx.stop();
+        }
         let Some(seen) = &self.seen else {
             self.seen = Some(watch::Sender::new(Arc::clone(event)));
             return;
@@ -121,6 +126,12 @@ impl EventActor {
         if self.untold {
             self.refresh(early, ctx);
         }
+    }
+
+    /// Returns true if a reading can be one of this event.
+    fn is_own(&self, event: &Event) -> bool {
+        let seen = self.seen.as_ref().map(|seen| Arc::clone(&seen.borrow()));
+        holds(Part::Live, "an actor reads its own event", event.id == self.id) && can_follow(seen.as_deref(), event)
     }
 
     /// The least time between two changes that watchers learn of.
@@ -218,6 +229,18 @@ impl EventActor {
     }
 }
 
+/// Returns true if a reading of an event can follow another one.
+fn can_follow(seen: Option<&Event>, event: &Event) -> bool {
+    let is_same = |seen: &Event| (&seen.client, &seen.app, seen.created_at) == (&event.client, &event.app, event.created_at);
+    let (counts, most) = (&event.counts, event.terms.max_guests.get());
+    holds(Part::Live, "an event stays of its client and app", seen.is_none_or(is_same))
+        && holds(Part::Live, "an event has no more guests than places", counts.registrations <= most)
+        && holds(Part::Live, "an event has no more guests inside than guests", counts.checked_in <= counts.registrations)
+        && holds(Part::Live, "an event has no more marked guests than guests", counts.duplicates <= counts.registrations)
+        && holds(Part::Live, "an event has no more guests than scans", u64::from(counts.registrations) <= counts.scans)
+        && holds(Part::Live, "scans that wait or are abandoned were counted", counts.abandoned + counts.pending <= counts.scans)
+}
+
 impl Actor for EventActor {
     type Context = Context<Self>;
 }
@@ -281,5 +304,37 @@ impl Handler<Deadline> for EventActor {
             // Its end was moved, here or on another node.
             ctx.notify_later(Deadline, end.since(now));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::event::EventCounts;
+    use sakshi_domain::ids::{AppId, ClientId};
+    use sakshi_domain::time::Timestamp;
+    use sakshi_kit::records;
+    use sakshi_trace::invariant::broken_by;
+
+    use super::*;
+
+    #[test]
+    fn a_reading_that_cannot_be_of_the_event_is_noticed() {
+        let client = ClientId::generate();
+        let id = EventId::generate(client.partition(), 0);
+        let event = records::event(id, client, AppId::generate(), Timestamp::from_millis(0), Duration::from_secs(60));
+        let counts = EventCounts { registrations: 10, duplicates: 9, checked_in: 10, scans: 13, abandoned: 2, pending: 1 };
+        let broken = |counts| broken_by(|| _ = can_follow(Some(&event), &Event { counts, ..event.clone() }));
+        assert_eq!(broken(counts), Vec::<&str>::new());
+        for (counts, name) in [
+            (EventCounts { registrations: 11, ..counts }, "an event has no more guests than places"),
+            (EventCounts { checked_in: 11, ..counts }, "an event has no more guests inside than guests"),
+            (EventCounts { duplicates: 11, ..counts }, "an event has no more marked guests than guests"),
+            (EventCounts { scans: 9, abandoned: 0, ..counts }, "an event has no more guests than scans"),
+            (EventCounts { pending: 12, ..counts }, "scans that wait or are abandoned were counted"),
+        ] {
+            assert_eq!(broken(counts), [name]);
+        }
+        let other = Event { app: AppId::generate(), ..event.clone() };
+        assert_eq!(broken_by(|| _ = can_follow(Some(&event), &other)), ["an event stays of its client and app"]);
     }
 }

@@ -17,6 +17,7 @@ use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Scanned, Table};
 use sakshi_store::redis::NodeId;
 use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, Retention, Store, StoreError, StoreFuture, Vault};
+use sakshi_trace::invariant::broken_by;
 use tokio::sync::{Semaphore, oneshot};
 use zeroize::Zeroizing;
 
@@ -254,4 +255,13 @@ fn what_is_announced_and_never_comes_delays_a_step_only() {
         assert_eq!((first.await, second.await), (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 })));
         assert_eq!(setting.steps(), [1, 1]);
     });
+}
+
+#[test]
+fn an_announcement_that_is_withdrawn_twice_is_noticed() {
+    let (accounts, client) = (Arc::new(Accounts::default()), ClientId::generate());
+    assert_eq!(broken_by(|| drop(accounts.announce(&client))), Vec::<&str>::new());
+    let twice = accounts.announce(&client);
+    accounts.withdraw(&client);
+    assert_eq!(broken_by(|| drop(twice)), ["an announced movement is counted until it has come"]);
 }

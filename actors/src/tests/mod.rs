@@ -32,7 +32,7 @@ pub(super) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Store, Upgrading, Vault};
+use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Ownership, Retention, Store, Upgrading, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
@@ -253,4 +253,29 @@ pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
         assert!(std::time::Instant::now() < end, "waited in vain until {what}");
         tokio::task::yield_now().await;
     }
+}
+
+/// A transaction that a credential with this mark has ended. Those of one mark are the same.
+pub(crate) fn ended(mark: u8) -> CompletedRecord {
+    let client: ClientId = "cl_1".parse().unwrap();
+    let mut id = *TxnId::generate(client.partition(), 0).as_bytes();
+    id[1..].fill(mark);
+    let opened = records::pending(TxnId::from_bytes(id), client, "app_1".parse().unwrap(), Timestamp::from_millis(0));
+    let outcome = verified(mark).outcome();
+    CompletedRecord {
+        outcome: sakshi_store::seal_outcome(&vault(), opened.id, &outcome),
+        opened,
+        verified_at: Timestamp::from_millis(1),
+        passed: true,
+        refused: None,
+        registration: None,
+        answer: AnswerDigest([mark; 32]),
+        address: None,
+        is_polled: false,
+    }
+}
+
+/// A vault of its own key.
+pub(crate) fn vault() -> Vault {
+    Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()
 }

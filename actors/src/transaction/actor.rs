@@ -18,6 +18,7 @@ use sakshi_store::{
     CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential, Store, StoreError, TransactionRecord, Vault, seal_outcome,
 };
 use sakshi_supervision::{Deadline, Shards};
+use sakshi_trace::invariant::{Broken, Part, ensure, holds};
 use tokio::sync::oneshot;
 
 use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher, accepted};
@@ -131,6 +132,11 @@ impl TransactionActor {
 
     /// Takes over what was read from the store.
     fn loaded(&mut self, loaded: Option<TransactionRecord>, ctx: &mut Context<Self>) {
+        let is_own = loaded.as_ref().is_none_or(|record| record.opened().id == self.id);
+        if !holds(Part::Live, "an actor reads its own transaction", is_own) {
+            // Another actor reads it anew.
+            return ctx.stop();
+        }
         match loaded.map(View::from) {
             Some(pending @ View::Pending(_)) => self.view = Some(pending),
             ended => self.retire(ctx, ended.unwrap_or(View::Unknown)),
@@ -224,6 +230,7 @@ impl Handler<Inquiry<Complete>> for TransactionActor {
         };
         let commit = origin.in_scope(|| self.context.store.complete_transaction(transition(&pending, &complete, &self.context)));
         AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
+            let outcome = outcome.and_then(|outcome| is_own(&outcome, actor.id, &complete).map(|()| outcome).map_err(StoreError::from));
             let reply = outcome.map(|outcome| origin.in_scope(|| actor.settle(outcome, &complete, ctx)));
             // After an error it may have ended all the same.
             if actor.is_pending() && (actor.role == Role::Temporary || reply.is_err()) {
@@ -255,6 +262,22 @@ fn transition(pending: &Arc<Pending>, complete: &Complete, context: &Transaction
         replay_window: complete.replay_window,
         result_ttl: pending.terms.retention().result(complete.result_ttl),
     }
+}
+
+/// Refuses an outcome that is not that of this transaction and this answer.
+fn is_own(outcome: &CompleteOutcome, id: TxnId, complete: &Complete) -> Result<(), Broken> {
+    let (record, is_this_answer) = match outcome {
+        CompleteOutcome::Completed { record, .. } => (record, true),
+        CompleteOutcome::AlreadyCompleted(record) => (record, false),
+        _ => return Ok(()),
+    };
+    let is_same = record.answer == complete.answer.digest();
+    ensure(Part::Live, "an answer ends its own transaction", record.opened.id == id)?;
+    ensure(Part::Live, "a transaction is completed by one answer", is_same == is_this_answer)?;
+    ensure(Part::Live, "a transaction passes if its answer does", !is_this_answer || !record.passed || complete.answer.outcome().passed())?;
+    ensure(Part::Live, "a transaction ends within its window", record.verified_at < record.opened.expires_at)?;
+    ensure(Part::Live, "only a guest is refused a place", record.refused.is_none() || record.opened.event.is_some())?;
+    ensure(Part::Live, "a guest without a place has not passed", record.refused.is_none() || !record.passed)
 }
 
 impl TransactionActor {
@@ -352,5 +375,53 @@ impl Handler<EndedElsewhere> for TransactionActor {
 
     fn handle(&mut self, _: EndedElsewhere, ctx: &mut Self::Context) {
         ctx.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::event::EventRefusal;
+    use sakshi_domain::ids::EventId;
+    use sakshi_domain::transaction::{AnswerDigest, Failure};
+    use sakshi_kit::records;
+    use sakshi_store::CompletedRecord;
+
+    use super::*;
+    use crate::tests::ended;
+
+    #[test]
+    fn an_outcome_that_is_not_of_this_transaction_and_answer_is_refused() {
+        let own = ended(1);
+        let (id, complete) = (own.opened.id, complete(records::credential([1; 32])));
+        let broken = |record: CompletedRecord| {
+            is_own(&CompleteOutcome::Completed { record, queued: None, repeated: false }, id, &complete).err().map(Broken::name)
+        };
+        assert_eq!(broken(own.clone()), None);
+        let guest = |refused| {
+            let opened = Pending { event: Some(EventId::generate(id.partition(), 0)), ..own.opened.clone() };
+            CompletedRecord { opened, refused, passed: refused.is_none(), ..own.clone() }
+        };
+        assert_eq!(broken(guest(Some(EventRefusal::Full))), None);
+        let other = Pending { id: TxnId::generate(id.partition(), 0), ..own.opened.clone() };
+        for (record, name) in [
+            (CompletedRecord { opened: other, ..own.clone() }, "an answer ends its own transaction"),
+            (CompletedRecord { answer: AnswerDigest([2; 32]), ..own.clone() }, "a transaction is completed by one answer"),
+            (CompletedRecord { verified_at: own.opened.expires_at, ..own.clone() }, "a transaction ends within its window"),
+            (CompletedRecord { refused: Some(EventRefusal::Full), passed: false, ..own.clone() }, "only a guest is refused a place"),
+            (CompletedRecord { passed: true, ..guest(Some(EventRefusal::Full)) }, "a guest without a place has not passed"),
+        ] {
+            assert_eq!(broken(record), Some(name));
+        }
+        let again = is_own(&CompleteOutcome::AlreadyCompleted(own.clone()), id, &complete).err().map(Broken::name);
+        assert_eq!(again, Some("a transaction is completed by one answer"));
+        assert_eq!(is_own(&CompleteOutcome::AlreadyCompleted(ended(2)), ended(2).opened.id, &complete).err().map(Broken::name), None);
+        let declined = self::complete(Answer::Failure { failure: Failure::new("User Reject", Some("301")), digest: AnswerDigest([1; 32]) });
+        let passes = is_own(&CompleteOutcome::Completed { record: own, queued: None, repeated: false }, id, &declined);
+        assert_eq!(passes.err().map(Broken::name), Some("a transaction passes if its answer does"));
+    }
+
+    fn complete(answer: Answer) -> Complete {
+        let (replay_window, result_ttl) = (Duration::ZERO, Duration::ZERO);
+        Complete { answer, known: None, evidence: None, guest: sakshi_store::GuestDetails::default(), replay_window, result_ttl }
     }
 }

@@ -5,11 +5,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A number of places, and who has them. Cloning slots them.
 #[derive(Debug)]
@@ -109,6 +110,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
 
     /// Takes a place for the one who waits whose owner has fewest; the first of those that came.
     fn take_for_next(&mut self) -> Option<(K, oneshot::Sender<FairSlot<K>>)> {
+        self.waiting.retain(|(_, place)| !place.is_closed());
         let (place, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.held(owner))?;
         let owner = self.waiting.get(place)?.0.clone();
         if self.take(&owner) { self.waiting.remove(place) } else { None }
@@ -129,7 +131,7 @@ impl<K: Clone + Eq + Hash> Drop for FairSlot<K> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "interleavings")))]
 mod tests {
     use super::*;
 
@@ -184,5 +186,49 @@ mod tests {
             drop(waited.await);
         }
         assert_eq!(slots.taken(), 3);
+    }
+}
+
+#[cfg(all(test, feature = "interleavings"))]
+mod interleavings {
+    use super::*;
+
+    #[test]
+    fn no_interleaving_gives_a_place_twice_or_loses_one() {
+        let explored = || {
+            let slots = FairSlots::new(3);
+            let enter = |owner: &'static str| {
+                let slots = slots.clone();
+                shuttle::thread::spawn(move || {
+                    let held: Vec<_> = (0..2).filter_map(|_| slots.enter(&owner)).collect();
+                    assert!((held.len()..=3).contains(&slots.taken()));
+                    shuttle::thread::yield_now();
+                    drop(held);
+                })
+            };
+            for thread in [enter("a"), enter("a"), enter("b")] {
+                thread.join().unwrap();
+            }
+            assert_eq!((slots.taken(), slots.places().held.len()), (0, 0));
+        };
+        shuttle::check_random(explored, 20_000);
+    }
+
+    #[test]
+    fn in_every_interleaving_who_waits_gets_the_place_and_who_has_given_up_does_not_keep_it() {
+        let explored = || {
+            let slots = FairSlots::new(1);
+            let only = slots.enter(&"a").unwrap();
+            let (place, mut given) = oneshot::channel();
+            let (gone, received) = oneshot::channel();
+            slots.places().waiting.extend([("gone", gone), ("patient", place)]);
+            let gives_up = shuttle::thread::spawn(move || drop(received));
+            let leaves = shuttle::thread::spawn(move || drop(only));
+            gives_up.join().unwrap();
+            leaves.join().unwrap();
+            let place = given.try_recv().unwrap();
+            assert_eq!((place.owner, slots.taken()), ("patient", 1));
+        };
+        shuttle::check_random(explored, 20_000);
     }
 }

@@ -3,12 +3,13 @@
 //! actix mailboxes accept any number of messages whatever their capacity, so the bound is a counter
 //! in front of them: a request that finds no permit left is refused at once instead of queued.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::timeout;
+
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// A bounded number of permits.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl Drop for Permit {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "interleavings")))]
 mod tests {
     use super::*;
 
@@ -119,5 +120,33 @@ mod tests {
         let leaving = async { drop(last) };
         assert_eq!(tokio::join!(gate.emptied(Duration::from_secs(60)), leaving).0, 0);
         assert_eq!(began.elapsed(), Duration::from_secs(60), "without waiting any longer");
+    }
+}
+
+#[cfg(all(test, feature = "interleavings"))]
+mod interleavings {
+    use super::*;
+
+    #[test]
+    fn no_interleaving_lets_more_in_than_the_bound_or_loses_a_permit() {
+        let explored = || {
+            let (gate, admitted) = (Gate::new(2), Arc::new(AtomicUsize::new(0)));
+            let threads: Vec<_> = (0..3)
+                .map(|_| {
+                    let (gate, admitted) = (Arc::clone(&gate), Arc::clone(&admitted));
+                    shuttle::thread::spawn(move || {
+                        for permit in [gate.enter(), gate.enter()].into_iter().flatten() {
+                            assert!(admitted.fetch_add(1, Ordering::SeqCst) < 2);
+                            shuttle::thread::yield_now();
+                            admitted.fetch_sub(1, Ordering::SeqCst);
+                            drop(permit);
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(gate.inside(), 0);
+        };
+        shuttle::check_random(explored, 20_000);
     }
 }

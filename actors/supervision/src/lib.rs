@@ -22,6 +22,12 @@ mod shards;
 mod tests;
 mod wheel;
 
+/// Locks and atomics: the standard library's, or those whose interleavings a test explores.
+#[cfg(feature = "interleavings")]
+use shuttle::sync;
+#[cfg(not(feature = "interleavings"))]
+use std::sync;
+
 pub use fair_slots::{FairSlot, FairSlots};
 pub use gate::{Gate, Permit};
 pub use heartbeat::Heartbeats;

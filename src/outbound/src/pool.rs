@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::client::SendRequest;
+use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::Notify;
 
 use crate::activity::Activity;
@@ -197,7 +198,9 @@ struct Waiting<'a>(&'a OriginPool);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.state().waiting -= 1;
+        let mut state = self.0.state();
+        holds(Part::Bounds, "a wait for a connection ends once", state.waiting > 0);
+        state.waiting = state.waiting.saturating_sub(1);
     }
 }
 
@@ -250,7 +253,8 @@ impl Connecting {
 
     fn finish(&mut self, state: &mut State, expected: usize) {
         if !self.exclusive {
-            state.connecting -= 1;
+            holds(Part::Bounds, "a connection that is opened ends once", state.connecting > 0);
+            state.connecting = state.connecting.saturating_sub(1);
             state.expected = expected;
         }
         self.finished = true;
@@ -289,7 +293,8 @@ impl Drop for StreamSlot {
     fn drop(&mut self) {
         let mut state = self.pool.state();
         if let Some(pooled) = state.connections.iter_mut().find(|pooled| pooled.id == self.id) {
-            pooled.active -= 1;
+            holds(Part::Bounds, "a place on a connection is given back once", pooled.active > 0);
+            pooled.active = pooled.active.saturating_sub(1);
             if pooled.active == 0 {
                 pooled.since = Instant::now();
             }
@@ -301,6 +306,7 @@ impl Drop for StreamSlot {
 mod tests {
     use super::*;
     use futures_util::FutureExt as _;
+    use sakshi_trace::invariant::broken_by;
     use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
     /// Settings of a receiver that takes four requests at a time (RFC 9113 §6.5).
@@ -398,5 +404,20 @@ mod tests {
         assert!(!connecting(&pool).await.offer_http2);
         pool.state().http1_until = Some(Instant::now());
         assert!(connecting(&pool).await.offer_http2);
+    }
+
+    #[tokio::test]
+    async fn what_is_given_back_twice_is_noticed_and_is_not_below_nothing() {
+        let pool = Arc::new(OriginPool::default());
+        assert_eq!(broken_by(|| drop(Waiting(&pool))), ["a wait for a connection ends once"]);
+        let connecting = connecting(&pool).await;
+        pool.state().connecting = 0;
+        let (requests, activity, _alive) = connection(Duration::ZERO).await;
+        let mut opened = None;
+        assert_eq!(broken_by(|| opened = Some(connecting.http2(requests, activity))), ["a connection that is opened ends once"]);
+        pool.state().connections[0].active = 0;
+        assert_eq!(broken_by(|| drop(opened)), ["a place on a connection is given back once"]);
+        let state = pool.state();
+        assert_eq!((state.waiting, state.connecting, state.connections[0].active), (0, 0, 0));
     }
 }

@@ -12,12 +12,14 @@ use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm
 use sakshi_authority::claims;
 use sakshi_authority::evidence::{Proof, StatusProof};
 use sakshi_authority::sdjwt::{self, CredentialRefusal, CredentialStatus, Expectation};
+use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CALLBACK_INLINE_BYTES_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::{CompletedRecord, GuestDetails, Sealed};
-use serde_json::Value;
+use sakshi_trace::invariant::{Broken, Part, ensure};
+use serde_json::{Map, Value};
 
 use crate::authority::AuthorityContext;
 use crate::budget::{MemoryPermit, OwnerPath};
@@ -274,6 +276,8 @@ fn understand(
             let audience = authority.callbacks.audience();
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
             let verified = authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
+            let own = is_asked(pending.terms.claims, verified.claims.as_map(), verified.missing, verified.malformed);
+            own.map_err(|_| CallbackOutcome::TryAgain)?;
             let kept = if pending.terms.keeps_evidence() { sdjwt::minimised(credential, pending.terms.claims) } else { None };
             let proof = kept.map(|credential| Proof {
                 credential,
@@ -292,6 +296,16 @@ fn understand(
     }
 }
 
+/// Refuses to take in what was not asked for.
+fn is_asked(asked: ClaimSet, given: &Map<String, Value>, missing: ClaimSet, malformed: ClaimSet) -> Result<(), Broken> {
+    let is_given = |claim: &Claim| given.contains_key(claims::credential_name(*claim));
+    let count = given.len() + missing.iter().count() + malformed.iter().count();
+    ensure(Part::Service, "a claim that is kept was asked for", asked.iter().filter(is_given).count() == given.len())?;
+    ensure(Part::Service, "a claim that is missing was asked for", missing.bits() & !asked.bits() == 0)?;
+    ensure(Part::Service, "a claim that is malformed was asked for", malformed.bits() & !asked.bits() == 0)?;
+    ensure(Part::Service, "a claim that was asked for is kept, missing or malformed", count == asked.iter().count())
+}
+
 /// Judges an answer that comes after the end: the same one again changes nothing.
 fn redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord) -> CompleteReply {
     let digest = match body {
@@ -305,5 +319,29 @@ fn redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord) -> Compl
         _ if digest != record.answer => CompleteReply::AlreadyCompleted,
         Some(refusal) => CompleteReply::EventRefused(refusal),
         None => CompleteReply::Accepted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_claim_is_taken_in_that_was_not_asked_for_and_none_is_forgotten() {
+        let set = |claims: &[Claim]| claims.iter().copied().collect::<ClaimSet>();
+        let asked = set(&[Claim::Name, Claim::Dob, Claim::Email]);
+        let given = |claims: &[Claim]| -> Map<String, Value> {
+            claims.iter().map(|claim| (claims::credential_name(*claim).to_owned(), json!("x"))).collect()
+        };
+        let broken = |kept: &[Claim], missing: &[Claim], malformed: &[Claim]| {
+            is_asked(asked, &given(kept), set(missing), set(malformed)).err().map(Broken::name)
+        };
+        assert_eq!(broken(&[Claim::Name], &[Claim::Dob], &[Claim::Email]), None);
+        assert_eq!(broken(&[Claim::Name, Claim::Photo], &[Claim::Dob], &[]), Some("a claim that is kept was asked for"));
+        assert_eq!(broken(&[Claim::Name], &[Claim::Dob, Claim::Photo], &[]), Some("a claim that is missing was asked for"));
+        assert_eq!(broken(&[Claim::Name], &[Claim::Dob], &[Claim::Photo]), Some("a claim that is malformed was asked for"));
+        assert_eq!(broken(&[Claim::Name], &[Claim::Dob], &[]), Some("a claim that was asked for is kept, missing or malformed"));
     }
 }

@@ -10,6 +10,7 @@ use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::invalid::Invalid;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_store::StoreError;
+use sakshi_trace::invariant::Broken;
 
 /// The pause before a retry while the token that signs is away.
 const SIGNER_RETRY: Duration = Duration::from_secs(5);
@@ -117,6 +118,7 @@ impl From<StoreError> for ServiceError {
             StoreError::Overloaded | StoreError::Unavailable(_) => 1,
             StoreError::Full
             | StoreError::Corrupt(_)
+            | StoreError::Broken(_)
             | StoreError::InUse(_)
             | StoreError::WrongKey
             | StoreError::OtherInstallation { .. }
@@ -124,6 +126,12 @@ impl From<StoreError> for ServiceError {
             | StoreError::DataLost(_) => 30,
         };
         Self::Unavailable { code: error.code(), retry_after: Duration::from_secs(seconds) }
+    }
+}
+
+impl From<Broken> for ServiceError {
+    fn from(broken: Broken) -> Self {
+        Self::internal(broken)
     }
 }
 

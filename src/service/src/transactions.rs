@@ -17,6 +17,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Completed, OptionalTerms, Pending, Terms};
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Sealed};
+use sakshi_trace::invariant::{Broken, Part, ensure};
 use sakshi_wire::ovse::{InitResponse, OvsePayload, QrIntentResponse};
 
 use crate::authentication::Caller;
@@ -192,6 +193,7 @@ fn in_this_trace(mut terms: Terms) -> Terms {
 /// When it is not opened; nothing is debited then.
 async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Sealed>, ServiceError> {
     let pending = Arc::clone(&opening.pending);
+    may_open(&opening)?;
     match service.transactions.open(opening).await? {
         OpenOutcome::Opened { .. } => {
             metrics::counter!("sakshi_transactions_opened_total").increment(1);
@@ -207,6 +209,23 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
         OpenOutcome::ScansPending => Err(ServiceError::ScansPending),
         OpenOutcome::EventNotFound => Err(ServiceError::NotFound("event")),
     }
+}
+
+/// Refuses to open what no client can have asked for.
+fn may_open(opening: &OpenTransaction) -> Result<(), Broken> {
+    let (Pending { id, client, event, opened_at, expires_at, terms, .. }, kept) = (&*opening.pending, &opening.idempotency);
+    let is_own = |partition| partition == client.partition();
+    ensure(Part::Service, "a transaction is in the partition of its client", is_own(id.partition()))?;
+    ensure(Part::Service, "a guest's event is in the partition of its client", event.is_none_or(|event| is_own(event.partition())))?;
+    ensure(
+        Part::Service,
+        "a kept answer is in the partition of its client",
+        kept.as_ref().is_none_or(|kept| is_own(kept.scope.partition)),
+    )?;
+    ensure(Part::Service, "a window ends after it began", opened_at < expires_at)?;
+    ensure(Part::Service, "a transaction costs its credits", opening.cost == CREDITS_PER_VERIFICATION)?;
+    ensure(Part::Service, "a transaction asks for claims", !terms.claims.is_empty())?;
+    ensure(Part::Service, "only a guest has no more than the scans of an event beside", event.is_some() == opening.pending_max.is_some())
 }
 
 /// A transaction that has not expired.
@@ -248,6 +267,13 @@ pub async fn await_outcome(service: &Service, caller: &Caller, id: TxnId, wait: 
 }
 
 fn owned(view: View, app: &App) -> Result<OpenOrCompleted, ServiceError> {
+    let opened = match &view {
+        View::Pending(opened) | View::Expired(opened) => Some(&**opened),
+        View::Completed(record) => Some(&record.opened),
+        View::Unknown => None,
+    };
+    let is_of_client = |opened: &Pending| opened.app != app.app_id || opened.client == app.client_id;
+    ensure(Part::Service, "a transaction of an app is one of its client", opened.is_none_or(is_of_client))?;
     match view {
         View::Pending(pending) if pending.app == app.app_id => Ok(OpenOrCompleted::Pending(pending)),
         View::Completed(record) if record.opened.app == app.app_id => Ok(OpenOrCompleted::Completed(record)),
@@ -308,10 +334,11 @@ pub fn outcome_body(service: &Service, record: CompletedRecord, app: &App) -> Re
 
 #[cfg(test)]
 mod tests {
-    use sakshi_domain::ids::{AppId, ClientId};
+    use sakshi_domain::ids::{AppId, ClientId, EventId, Partition};
     use sakshi_domain::transaction::AnswerDigest;
     use sakshi_kit::records;
-    use sakshi_store::Vault;
+    use sakshi_store::{IdempotencyScope, IdempotentAnswer, Vault};
+    use sakshi_trace::invariant::broken_by;
 
     use super::*;
 
@@ -352,5 +379,42 @@ mod tests {
         for found in states.map(|view| owned(view, &other)) {
             assert!(matches!(found, Err(ServiceError::TransactionNotFound)));
         }
+    }
+
+    #[test]
+    fn what_no_client_can_have_asked_for_is_not_opened() {
+        let opening = |pending: Pending| OpenTransaction {
+            pending: Arc::new(pending),
+            cost: CREDITS_PER_VERIFICATION,
+            idempotency: None,
+            pending_max: None,
+            intent: None,
+        };
+        let broken = |opening: OpenTransaction| may_open(&opening).err().map(Broken::name);
+        let own = Pending { client: "cl_1".parse().unwrap(), ..pending() };
+        let own = Pending { id: TxnId::generate(own.client.partition(), 0), ..own };
+        let other = Partition::all().find(|partition| *partition != own.client.partition()).unwrap();
+        assert_eq!(broken(opening(own.clone())), None);
+        let guest = |event| Pending { event: Some(event), ..own.clone() };
+        let event = EventId::generate(own.client.partition(), 0);
+        assert_eq!(broken(OpenTransaction { pending_max: Some(1), ..opening(guest(event)) }), None);
+        let scope = IdempotencyScope { partition: other, digest: [0; 32] };
+        let answer = Vault::new(&[vec![7; 32].into()]).unwrap().seal(b"owner", b"answer");
+        let kept = IdempotentAnswer { scope, request: [0; 32], answer, until: own.expires_at };
+        let mut unasked = own.clone();
+        unasked.terms.claims = sakshi_domain::claims::ClaimSet::default();
+        for (opening, name) in [
+            (opening(Pending { id: TxnId::generate(other, 0), ..own.clone() }), "a transaction is in the partition of its client"),
+            (opening(guest(EventId::generate(other, 0))), "a guest's event is in the partition of its client"),
+            (OpenTransaction { idempotency: Some(kept), ..opening(own.clone()) }, "a kept answer is in the partition of its client"),
+            (opening(Pending { expires_at: own.opened_at, ..own.clone() }), "a window ends after it began"),
+            (OpenTransaction { cost: 2, ..opening(own.clone()) }, "a transaction costs its credits"),
+            (opening(unasked), "a transaction asks for claims"),
+            (opening(guest(event)), "only a guest has no more than the scans of an event beside"),
+        ] {
+            assert_eq!(broken(opening), Some(name));
+        }
+        let of_other = records::app(own.app.clone(), ClientId::generate());
+        assert_eq!(broken_by(|| drop(owned(View::Pending(Arc::new(own)), &of_other))), ["a transaction of an app is one of its client"]);
     }
 }

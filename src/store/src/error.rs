@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use sakshi_domain::time::Timestamp;
+use sakshi_trace::invariant::Broken;
 
 /// Attempts at a change while other changes come first; after that the store is overloaded.
 pub(crate) const ATTEMPTS: usize = 64;
@@ -56,6 +57,9 @@ pub enum StoreError {
     /// Too much work is waiting; nothing was written.
     #[error("the store is overloaded")]
     Overloaded,
+    /// An invariant does not hold: the step was stopped.
+    #[error(transparent)]
+    Broken(#[from] Broken),
 }
 
 /// Why a node would not open a store.
@@ -86,7 +90,7 @@ impl StoreError {
         match self {
             Self::Unavailable(_) | Self::DataLost(_) => "storage_unavailable",
             Self::Full => "storage_full",
-            Self::Corrupt(_) => "storage_corrupt",
+            Self::Corrupt(_) | Self::Broken(_) => "storage_corrupt",
             Self::InUse(_) => "storage_in_use",
             Self::WrongKey => "storage_key",
             Self::OtherInstallation { .. } => "storage_installation",

@@ -23,6 +23,7 @@ mod flows;
 mod idempotency;
 mod installation;
 mod intent_key;
+mod invariants;
 mod moving;
 mod operations;
 mod outbox;
@@ -41,6 +42,12 @@ mod users;
 mod vault;
 mod xaes;
 
+/// Locks and atomics: the standard library's, or those whose interleavings a test explores.
+#[cfg(feature = "interleavings")]
+use shuttle::sync;
+#[cfg(not(feature = "interleavings"))]
+use std::sync;
+
 pub use audit_log::{AuditHash, AuditHead, AuditRecord, UnsentAudit};
 pub use client_log::{AskedLog, LogPage, LogPlace};
 pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
@@ -53,6 +60,7 @@ pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFl
 pub use idempotency::{CreateOutcome, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};
 pub use intent_key::ChosenIntentKey;
+pub use invariants::{Home, Need, Rule, invariants};
 pub use moving::{Moved, MovedKind, move_to_directory, move_to_redis};
 pub use operations::{OPERATIONS, OtherNode, Store};
 pub use outbox::Backlog;

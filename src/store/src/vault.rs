@@ -17,6 +17,8 @@ use crate::xaes::{XNONCE_LEN, XaesKey};
 /// Bytes of key id and nonce, before the ciphertext.
 const HEAD: usize = KEY_ID_LEN + XNONCE_LEN;
 const KEY_ID_LEN: usize = 4;
+/// Bytes of the least that is sealed: its tag after the head.
+pub(crate) const SEALED_MIN: usize = HEAD + 16;
 
 /// The id of an encryption key, with which every ciphertext under it begins. It tells nothing of the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

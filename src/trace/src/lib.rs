@@ -4,6 +4,7 @@
 //! atomic number and records nothing. Names and attributes follow OpenTelemetry's semantic conventions, and none is personal.
 
 mod context;
+pub mod invariant;
 mod origin;
 
 use std::any::type_name;

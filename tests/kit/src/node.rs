@@ -322,6 +322,7 @@ impl TestNode {
     fn inspect_log(&self) {
         for line in self.log() {
             assert!(!line.contains("a panic"), "an actor panicked: {line}");
+            assert!(!line.contains("an invariant is broken"), "{line}");
             self.secrets.assert_absent_from(&line);
         }
     }

@@ -15,6 +15,7 @@ use sakshi_kit::records;
 use sakshi_sandbox::residents::Resident;
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::engine::memory::MemoryEngine;
+use sakshi_trace::invariant::broken_by;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -95,7 +96,11 @@ pub(crate) fn run_here(seed: u64, shape: Shape) -> Run {
             builder.enable_time().start_paused(true).max_blocking_threads(1).global_queue_interval(u32::MAX);
             builder.on_thread_unpark(entropy::tick).build().expect("a runtime")
         };
-        actix_rt::System::with_tokio_rt(runtime).block_on(simulated(seed, shape))
+        let mut run = Run::without_end(seed);
+        // Everything is on this thread.
+        let names = broken_by(|| run = actix_rt::System::with_tokio_rt(runtime).block_on(simulated(seed, shape)));
+        run.broken.extend(names.into_iter().map(|name| format!("an invariant is broken: {name}")));
+        run
     });
     thread.expect("a thread").join().expect("a run ends")
 }

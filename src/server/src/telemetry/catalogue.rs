@@ -9,6 +9,7 @@ use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_service::credential_status::StatusFailure;
 use sakshi_store::{OPERATIONS, SCHEMA};
+use sakshi_trace::invariant::Part;
 use sakshi_web::error::CODES;
 
 use self::Kind::{Counter, Gauge, Histogram};
@@ -83,6 +84,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_http_requests_total", Counter, "Requests answered, by route, method and class of status."),
     metric("sakshi_intent_key_missing", Gauge, "1 while this node does not have the intent key that operators chose."),
     metric("sakshi_intents_total", Counter, "Intents given out, by whether they were signed or made again of one that was."),
+    metric("sakshi_invariants_broken_total", Counter, "Broken invariants of the service, by part; each is a defect or damaged data."),
     metric("sakshi_issuer_keys_odd", Gauge, "Odd keys in the issuer's key set, by reason."),
     metric("sakshi_issuer_keys_read_total", Counter, "Reads of the issuer keys after the start, by result."),
     metric("sakshi_live_transactions", Gauge, "Transactions with an actor on this node."),
@@ -176,6 +178,7 @@ fn begin_objectives() {
 /// Begins the counters of this process that have labels, but for those of routes, actors and connections, which begin with them.
 fn begin_labelled() {
     begin_each("sakshi_webhook_attempts_total", "outcome", DeliveryOutcome::ALL.iter().map(|outcome| outcome.as_str()));
+    begin_each("sakshi_invariants_broken_total", "part", Part::ALL.map(Part::as_str));
     begin_each("sakshi_check_ins_total", "already", ["false", "true"]);
     begin_each("sakshi_webhook_failures_total", "reason", FailureReason::ALL.iter().map(|reason| reason.as_str()));
     begin_each("sakshi_http_refusals_total", "code", CODES.iter().copied());

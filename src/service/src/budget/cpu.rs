@@ -13,6 +13,7 @@ use metrics::{counter, gauge};
 use rustix::process::nice;
 use rustix::time::{ClockId, clock_gettime};
 use sakshi_domain::limits::{CPU_USAGE_HALF_LIFE, CPU_WAIT_MAX, CPU_WAITING_MAX};
+use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -36,6 +37,7 @@ pub struct CpuBudget {
 
 #[derive(Debug)]
 struct Queue {
+    all: usize,
     free: usize,
     waiting: Vec<Waiting>,
     used: CpuUsage,
@@ -56,7 +58,8 @@ impl CpuBudget {
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let used = CpuUsage::nothing(Instant::now());
-        let queue = Queue { free: threads.max(1), waiting: Vec::new(), used, charges: 0, total: Duration::ZERO, refused: 0 };
+        let (all, free) = (threads.max(1), threads.max(1));
+        let queue = Queue { all, free, waiting: Vec::new(), used, charges: 0, total: Duration::ZERO, refused: 0 };
         Self { queue: Arc::new(Mutex::new(queue)), is_apart: true }
     }
 
@@ -222,6 +225,8 @@ impl Drop for Slot {
             let mut queue = self.0.lock();
             let next = queue.take_first();
             queue.free += usize::from(next.is_none());
+            holds(Part::Bounds, "a thread for work of strangers is given back once", queue.free <= queue.all);
+            queue.free = queue.free.min(queue.all);
             next
         };
         if let Some(next) = next {
@@ -269,6 +274,7 @@ mod tests {
 
     use futures_util::FutureExt as _;
     use futures_util::future::join_all;
+    use sakshi_trace::invariant::broken_by;
     use tokio::task::yield_now;
 
     use super::*;
@@ -439,6 +445,13 @@ mod tests {
         assert_eq!(of_work, Some(Ok(here)));
         let broken = budget.run(owners(1), || panic!("broken")).now_or_never();
         assert!(matches!(broken, Some(Err::<(), _>(ServiceError::Internal(_)))));
+        assert_eq!(budget.lock().free, 1);
+    }
+
+    #[test]
+    fn a_thread_that_is_given_back_twice_is_noticed() {
+        let budget = CpuBudget::new(1);
+        assert_eq!(broken_by(|| drop(Slot(budget.clone()))), ["a thread for work of strangers is given back once"]);
         assert_eq!(budget.lock().free, 1);
     }
 }

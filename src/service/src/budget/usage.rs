@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use sakshi_trace::invariant::{Part, holds};
+
 use super::owner::Owner;
 
 /// Identifies a holding in a tree.
@@ -45,8 +47,11 @@ impl Usage {
     /// Replaces the holding of this id; one without bytes is removed.
     pub(super) fn change(&mut self, path: &[Owner], id: HoldingId, old: Holding, new: Holding) {
         let counts = |holding: Holding| if holding.revocable { holding.bytes } else { 0 };
-        self.bytes = self.bytes - old.bytes + new.bytes;
-        self.revocable = self.revocable - counts(old) + counts(new);
+        holds(Part::Bounds, "memory of an owner is given back once", self.bytes >= old.bytes);
+        holds(Part::Bounds, "memory that can be revoked is given back once", self.revocable >= counts(old));
+        self.bytes = self.bytes.saturating_sub(old.bytes) + new.bytes;
+        self.revocable = self.revocable.saturating_sub(counts(old)) + counts(new);
+        holds(Part::Bounds, "memory that can be revoked is a part of all", self.revocable <= self.bytes);
         match path.split_first() {
             Some((outer, rest)) => {
                 let owner = self.inner.entry(outer.clone()).or_default();
@@ -76,5 +81,24 @@ impl Usage {
             }
             (None, own) => own.map(|(held, _)| *held),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_trace::invariant::broken_by;
+
+    use super::*;
+
+    #[test]
+    fn memory_that_is_given_back_twice_is_noticed() {
+        let held = |bytes, revocable| Holding { bytes, revocable };
+        let mut usage = Usage::default();
+        let mut change = |old, new| broken_by(|| usage.change(&[], 1, old, new));
+        assert_eq!(change(held(0, true), held(5, true)), Vec::<&str>::new());
+        let [once, revoked] = ["memory of an owner is given back once", "memory that can be revoked is given back once"];
+        assert_eq!(change(held(6, true), held(0, true)), [once, revoked]);
+        assert_eq!(change(held(0, true), held(5, true)), Vec::<&str>::new());
+        assert_eq!(change(held(5, false), held(0, true)), ["memory that can be revoked is a part of all"]);
     }
 }

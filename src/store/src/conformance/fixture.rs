@@ -42,7 +42,7 @@ pub(crate) fn url(text: &str) -> WebhookUrl {
 }
 
 pub(crate) fn sealed(text: &str) -> Sealed {
-    Sealed::from_bytes([&[1; 28][..], text.as_bytes()].concat()).unwrap()
+    Sealed::from_bytes([&[1; 28][..], text.as_bytes(), &[1; 16]].concat()).unwrap()
 }
 
 pub(crate) fn client(test: &impl TestStore) -> Client {

@@ -29,7 +29,7 @@ pub(crate) fn kinds() -> &'static Kinds {
     KINDS.get_or_init(|| {
         let since = SCHEMA.number() + 1;
         let fields = vec![Column { name: "words", kind: ColumnKind::Text, since }].leak();
-        let motto = Box::leak(Box::new(Table { name: "motto", form: Form::Record, life: Life::Stays, since, fields }));
+        let motto = Box::leak(Box::new(Table { name: "motto", form: Form::Record, life: Life::Stays, since, fields, rules: &[] }));
         Kinds { client: with_field(&client::CLIENT, "tier"), motto, app: with_field(&tenancy::APP, "mark") }
     })
 }

@@ -33,12 +33,12 @@ const STEP: i32 = 1_024;
 /// Counts what waits, in the records of transactions and of reports.
 const UNSENT: &str = "SELECT (SELECT count(*) FROM txn_record WHERE delivery IS NOT NULL AND claimed_at IS NULL) \
      + (SELECT count(*) FROM report_record WHERE delivery IS NOT NULL AND claimed_at IS NULL)";
-/// Give up each attempt that has not ended, also of what waits.
+/// Give up each attempt that has not ended, also of what waits: that is claimed by no call, which is zeros.
 const GIVEN_UP: [&str; 2] = [
-    "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), attempt = ?2, reason = ?3, duration_ms = 0, _end = until \
-     WHERE delivery IS NOT NULL AND attempt IS NULL",
-    "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), attempt = ?2, reason = ?3, duration_ms = 0, _end = until \
-     WHERE delivery IS NOT NULL AND attempt IS NULL",
+    "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = ?2, reason = ?3, \
+     duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
+    "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = ?2, reason = ?3, \
+     duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
 ];
 const EMPTY_OUTBOX: &str = "DELETE FROM outbox_index";
 

@@ -12,6 +12,7 @@ use super::batch::next_number;
 use super::{Answer, Answers, Applied, Batch, CallId, Engine, Form, Guard, Key, Op, Operand, Place, Query, Record, ScanFrom, Scanned};
 use super::{Table, Value};
 use crate::error::StoreFuture;
+use crate::invariants;
 
 type Name = (&'static str, Place, Vec<u8>);
 
@@ -144,10 +145,14 @@ impl Content {
                 return Applied::Refused { guard, seen, now };
             }
         }
+        let before = self.changed_by(batch, now);
         let mut results = Vec::with_capacity(batch.ops.len());
         for op in &batch.ops {
             let result = self.operate(op, now, &results);
             results.push(result);
+        }
+        for (key, before) in before {
+            invariants::changed(key.table, &before, self.record(key, now).map(|stored| &stored.record));
         }
         if let Some((call, key)) = &batch.call
             && let Some(stored) = self.records.get_mut(&name(key))
@@ -155,6 +160,13 @@ impl Content {
             stored.call = Some((*call, results.clone(), now));
         }
         Applied::Done { results, now }
+    }
+
+    /// The records that a batch changes.
+    fn changed_by<'b>(&self, batch: &'b Batch, now: Timestamp) -> Vec<(&'b Key, Record)> {
+        let changed = batch.ops.iter().filter(|op| matches!(op, Op::Put(..) | Op::Set(..) | Op::Add(..) | Op::Number(..))).map(Op::key);
+        let is_removed = |key: &Key| batch.ops.iter().any(|op| matches!(op, Op::Remove(of) if of == key));
+        changed.filter(|key| !is_removed(key)).filter_map(|key| Some((key, self.record(key, now)?.record.clone()))).collect()
     }
 
     fn operate(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {

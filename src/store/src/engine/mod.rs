@@ -22,6 +22,7 @@ use sakshi_domain::time::Timestamp;
 pub use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
 pub use self::query::{Answer, Answers, Query};
 use crate::error::{StoreError, StoreFuture};
+use crate::invariants::Rule;
 use crate::redis::{Finish, FinishState, NodeId};
 use crate::schema::SCHEMA;
 
@@ -37,6 +38,8 @@ pub struct Table {
     pub life: Life,
     /// The number of the schema in which it is new.
     pub since: u32,
+    /// The invariants of its records.
+    pub rules: &'static [Rule],
 }
 
 /// The form in which a kind of record is kept.

@@ -28,9 +28,12 @@ impl Store {
         })
     }
 
-    /// Entries after this number, oldest first.
+    /// Entries after this number, oldest first, as they are: readers verify that each follows the one before it.
     pub fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
-        self.run(move |store| async move { store.entries_from(after.saturating_add(1), limit.into()).await })
+        self.run(move |store| async move {
+            let entries = store.read_as_is(vec![Query::entries(audit_log(), after.saturating_add(1), limit.into())]).await?.entries()?;
+            entries.iter().map(|values| entry_of(store.vault(), values)).collect()
+        })
     }
 
     /// The newest entry.

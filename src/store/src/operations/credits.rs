@@ -76,12 +76,12 @@ impl Store {
     async fn audit_of(&self, id: ClientId) -> Result<Audit, StoreError> {
         let ledger = client::ledger(&id);
         let queries = vec![Query::Fields(client::client(&id), &["balance"]), Query::Length(ledger.clone())];
-        let mut answers = self.read(queries).await?;
+        let mut answers = self.read_as_is(queries).await?;
         let balance = answers.record()?.unwrap_or_default().integer("balance").unsigned_abs();
         let (length, mut audit) = (answers.number()?, Audit::new(id, balance));
         for first in (1..=length).step_by(usize::try_from(SLICE).unwrap_or(1)) {
             let limit = SLICE.min(length + 1 - first);
-            let entries = self.read(vec![Query::entries(ledger.clone(), first, limit)]).await?.entries()?;
+            let entries = self.read_as_is(vec![Query::entries(ledger.clone(), first, limit)]).await?.entries()?;
             let is_short = (entries.len() as u64) < limit;
             for (seq, values) in (first..).zip(entries) {
                 let LedgerEntry { kind, amount, balance_after, .. } =

@@ -106,7 +106,7 @@ impl Store {
     }
 
     async fn erase_app(&self, app: AppId) -> Result<Erased, StoreError> {
-        let known = self.read(vec![Query::Fields(tenancy::app(&app), &["client"])]).await?.record()?;
+        let known = self.read_as_is(vec![Query::Fields(tenancy::app(&app), &["client"])]).await?.record()?;
         let client = known.map(|known| known.parsed::<ClientId>("client")).transpose()?;
         let place = client.map(|client| Place::Partition(client.partition()));
         self.erase_all(place, Whose { field: &["app"], name: app.as_str() }, std::slice::from_ref(&app)).await
@@ -120,7 +120,7 @@ impl Store {
             apps.extend(found.into_iter().filter_map(id));
         }
         let place = Some(Place::Partition(client.partition()));
-        let now = self.read(vec![Query::Record(client_record(client))]).await?.now;
+        let now = self.read_as_is(vec![Query::Record(client_record(client))]).await?.now;
         let users = self.erase_users(client).await?;
         self.remove_client_log(client, now).await?;
         let erased = self.erase_all(place, Whose { field: &["client"], name: client.as_str() }, &apps).await?;
@@ -192,7 +192,7 @@ impl Store {
 
     async fn remove_event(&self, id: EventId) -> Result<Erased, StoreError> {
         let key = event::event(id.partition(), id);
-        let Some(record) = self.read(vec![Query::Fields(key, &["app", "registrations"])]).await?.record()? else {
+        let Some(record) = self.read_as_is(vec![Query::Fields(key, &["app", "registrations"])]).await?.record()? else {
             return Ok(Erased::default());
         };
         // One that does not open is erased all the same.
@@ -237,7 +237,7 @@ impl Store {
     /// the guest is not there.
     async fn erase_guest(&self, list: &Key, mut first: u64, id: TxnId) -> Result<Option<bool>, StoreError> {
         loop {
-            let entries = self.read(vec![Query::entries(list.clone(), first, GUESTS)]).await?.entries()?;
+            let entries = self.read_as_is(vec![Query::entries(list.clone(), first, GUESTS)]).await?.entries()?;
             if entries.is_empty() {
                 return Ok(None);
             }
@@ -256,7 +256,7 @@ impl Store {
     async fn unmark_guests(&self, list: &Key, mut first: u64, id: TxnId) -> Result<(), StoreError> {
         let mut tries = 0;
         while tries < ATTEMPTS {
-            let entries = self.read(vec![Query::entries(list.clone(), first, GUESTS)]).await?.entries()?;
+            let entries = self.read_as_is(vec![Query::entries(list.clone(), first, GUESTS)]).await?.entries()?;
             if entries.is_empty() {
                 return Ok(());
             }
@@ -277,7 +277,7 @@ impl Store {
         let (nothing, mut was_known) = (seal_outcome(self.vault(), id, &Outcome::Verified(Arc::default())), false);
         for _ in 0..ATTEMPTS {
             let of = |list: Key| Query::entries(list, number, 1);
-            let mut answers = self.read(vec![of(list.clone()), of(list.of(&event::SHARED))]).await?;
+            let mut answers = self.read_as_is(vec![of(list.clone()), of(list.of(&event::SHARED))]).await?;
             let guest = numbered(number - 1, answers.entries()?)?.pop();
             let Some((guest, shared)) = guest.zip(answers.entries()?.pop()) else { return Ok(was_known) };
             let Some(batch) = guests::erase(list, &guest, &shared, self.vault(), &nothing)? else { return Ok(was_known) };
@@ -313,7 +313,7 @@ impl Store {
     async fn remove_once(&self, known: &[(Key, Record)], removal: impl Fn(&Key, &Record) -> Batch) -> Result<Vec<Key>, StoreError> {
         let mut refused = Vec::new();
         for some in known.chunks(STEP) {
-            let applied = self.engine().commit(some.iter().map(|(key, record)| removal(key, record)).collect()).await?;
+            let applied = self.commit_as_is(some.iter().map(|(key, record)| removal(key, record)).collect()).await?;
             refused.extend(some.iter().zip(applied).filter(|(_, applied)| !is_done(applied)).map(|((key, _), _)| key.clone()));
         }
         Ok(refused)
@@ -323,7 +323,7 @@ impl Store {
     async fn records(&self, keys: Vec<Key>, fields: &'static [&'static str]) -> Result<Vec<(Key, Record)>, StoreError> {
         let mut known = Vec::new();
         for some in keys.chunks(KEYS) {
-            let mut answers = self.read(some.iter().map(|key| Query::Fields(key.clone(), fields)).collect()).await?;
+            let mut answers = self.read_as_is(some.iter().map(|key| Query::Fields(key.clone(), fields)).collect()).await?;
             for key in some {
                 known.extend(answers.record()?.map(|record| (key.clone(), record)));
             }

@@ -40,6 +40,7 @@ use uuid::Uuid;
 
 use crate::engine::{Answers, Applied, Batch, CallId, Engine, Key, Query, Record};
 use crate::error::{StoreError, StoreFuture};
+use crate::invariants::CheckedEngine;
 use crate::redis::NodeId;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
@@ -175,7 +176,7 @@ pub const OPERATIONS: &[&str] = &[
 pub struct Store(Arc<Shared>);
 
 struct Shared {
-    engine: Box<dyn Engine>,
+    engine: CheckedEngine,
     vault: Arc<Vault>,
     retention: Retention,
     node: NodeId,
@@ -193,11 +194,12 @@ impl Store {
         node: NodeId,
         ended_elsewhere: Option<broadcast::Sender<TxnId>>,
     ) -> Self {
+        let engine = CheckedEngine::new(engine);
         Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, left: AtomicBool::new(false) }))
     }
 
     fn engine(&self) -> &dyn Engine {
-        &*self.0.engine
+        &self.0.engine
     }
 
     pub(crate) fn vault(&self) -> &Vault {
@@ -237,6 +239,15 @@ impl Store {
 
     async fn read(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
         self.engine().read(queries).await
+    }
+
+    /// The same for what looks for damage, removes records or seals them anew: a damaged one is answered as it is.
+    async fn read_as_is(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
+        self.0.engine.unchecked().read(queries).await
+    }
+
+    async fn commit_as_is(&self, batches: Vec<Batch>) -> Result<Vec<Applied>, StoreError> {
+        self.0.engine.commit_as_is(batches).await
     }
 
     /// One record.

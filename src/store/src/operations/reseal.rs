@@ -116,7 +116,7 @@ impl Store {
     }
 
     async fn records_as_rows(&self, keys: &[(Digest, Key)]) -> Result<Vec<Row>, StoreError> {
-        let mut answers = self.read(keys.iter().map(|(_, key)| Query::Record(key.clone())).collect()).await?;
+        let mut answers = self.read_as_is(keys.iter().map(|(_, key)| Query::Record(key.clone())).collect()).await?;
         let rows = keys.iter().map(|(_, key)| Ok(answers.record()?.map(|record| Row { key: key.clone(), number: 0, record })));
         rows.filter_map(Result::transpose).collect()
     }
@@ -124,7 +124,7 @@ impl Store {
     async fn entries_as_rows(&self, list: &Key, first: u64, limit: usize) -> Result<Vec<Row>, StoreError> {
         let limit = u64::try_from(limit).unwrap_or(u64::MAX);
         let query = Query::Entries { list: list.clone(), first, limit, max_bytes: STEP_BYTES };
-        let entries = self.read(vec![query]).await?.entries()?;
+        let entries = self.read_as_is(vec![query]).await?.entries()?;
         let names = || list.table.fields.iter().map(|column| column.name);
         let row = |(number, values): (u64, Vec<Value>)| {
             let record = Record { fields: names().zip(values).collect(), ..Record::default() };
@@ -163,7 +163,7 @@ impl Store {
         if batches.is_empty() {
             return Ok(());
         }
-        for ((key, number, opened), applied) in sent.iter().zip(self.engine().commit(batches).await?) {
+        for ((key, number, opened), applied) in sent.iter().zip(self.commit_as_is(batches).await?) {
             // A batch whose answer was lost is refused as well, and what it has written is there.
             if is_done(&applied) || self.is_sealed_anew(key, *number, opened).await? {
                 resealed.resealed += opened.len() as u64;

@@ -10,6 +10,11 @@ table! {
         previous: Bytes,
         hash: Bytes,
         entry: Sealed(Number("audit:")),
+    } always {
+        Within("number", 1, i64::MAX),
+        Sized("previous", 32, 32),
+        Sized("hash", 32, 32),
+        Home(Home::Installation),
     }
 }
 
@@ -20,6 +25,12 @@ table! {
         hash: Bytes,
         node: Bytes,
         until: Integer,
+    } always {
+        Needed(&["number", "hash", "node", "until"]),
+        Within("number", 0, i64::MAX),
+        Sized("hash", 32, 32),
+        Sized("node", 16, 16),
+        Home(Home::Installation),
     }
 }
 

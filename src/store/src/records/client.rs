@@ -18,12 +18,22 @@ table! {
         brand: Text,
         imported_at: Integer,
         key_sign_in_refused: Integer,
+    } always {
+        Needed(&["name", "created_at", "balance"]),
+        Within("balance", 0, i64::MAX),
+        Within("key_sign_in_refused", 1, 1),
+        Fixed(&["created_at", "imported_at"]),
+        Guarded("balance", Need::AtLeast("balance")),
+        New,
+        Home(Home::OfClient),
     }
 }
 
 table! {
     /// All clients by creation.
-    CLIENTS = "clients", Index Stays {}
+    CLIENTS = "clients", Index Stays {} always {
+        Home(Home::Installation),
+    }
 }
 
 table! {
@@ -34,6 +44,10 @@ table! {
         balance_after: Integer,
         reference: Bytes,
         at: Integer,
+    } always {
+        Word("kind", |word| word.parse::<EntryKind>().is_ok()),
+        Within("balance_after", 0, i64::MAX),
+        Home(Home::OfClient),
     }
 }
 
@@ -44,6 +58,13 @@ table! {
         amount: Integer,
         balance_after: Integer,
         at: Integer,
+    } always {
+        Needed(&["number", "amount", "balance_after", "at"]),
+        Within("number", 1, i64::MAX),
+        Within("balance_after", 0, i64::MAX),
+        Fixed(&["number", "amount", "balance_after", "at"]),
+        New,
+        Home(Home::OfClientFirst),
     }
 }
 

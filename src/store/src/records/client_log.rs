@@ -8,6 +8,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 const MONTH_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
@@ -15,6 +16,12 @@ table! {
     /// A month in which something was done. It ends when its entries do.
     CLIENT_LOG_MONTH = "client_log_month", Record Ends(CLIENT_LOG) {
         client: Text,
+    } always {
+        Needed(&["client"]),
+        Word("client", is_id),
+        Fixed(&["client"]),
+        New,
+        Home(Home::OfClientFirst),
     }
 }
 
@@ -22,6 +29,8 @@ table! {
     /// The entries of a month, numbered from 1. They are sealed because they have names.
     CLIENT_LOG = "client_log", List With(CLIENT_LOG_MONTH) {
         entry: Sealed(Id),
+    } always {
+        Home(Home::OfClientFirst),
     }
 }
 

@@ -7,6 +7,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 const WEEK_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
@@ -14,6 +15,12 @@ table! {
     /// A week in which a client asked. It ends when its entries do.
     CONSENT_WEEK = "consent_week", Record Ends(CONSENTS) {
         client: Text,
+    } always {
+        Needed(&["client"]),
+        Word("client", is_id),
+        Fixed(&["client"]),
+        New,
+        Home(Home::OfClientFirst),
     }
 }
 
@@ -22,6 +29,8 @@ table! {
     CONSENTS = "consents", List With(CONSENT_WEEK) {
         answered_at: Integer,
         entry: Sealed(Id),
+    } always {
+        Home(Home::OfClientFirst),
     }
 }
 

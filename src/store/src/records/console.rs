@@ -1,5 +1,6 @@
 //! The operators' console: its sessions, and grants of credits that wait for a second person.
 
+use sakshi_domain::grant_request::GrantState;
 use sakshi_domain::ids::GrantId;
 
 use super::{alone, of_installation, table};
@@ -12,6 +13,13 @@ table! {
         idle_until: Integer,
         ends_at: Integer,
         grant: Sealed(Id),
+    } always {
+        Needed(&["idle_until", "ends_at", "grant"]),
+        NotAbove("idle_until", "ends_at"),
+        Fixed(&["ends_at"]),
+        Rises(&["idle_until"]),
+        New,
+        Home(Home::Alone(32)),
     }
 }
 
@@ -24,18 +32,34 @@ table! {
         decided_at: Integer,
         request: Sealed(Id),
         decided_by: Sealed(Id),
+    } always {
+        Needed(&["asked_at", "ends_at", "state", "request"]),
+        Word("state", |word| word.parse::<GrantState>().is_ok()),
+        Less("asked_at", "ends_at"),
+        Less("decided_at", "ends_at"),
+        With("decided_at", &["decided_by"]),
+        With("decided_by", &["decided_at"]),
+        Fixed(&["asked_at", "ends_at"]),
+        Once(&["decided_at", "decided_by"]),
+        New,
+        Home(Home::Installation),
     }
 }
 
 table! {
     /// These grants by the time at which they were asked for. Those that have ended are removed when another is added.
-    GRANT_REQUESTS = "grant_requests", Index Stays {}
+    GRANT_REQUESTS = "grant_requests", Index Stays {} always {
+        Home(Home::Installation),
+    }
 }
 
 table! {
     /// The sessions of a person at the identity provider, or one of them, that it has ended, by the digest of their name.
     PROVIDER_LOGOUT = "provider_logout", Record Ends {
         at: Integer,
+    } always {
+        Needed(&["at"]),
+        Home(Home::Alone(32)),
     }
 }
 

@@ -13,6 +13,12 @@ table! {
         call: Bytes,
         under: Integer,
         until: Integer,
+    } always {
+        Needed(&["txn", "call", "under", "until"]),
+        Sized("txn", 16, 16),
+        Sized("call", 16, 16),
+        Within("under", 0, 2),
+        Home(Home::Alone(32)),
     }
 }
 

@@ -16,17 +16,26 @@ table! {
     NUMBERS = "numbers", Record Stays {
         last: Integer,
         event: Integer,
+    } always {
+        Within("last", 1, i64::MAX),
+        Within("event", 1, i64::MAX),
+        Rises(&["last", "event"]),
+        Home(Home::Partition(0)),
     }
 }
 
 table! {
     /// The deliveries of a node whose attempt has not ended, by number. Members are made by [`member`].
-    OUTBOX = "outbox", Index Stays {}
+    OUTBOX = "outbox", Index Stays {} always {
+        Home(Home::OfNode),
+    }
 }
 
 table! {
     /// The nodes that may have deliveries in a partition.
-    HOLDERS = "holders", Index Stays {}
+    HOLDERS = "holders", Index Stays {} always {
+        Home(Home::Partition(0)),
+    }
 }
 
 /// The last numbers of a partition.

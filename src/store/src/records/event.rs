@@ -1,9 +1,11 @@
 //! An event, its registered guests, and those who have started and not answered yet.
 
 use sakshi_domain::ids::{AppId, EventId, Partition};
+use sakshi_domain::limits::GUESTS_MAX;
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 table! {
     /// An event of an app. `origin` is where its webhook goes, without the path. `abandoned` counts the scans whose window has passed
@@ -25,6 +27,35 @@ table! {
         webhook: Sealed(Id),
         terms: Sealed(Id),
         changes: Bytes,
+    } always {
+        Needed(&["client", "app", "created_at", "is_active", "expires_at", "max_guests", "terms"]),
+        Needed(&["registrations", "duplicates", "checked_in", "scans", "abandoned", "budget"]),
+        Word("client", is_id),
+        Word("app", is_id),
+        Within("is_active", 0, 1),
+        Within("max_guests", 1, GUESTS_MAX as i64),
+        Within("registrations", 0, GUESTS_MAX as i64),
+        Within("duplicates", 0, GUESTS_MAX as i64),
+        Within("checked_in", 0, GUESTS_MAX as i64),
+        Within("scans", 0, i64::MAX),
+        Within("abandoned", 0, i64::MAX),
+        Within("budget", 0, i64::MAX),
+        NotAbove("registrations", "max_guests"),
+        NotAbove("registrations", "scans"),
+        NotAbove("duplicates", "registrations"),
+        NotAbove("checked_in", "registrations"),
+        NotAbove("abandoned", "scans"),
+        SumNotAbove("registrations", "abandoned", "scans"),
+        With("webhook", &["origin"]),
+        With("origin", &["webhook"]),
+        Sized("changes", 16, 8 * 16),
+        Fixed(&["client", "app", "created_at"]),
+        Rises(&["registrations", "checked_in", "scans"]),
+        Guarded("registrations", Need::Below("registrations", "max_guests")),
+        Guarded("scans", Need::Below("scans", "budget")),
+        Guarded("max_guests", Need::AtMost("registrations")),
+        New,
+        Home(Home::OfId(12)),
     }
 }
 
@@ -39,6 +70,11 @@ table! {
         gate: Text,
         duplicate_of: Bytes,
         name: Sealed(Field("txn")),
+    } always {
+        Sized("txn", 16, 16),
+        Sized("duplicate_of", 0, 16),
+        Within("checked_in_at", 0, i64::MAX),
+        Home(Home::OfId(12)),
     }
 }
 
@@ -47,27 +83,38 @@ table! {
     SHARED = "shared", List With(EVENT) {
         txn: Bytes,
         outcome: Sealed(Field("txn")),
+    } always {
+        Sized("txn", 16, 16),
+        Home(Home::OfId(12)),
     }
 }
 
 table! {
     /// Traits of the guests: a member is the transaction and the place of the trait, its score the digest under the event's secret.
-    PEOPLE = "people", Index With(EVENT) {}
+    PEOPLE = "people", Index With(EVENT) {} always {
+        Home(Home::OfId(12)),
+    }
 }
 
 table! {
     /// Scans by the end of their windows.
-    WAITING = "waiting", Index With(EVENT) {}
+    WAITING = "waiting", Index With(EVENT) {} always {
+        Home(Home::OfId(12)),
+    }
 }
 
 table! {
     /// The events of an app by creation. One that has gone is taken out when its end in [`EVENT_ENDS`] has passed.
-    EVENTS = "events", Index Stays {}
+    EVENTS = "events", Index Stays {} always {
+        Home(Home::OfPartitionApp),
+    }
 }
 
 table! {
     /// The same by when they go at the earliest.
-    EVENT_ENDS = "event_ends", Index Stays {}
+    EVENT_ENDS = "event_ends", Index Stays {} always {
+        Home(Home::OfPartitionApp),
+    }
 }
 
 /// The record of an event, in the partition of the caller: an event of another client is not found there.

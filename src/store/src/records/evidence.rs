@@ -9,6 +9,9 @@ table! {
     /// The proof of a completed transaction, for as long as its result can be fetched.
     EVIDENCE = "evidence", Record Ends {
         proof: Sealed(Id),
+    } always {
+        Needed(&["proof"]),
+        Home(Home::OfId(16)),
     }
 }
 

@@ -1,11 +1,13 @@
 //! A flow that ends upstream, and what was reported of it.
 
+use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, Partition};
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 table! {
     /// A flow. `fetches` are the states of the fetches under a wealth-data consent, by the digest of their names; `latest` names the
@@ -18,12 +20,24 @@ table! {
         latest: Bytes,
         state: Sealed(Id),
         fetches: Sealed(Id),
+    } always {
+        Needed(&["client", "app", "until", "state"]),
+        Word("client", is_id),
+        Word("app", is_id),
+        Sized("latest", 16, 16),
+        Fixed(&["client", "app"]),
+        Guarded("latest", Need::Version),
+        Guarded("until", Need::Version),
+        New,
+        Home(Home::OfId(16)),
     }
 }
 
 table! {
     /// The flows of an app by when they go. Those that have gone are taken out when the next one is opened.
-    FLOWS = "flows", Index Stays {}
+    FLOWS = "flows", Index Stays {} always {
+        Home(Home::OfPartitionApp),
+    }
 }
 
 table! {
@@ -31,6 +45,9 @@ table! {
     WEBHOOKS = "webhooks", List With(FLOW) {
         name: Bytes,
         tells: Text,
+    } always {
+        Sized("name", 16, 16),
+        Home(Home::OfId(16)),
     }
 }
 
@@ -52,6 +69,32 @@ table! {
         status: Integer,
         duration_ms: Integer,
         payload: Sealed(Id),
+    } always {
+        Needed(&["until", "payload"]),
+        With("delivery", &["holder", "queued_at", "origin"]),
+        With("holder", &["delivery"]),
+        With("queued_at", &["delivery"]),
+        With("claimed_at", &["delivery", "claim"]),
+        With("claim", &["claimed_at"]),
+        With("attempt", &["claimed_at", "duration_ms"]),
+        With("reason", &["attempt"]),
+        With("part", &["reason"]),
+        With("status", &["attempt"]),
+        With("duration_ms", &["attempt"]),
+        With("address", &["delivery", "origin"]),
+        Within("delivery", 1, i64::MAX),
+        Sized("holder", 32, 32),
+        Sized("claim", 16, 16),
+        Word("attempt", |word| word.parse::<DeliveryOutcome>().is_ok()),
+        Word("reason", |word| word.parse::<FailureReason>().is_ok()),
+        Word("part", |word| word.parse::<AttemptPart>().is_ok()),
+        Within("status", 100, 999),
+        Within("duration_ms", 0, u32::MAX as i64),
+        Once(&["claimed_at"]),
+        Guarded("claimed_at", Need::Unset("claimed_at")),
+        Guarded("attempt", Need::AtLeast("claimed_at")),
+        Fixed(&["delivery", "queued_at", "origin", "until"]),
+        Home(Home::OfId(32)),
     }
 }
 
@@ -60,12 +103,19 @@ table! {
     /// app, and a key has one webhook.
     WEBHOOK_NAME = "webhook_name", Record Ends {
         flow: Bytes,
+    } always {
+        Needed(&["flow"]),
+        Sized("flow", 16, 16),
+        Fixed(&["flow"]),
+        Home(Home::Partition(16)),
     }
 }
 
 table! {
     /// Flows whose invitation is open, by when it ends.
-    LAPSING = "lapsing", Index Stays {}
+    LAPSING = "lapsing", Index Stays {} always {
+        Home(Home::Partition(0)),
+    }
 }
 
 /// The record of a flow.

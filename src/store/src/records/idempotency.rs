@@ -11,6 +11,13 @@ table! {
         answer: Sealed(Id),
         until: Integer,
         subject: Bytes,
+    } always {
+        Needed(&["request", "answer", "until", "subject"]),
+        Sized("request", 32, 32),
+        Sized("subject", 12, 16),
+        Fixed(&["request", "until", "subject"]),
+        New,
+        Home(Home::Partition(32)),
     }
 }
 
@@ -18,6 +25,12 @@ table! {
     /// The request that may place the order of a key.
     ORDER_LEASE = "order_lease", Record Ends {
         holder: Bytes,
+    } always {
+        Needed(&["holder"]),
+        Sized("holder", 16, 16),
+        Fixed(&["holder"]),
+        New,
+        Home(Home::Partition(32)),
     }
 }
 

@@ -8,6 +8,9 @@ table! {
     INTENT_KEY = "intent_key", Record Stays {
         kid: Text,
         since: Integer,
+    } always {
+        Needed(&["kid", "since"]),
+        Home(Home::Installation),
     }
 }
 
@@ -15,6 +18,9 @@ table! {
     /// The time of the last sweep, or of the store's creation.
     SWEPT = "swept", Record Stays {
         at: Integer,
+    } always {
+        Needed(&["at"]),
+        Home(Home::Installation),
     }
 }
 

@@ -26,11 +26,12 @@ use sakshi_domain::ids::Partition;
 
 use crate::engine::{Key, Place, Table};
 
-/// Declares a kind of record. Kinds and fields after the first release say `since` which number of the schema.
+/// Declares a kind of record, with what is always true of its records. Kinds and fields after the first release say `since` which number of
+/// the schema.
 macro_rules! table {
     ($(#[$doc:meta])* $constant:ident = $name:literal, $form:ident $life:ident $(($($with:ident),*))? $(since $since:literal)? {
         $($(#[$field_attribute:meta])* $field:ident: $kind:ident $(($($owner:tt)*))? $(since $field_since:literal)?),* $(,)?
-    }) => {
+    } $(always { $($rule:expr),* $(,)? })?) => {
         $(#[$doc])*
         pub(crate) static $constant: $crate::engine::Table = $crate::engine::Table {
             name: $name,
@@ -42,6 +43,11 @@ macro_rules! table {
                 kind: $crate::engine::ColumnKind::$kind $(($crate::engine::Owner::$($owner)*))?,
                 since: table!(@since $($field_since)?),
             }),*],
+            rules: {
+                #[allow(unused_imports)]
+                use $crate::invariants::{Home, Need, Rule::*};
+                &[$($($rule),*)?]
+            },
         };
     };
     (@since) => { $crate::schema::FIRST };

@@ -8,6 +8,9 @@ table! {
     /// The mark of somebody who watches the nodes; they publish snapshots while it is there.
     WATCH = "watch", Record Ends {
         until: Integer,
+    } always {
+        Needed(&["until"]),
+        Home(Home::Installation),
     }
 }
 
@@ -15,6 +18,9 @@ table! {
     /// The latest snapshot of a node, sealed because it names receivers and requests of clients.
     SNAPSHOT = "snapshot", Record Ends {
         snapshot: Sealed(Id),
+    } always {
+        Needed(&["snapshot"]),
+        Home(Home::Installation),
     }
 }
 

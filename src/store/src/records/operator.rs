@@ -5,6 +5,7 @@ use sakshi_domain::tenancy::KeyDigest;
 
 use super::{of_installation, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 table! {
     /// An operator. `record` is sealed because it has a name.
@@ -12,18 +13,31 @@ table! {
         created_at: Integer,
         revoked_at: Integer,
         record: Sealed(Id),
+    } always {
+        Needed(&["created_at", "record"]),
+        Fixed(&["created_at"]),
+        Once(&["revoked_at"]),
+        New,
+        Home(Home::Installation),
     }
 }
 
 table! {
     /// All operators by creation.
-    OPERATORS = "operators", Index Stays {}
+    OPERATORS = "operators", Index Stays {} always {
+        Home(Home::Installation),
+    }
 }
 
 table! {
     /// The operator with a token, by the token's digest.
     OPERATOR_TOKEN = "operator_token", Record Stays {
         operator: Text,
+    } always {
+        Needed(&["operator"]),
+        Word("operator", is_id),
+        Fixed(&["operator"]),
+        Home(Home::Installation),
     }
 }
 

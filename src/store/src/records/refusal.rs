@@ -4,11 +4,18 @@ use sakshi_domain::ids::{AppId, Partition};
 
 use super::{in_partition, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 
 table! {
     /// The number of refused requests recorded for an app so far.
     REFUSALS = "refusals", Record Ends {
         kept: Integer,
+    } always {
+        Needed(&["kept"]),
+        Within("kept", 1, i64::MAX),
+        Rises(&["kept"]),
+        New,
+        Home(Home::OfAppFirst),
     }
 }
 
@@ -17,6 +24,10 @@ table! {
     REFUSAL = "refusal", Record Ends {
         app: Text,
         refused: Sealed(Field("app")),
+    } always {
+        Needed(&["app", "refused"]),
+        Word("app", is_id),
+        Home(Home::OfAppFirst),
     }
 }
 

@@ -10,6 +10,13 @@ table! {
         idle_until: Integer,
         ends_at: Integer,
         grant: Sealed(Id),
+    } always {
+        Needed(&["idle_until", "ends_at", "grant"]),
+        NotAbove("idle_until", "ends_at"),
+        Fixed(&["ends_at"]),
+        Rises(&["idle_until"]),
+        New,
+        Home(Home::Alone(32)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Apps, API keys, and the logos of clients and events.
 
+use crate::invariants::is_id;
+use crate::tenancy::{parse_environments, parse_networks};
 use sakshi_domain::brand::LogoId;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::KeyDigest;
@@ -13,6 +15,12 @@ table! {
         client: Text,
         record: Sealed(Id),
         urls: Sealed(Id),
+    } always {
+        Needed(&["client", "record"]),
+        Word("client", is_id),
+        Fixed(&["client"]),
+        New,
+        Home(Home::AloneNamed),
     }
 }
 
@@ -20,12 +28,17 @@ table! {
     /// A logo of a client or an event, or a picture, by its id: a JPEG, PNG or SVG file.
     LOGO = "logo", Record Stays {
         file: Bytes,
+    } always {
+        Needed(&["file"]),
+        Home(Home::Alone(16)),
     }
 }
 
 table! {
     /// The apps of a client by creation.
-    APPS = "apps", Index Stays {}
+    APPS = "apps", Index Stays {} always {
+        Home(Home::OfClient),
+    }
 }
 
 table! {
@@ -40,6 +53,16 @@ table! {
         expires_at: Integer,
         revoked_at: Integer,
         used_at: Integer,
+    } always {
+        Needed(&["key_id", "client", "label", "environments", "networks", "created_at"]),
+        Word("key_id", is_id),
+        Word("client", is_id),
+        Word("environments", |word| parse_environments(word).is_ok()),
+        Word("networks", |word| parse_networks(word).is_ok()),
+        Fixed(&["key_id", "client", "created_at"]),
+        Once(&["revoked_at"]),
+        New,
+        Home(Home::Alone(32)),
     }
 }
 
@@ -47,12 +70,20 @@ table! {
     /// The digest of a key, by its id.
     API_KEY_ID = "key_id", Record Stays {
         digest: Bytes,
+    } always {
+        Needed(&["digest"]),
+        Sized("digest", 32, 32),
+        Fixed(&["digest"]),
+        New,
+        Home(Home::AloneNamed),
     }
 }
 
 table! {
     /// The ids of a client's keys by creation.
-    API_KEYS = "keys", Index Stays {}
+    API_KEYS = "keys", Index Stays {} always {
+        Home(Home::OfClient),
+    }
 }
 
 /// The record of an app.

@@ -1,12 +1,15 @@
 //! A transaction, from its opening to the end of its result.
 
+use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::limits::GUESTS_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
 use super::{in_partition, table};
 use crate::engine::{Key, Record};
 use crate::error::StoreError;
+use crate::invariants::is_id;
 use crate::sealing::unseal_terms;
 use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
@@ -50,6 +53,67 @@ table! {
         outcome: Sealed(Id),
         #[cfg(feature = "rehearsal")]
         rehearsed: Integer since 27,
+    } always {
+        Needed(&["client", "app", "opened_at", "expires_at", "terms"]),
+        Word("client", is_id),
+        Word("app", is_id),
+        Sized("event", 12, 12),
+        Sized("answer", 32, 32),
+        Sized("call", 16, 16),
+        With("verified_at", &["until", "passed", "answer", "call", "outcome"]),
+        With("until", &["verified_at"]),
+        With("passed", &["verified_at"]),
+        With("answer", &["verified_at"]),
+        With("call", &["verified_at"]),
+        With("outcome", &["verified_at"]),
+        With("code", &["verified_at"]),
+        With("polled_at", &["verified_at"]),
+        With("delivery", &["verified_at"]),
+        With("refused", &["event", "verified_at", "code"]),
+        With("registration", &["event", "verified_at"]),
+        Without("refused", &["registration", "delivery"]),
+        Without("verified_at", &["intent"]),
+        Excludes("passed", 1, &["code", "refused"]),
+        Excludes("passed", 0, &["registration"]),
+        Within("passed", 0, 1),
+        Within("refused", 0, 3),
+        Within("registration", 1, GUESTS_MAX as i64),
+        Less("verified_at", "expires_at"),
+        NotAbove("verified_at", "until"),
+        With("delivery", &["holder", "queued_at", "origin"]),
+        With("holder", &["delivery"]),
+        With("queued_at", &["delivery"]),
+        With("claimed_at", &["delivery", "claim"]),
+        With("claim", &["claimed_at"]),
+        With("attempt", &["claimed_at", "duration_ms"]),
+        With("reason", &["attempt"]),
+        With("part", &["reason"]),
+        With("status", &["attempt"]),
+        With("duration_ms", &["attempt"]),
+        With("address", &["delivery", "origin"]),
+        Within("delivery", 1, i64::MAX),
+        Sized("holder", 32, 32),
+        Sized("claim", 16, 16),
+        Word("attempt", |word| word.parse::<DeliveryOutcome>().is_ok()),
+        Word("reason", |word| word.parse::<FailureReason>().is_ok()),
+        Word("part", |word| word.parse::<AttemptPart>().is_ok()),
+        Within("status", 100, 999),
+        Within("duration_ms", 0, u32::MAX as i64),
+        Once(&["claimed_at"]),
+        Once(&["verified_at", "page_seen_at", "polled_at"]),
+        Guarded("verified_at", Need::Before("expires_at")),
+        Guarded("expires_at", Need::Unset("verified_at")),
+        Guarded("watchers", Need::Unset("verified_at")),
+        Guarded("page_seen_at", Need::Unset("verified_at")),
+        Guarded("polled_at", Need::AtLeast("verified_at")),
+        Guarded("passed", Need::Unset("verified_at")),
+        Guarded("answer", Need::Unset("verified_at")),
+        Guarded("delivery", Need::Unset("verified_at")),
+        Guarded("claimed_at", Need::Unset("claimed_at")),
+        Guarded("attempt", Need::AtLeast("claimed_at")),
+        Fixed(&["client", "app", "event", "opened_at"]),
+        New,
+        Home(Home::OfId(16)),
     }
 }
 

@@ -1,15 +1,21 @@
 //! Users of clients. What has a name or is secret is sealed; an address is found by an HMAC of it, and a link by a digest of its secret.
 
 use sakshi_domain::ids::{ClientId, UserId};
+use sakshi_domain::user::UserRole;
 
 use super::{alone, in_partition, of_installation, table};
 use crate::engine::Key;
+use crate::invariants::is_id;
 use crate::users::InviteDigest;
 
 table! {
     /// The secret of the HMACs of addresses.
     EMAIL_SECRET = "email_secret", Record Stays {
         secret: Sealed(Id),
+    } always {
+        Needed(&["secret"]),
+        New,
+        Home(Home::Installation),
     }
 }
 
@@ -30,12 +36,30 @@ table! {
         step: Integer,
         profile: Sealed(Id),
         credential: Sealed(Id),
+    } always {
+        Needed(&["client", "role", "created_at", "email_mark", "epoch", "profile"]),
+        Word("client", is_id),
+        Word("role", |word| word.parse::<UserRole>().is_ok()),
+        Sized("invite", 32, 32),
+        With("invite", &["invited_until"]),
+        With("invited_until", &["invite"]),
+        With("accepted_at", &["credential", "step"]),
+        With("credential", &["accepted_at"]),
+        Without("accepted_at", &["invite"]),
+        Within("epoch", 0, i64::MAX),
+        Within("step", 0, i64::MAX),
+        Fixed(&["client", "created_at", "email_mark"]),
+        Rises(&["epoch"]),
+        New,
+        Home(Home::AloneNamed),
     }
 }
 
 table! {
     /// The users of a client by invitation.
-    USERS = "users", Index Stays {}
+    USERS = "users", Index Stays {} always {
+        Home(Home::OfClient),
+    }
 }
 
 table! {
@@ -43,6 +67,10 @@ table! {
     USER_EMAIL = "user_email", Record Stays {
         user: Text,
         created_at: Integer,
+    } always {
+        Needed(&["user", "created_at"]),
+        Word("user", is_id),
+        Home(Home::Alone(32)),
     }
 }
 
@@ -50,12 +78,20 @@ table! {
     /// The user of a link, by the digest of its secret.
     USER_INVITE = "user_invite", Record Ends {
         user: Text,
+    } always {
+        Needed(&["user"]),
+        Word("user", is_id),
+        Fixed(&["user"]),
+        New,
+        Home(Home::Alone(32)),
     }
 }
 
 table! {
     /// The digests of a user's sessions by their end.
-    USER_SESSIONS = "user_sessions", Index Stays {}
+    USER_SESSIONS = "user_sessions", Index Stays {} always {
+        Home(Home::AloneNamed),
+    }
 }
 
 /// The record of the secret.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use metrics::counter;
+use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::Notify;
 
 use super::config::TableBounds;
@@ -53,7 +54,8 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Release);
+        let before = self.count.fetch_sub(1, Ordering::Release);
+        holds(Part::Bounds, "an open connection is counted until it is closed", before > 0);
         self.freed.notify_one();
     }
 }

@@ -5,11 +5,11 @@
 //! were queued, so a caller that reads after an answered write sees what it wrote.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::job::{Job, execute_all};
 use crate::embedded::database::statements::Database;
 use crate::error::StoreError;
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Number of reading threads, each with one connection.
 pub(crate) const READERS: usize = 2;
@@ -88,5 +88,54 @@ impl Reads {
 pub(crate) fn run(db: &Database, reads: &Reads) {
     while let Some(jobs) = reads.take() {
         execute_all("BEGIN", db, jobs);
+    }
+}
+
+#[cfg(all(test, feature = "interleavings"))]
+mod interleavings {
+    use super::*;
+    use crate::sync::Arc;
+
+    /// A read of nothing.
+    struct Nothing;
+
+    impl Job for Nothing {
+        fn weight(&self) -> usize {
+            0
+        }
+
+        fn execute(&mut self, _: &Database) -> rusqlite::Result<()> {
+            Ok(())
+        }
+
+        fn answer(self: Box<Self>, _: Result<(), StoreError>) {}
+    }
+
+    #[test]
+    fn in_no_interleaving_does_a_read_wait_while_every_reader_sleeps() {
+        let explored = || {
+            let reads = Arc::new(Reads::new(8));
+            let readers: Vec<_> = (0..READERS)
+                .map(|_| {
+                    let reads = Arc::clone(&reads);
+                    shuttle::thread::spawn(move || std::iter::from_fn(|| reads.take()).map(|share| share.len()).sum::<usize>())
+                })
+                .collect();
+            let writers: Vec<_> = (0..2)
+                .map(|_| {
+                    let reads = Arc::clone(&reads);
+                    shuttle::thread::spawn(move || (0..2).for_each(|_| reads.push(Box::new(Nothing)).unwrap()))
+                })
+                .collect();
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            // They wake up by themselves: nothing else is told to them before it is closed.
+            while !reads.waiting().jobs.is_empty() {
+                shuttle::thread::yield_now();
+            }
+            reads.close();
+            assert_eq!(readers.into_iter().map(|reader| reader.join().unwrap()).sum::<usize>(), 4);
+            assert!(matches!(reads.push(Box::new(Nothing)), Err(StoreError::Unavailable(_))));
+        };
+        shuttle::check_random(explored, 20_000);
     }
 }

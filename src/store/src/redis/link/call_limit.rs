@@ -1,8 +1,7 @@
 //! The limit on calls under way. A call beyond it is refused at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crate::error::StoreError;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Counts calls under way.
 #[derive(Debug)]
@@ -41,5 +40,34 @@ impl CallLimit {
 impl Drop for CallPermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, feature = "interleavings"))]
+mod interleavings {
+    use super::*;
+    use crate::sync::Arc;
+
+    #[test]
+    fn no_interleaving_lets_more_calls_through_than_the_limit_or_loses_a_permit() {
+        let explored = || {
+            let (limit, admitted) = (Arc::new(CallLimit::new(2)), Arc::new(AtomicUsize::new(0)));
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    let (limit, admitted) = (Arc::clone(&limit), Arc::clone(&admitted));
+                    shuttle::thread::spawn(move || {
+                        if let Ok(permit) = limit.acquire() {
+                            assert!(admitted.fetch_add(1, Ordering::SeqCst) < 2);
+                            shuttle::thread::yield_now();
+                            admitted.fetch_sub(1, Ordering::SeqCst);
+                            drop(permit);
+                        }
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(limit.in_flight(), 0);
+        };
+        shuttle::check_random(explored, 20_000);
     }
 }

@@ -3,8 +3,9 @@
 //! Calls try for as long as the time limit of a call, because most outages are shorter. After that they
 //! are refused at once, except for one at a time, which probes whether the server is back.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is known of a server.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Drop for Probe<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "interleavings")))]
 mod tests {
     use super::*;
 
@@ -111,5 +112,45 @@ mod tests {
         health.answered();
         health.failed();
         assert!(health.failing_since.load(Ordering::Relaxed) > first);
+    }
+}
+
+#[cfg(all(test, feature = "interleavings"))]
+mod interleavings {
+    use super::*;
+    use crate::sync::Arc;
+    use crate::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn in_no_interleaving_do_two_calls_probe_a_server_that_is_down_and_a_probe_that_ended_leaves_room_for_the_next() {
+        let explored = || {
+            let (health, probing) = (Arc::new(Health::new()), Arc::new(AtomicUsize::new(0)));
+            // It has failed for as long as a call may take.
+            health.failing_since.store(1, Ordering::Relaxed);
+            while health.epoch.elapsed() <= Duration::from_millis(1) {
+                std::hint::spin_loop();
+            }
+            let threads: Vec<_> = (0..3)
+                .map(|number| {
+                    let (health, probing) = (Arc::clone(&health), Arc::clone(&probing));
+                    shuttle::thread::spawn(move || match health.availability(Duration::ZERO) {
+                        Availability::Probe(probe) => {
+                            assert_eq!(probing.fetch_add(1, Ordering::SeqCst), 0);
+                            if number == 0 {
+                                health.answered()
+                            } else {
+                                health.failed()
+                            }
+                            probing.fetch_sub(1, Ordering::SeqCst);
+                            drop(probe);
+                        }
+                        Availability::Up | Availability::Down => {}
+                    })
+                })
+                .collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert!(!matches!(health.availability(Duration::ZERO), Availability::Down));
+        };
+        shuttle::check_random(explored, 3_000);
     }
 }

@@ -26,14 +26,16 @@ use crate::redis::RedisStore;
 use crate::schema::FIRST;
 use crate::vault::test_vault;
 
-static RECORD: Table = Table { name: "test", form: Form::Record, life: Life::Stays, since: FIRST, fields: FIELDS };
-static BRIEF: Table = Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), since: FIRST, fields: FIELDS };
+static RECORD: Table = Table { name: "test", form: Form::Record, life: Life::Stays, since: FIRST, fields: FIELDS, rules: &[] };
+static BRIEF: Table = Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), since: FIRST, fields: FIELDS, rules: &[] };
 static PARENT: Table =
-    Table { name: "parent", form: Form::Record, life: Life::Ends(&[&HELD_LIST, &HELD_INDEX]), since: FIRST, fields: FIELDS };
-static LIST: Table = Table { name: "listed", form: Form::List, life: Life::Stays, since: FIRST, fields: ENTRY };
-static INDEX: Table = Table { name: "ordered", form: Form::Index, life: Life::Stays, since: FIRST, fields: &[] };
-static HELD_LIST: Table = Table { name: "held_listed", form: Form::List, life: Life::With(&PARENT), since: FIRST, fields: FIELDS };
-static HELD_INDEX: Table = Table { name: "held_ordered", form: Form::Index, life: Life::With(&PARENT), since: FIRST, fields: &[] };
+    Table { name: "parent", form: Form::Record, life: Life::Ends(&[&HELD_LIST, &HELD_INDEX]), since: FIRST, fields: FIELDS, rules: &[] };
+static LIST: Table = Table { name: "listed", form: Form::List, life: Life::Stays, since: FIRST, fields: ENTRY, rules: &[] };
+static INDEX: Table = Table { name: "ordered", form: Form::Index, life: Life::Stays, since: FIRST, fields: &[], rules: &[] };
+static HELD_LIST: Table =
+    Table { name: "held_listed", form: Form::List, life: Life::With(&PARENT), since: FIRST, fields: FIELDS, rules: &[] };
+static HELD_INDEX: Table =
+    Table { name: "held_ordered", form: Form::Index, life: Life::With(&PARENT), since: FIRST, fields: &[], rules: &[] };
 static TABLES: &[&Table] = &[&RECORD, &BRIEF, &PARENT, &LIST, &INDEX, &HELD_LIST, &HELD_INDEX];
 static RECORDS: &[&Table] = &[&RECORD, &BRIEF, &PARENT];
 static LISTS: &[&Table] = &[&LIST, &HELD_LIST];

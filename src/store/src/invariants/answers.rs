@@ -1,0 +1,263 @@
+//! Answers of engines: results that operations can have, refusals that are refusals, and records, entries and members as they were
+//! written.
+
+use sakshi_domain::credits::EntryKind;
+
+use super::form::SCORE_BITS;
+use super::rule::{Rule, compiled};
+use super::view::View;
+use crate::engine::{Answer, Answers, Applied, Batch, Guard, Key, Op, Operand, Query, Record, Table, Value};
+use crate::records::audit::AUDIT_LOG;
+use crate::records::client::LEDGER;
+
+/// The invariants of answers.
+pub(super) const NAMES: &[&str] = &[
+    ONE_ANSWER,
+    ONE_RESULT,
+    KNOWN_GUARD,
+    FAILED_GUARD,
+    SUM_FITS,
+    ENTRY_NUMBER,
+    REMOVED_MEMBER,
+    SWEPT_MEMBERS,
+    DRAWN_NUMBER,
+    NO_RESULT,
+    OWN_ANSWER,
+    OWN_FIELDS,
+    OWN_VERSION,
+    WHOLE_ENTRY,
+    FEW_ENTRIES,
+    FEW_MEMBERS,
+    SORTED_MEMBERS,
+    SCORES_ASKED,
+    SCORES_FIT,
+    ONE_LAST,
+    LEDGER_CHAIN,
+    AUDIT_NUMBERS,
+    AUDIT_CHAIN,
+];
+
+const ONE_ANSWER: &str = "a batch or a query has one answer";
+const ONE_RESULT: &str = "an operation has one result";
+const KNOWN_GUARD: &str = "a refusal names a guard of its batch";
+const FAILED_GUARD: &str = "a guard that refused does not hold for the record that it saw";
+const SUM_FITS: &str = "a sum is within the range of its field";
+const ENTRY_NUMBER: &str = "an appended entry has a number";
+const REMOVED_MEMBER: &str = "a member was removed or was not there";
+const SWEPT_MEMBERS: &str = "members were swept or were not there";
+const DRAWN_NUMBER: &str = "a drawn number is positive";
+const NO_RESULT: &str = "an operation without a result has none";
+const OWN_ANSWER: &str = "an answer is of the form of its query";
+const OWN_FIELDS: &str = "a record has the fields that were asked for alone";
+const OWN_VERSION: &str = "a record has a version from one";
+const WHOLE_ENTRY: &str = "an entry that is read has a value for each field";
+const FEW_ENTRIES: &str = "no more entries are answered than were asked for";
+const FEW_MEMBERS: &str = "no more members are answered than were asked for";
+const SORTED_MEMBERS: &str = "members are in the order of their scores";
+const SCORES_ASKED: &str = "members have the scores that were asked for";
+const SCORES_FIT: &str = "scores that are read fit into their bits";
+const ONE_LAST: &str = "an index has one last member";
+const LEDGER_CHAIN: &str = "a balance is the one before it and the amount of its entry";
+const AUDIT_NUMBERS: &str = "entries of the audit log have their own numbers";
+const AUDIT_CHAIN: &str = "an entry of the audit log has the hash of the one before it";
+
+type Broken = Option<&'static str>;
+
+const fn unless(holds: bool, name: &'static str) -> Broken {
+    if holds { None } else { Some(name) }
+}
+
+/// The answers that a batch can get.
+#[derive(Debug)]
+pub(super) struct Expected {
+    guards: Vec<Guard>,
+    results: Vec<Outcome>,
+    /// A call that is known has the results of the batch that was applied under it.
+    has_call: bool,
+}
+
+/// The results that an operation can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Nothing,
+    Sum(i64, i64),
+    Entry,
+    Removed,
+    Swept,
+    Number,
+}
+
+impl Expected {
+    /// Returns the answers that this batch can get. Guards are kept without the ids of their records.
+    pub(super) fn of(batch: &Batch) -> Self {
+        Self {
+            guards: batch.guards.iter().map(without_id).collect(),
+            results: batch.ops.iter().map(outcome).collect(),
+            has_call: batch.call.is_some(),
+        }
+    }
+
+    /// The first invariant that an answer breaks.
+    pub(super) fn broken(&self, applied: &Applied) -> Broken {
+        match applied {
+            Applied::Done { results, .. } if self.has_call && results.len() != self.results.len() => None,
+            Applied::Done { results, .. } => unless(results.len() == self.results.len(), ONE_RESULT)
+                .or_else(|| self.results.iter().zip(results).find_map(|(outcome, result)| outcome.broken(*result))),
+            Applied::Refused { guard, seen, now } => {
+                let Some(refused) = self.guards.get(*guard) else { return Some(KNOWN_GUARD) };
+                let is_of_record = refused.compares() || matches!(refused, Guard::Absent(_) | Guard::Present(_));
+                unless(!is_of_record || !refused.holds(seen.as_ref(), *now), FAILED_GUARD)
+                    .or_else(|| seen.as_ref().and_then(|seen| record(refused.key().table, seen, None)))
+            }
+        }
+    }
+}
+
+/// The same guard on no record: what it compares is kept, and nothing is copied that is as long as an id.
+fn without_id(guard: &Guard) -> Guard {
+    let key = Key { table: guard.key().table, place: guard.key().place, id: vec![] };
+    match guard {
+        Guard::Absent(_) => Guard::Absent(key),
+        Guard::Present(_) => Guard::Present(key),
+        Guard::Version(_, version) => Guard::Version(key, *version),
+        Guard::Before(_, field) => Guard::Before(key, field),
+        Guard::Below(_, field, limit) => Guard::Below(key, field, limit),
+        Guard::AtLeast(_, field, least) => Guard::AtLeast(key, field, *least),
+        Guard::AtMost(_, field, most) => Guard::AtMost(key, field, *most),
+        Guard::Equal(_, field, Value::Integer(number)) => Guard::Equal(key, field, Value::Integer(*number)),
+        // Values on the heap are not copied, and not compared again.
+        Guard::Equal(_, field, _) => Guard::Equal(key, field, Value::Bytes(vec![])),
+        Guard::Unset(_, field) => Guard::Unset(key, field),
+        Guard::Length(_, length) => Guard::Length(key, *length),
+        Guard::Fewer(_, limit) => Guard::Fewer(key, *limit),
+        Guard::Free(_, score) => Guard::Free(key, *score),
+        Guard::Entry(_, number, _) => Guard::Entry(key, *number, vec![]),
+    }
+}
+
+fn outcome(op: &Op) -> Outcome {
+    match op {
+        Op::Add(key, field, _) => {
+            let (least, most) = range(key.table, field);
+            Outcome::Sum(least, most)
+        }
+        Op::Append(key, _) if key.parent().is_none() => Outcome::Entry,
+        // Nothing is kept while there is no record that it goes with.
+        Op::Append(..) | Op::Sweep(..) => Outcome::Swept,
+        Op::Unindex(..) => Outcome::Removed,
+        Op::Number(..) => Outcome::Number,
+        _ => Outcome::Nothing,
+    }
+}
+
+/// The range of a field.
+fn range(table: &'static Table, field: &str) -> (i64, i64) {
+    let declared = table.rules.iter().find_map(|rule| match rule {
+        Rule::Within(of, least, most) if *of == field => Some((*least, *most)),
+        _ => None,
+    });
+    declared.unwrap_or((i64::MIN, i64::MAX))
+}
+
+impl Outcome {
+    fn broken(self, result: i64) -> Broken {
+        match self {
+            Self::Nothing => unless(result == 0, NO_RESULT),
+            Self::Sum(least, most) => unless((least..=most).contains(&result), SUM_FITS),
+            Self::Entry => unless(result >= 1, ENTRY_NUMBER),
+            Self::Removed => unless(result == 0 || result == -1, REMOVED_MEMBER),
+            Self::Swept => unless(result >= 0, SWEPT_MEMBERS),
+            Self::Number => unless(result > 0, DRAWN_NUMBER),
+        }
+    }
+}
+
+/// The first invariant that the answers to batches break.
+pub(super) fn of_batches(expected: &[Expected], applied: &[Applied]) -> Broken {
+    unless(expected.len() == applied.len(), ONE_ANSWER)
+        .or_else(|| expected.iter().zip(applied).find_map(|(expected, applied)| expected.broken(applied)))
+}
+
+/// The first invariant that the answers to queries break.
+pub(super) fn of_queries(queries: &[Query], answers: &Answers) -> Broken {
+    let each = || queries.iter().zip(&answers.found).find_map(|(query, answer)| of_query(query, answer, answers));
+    unless(queries.len() == answers.found.len(), ONE_ANSWER).or_else(each)
+}
+
+fn of_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
+    match (query, answer) {
+        (Query::Record(key), Answer::Record(found)) => found.as_ref().and_then(|found| kept(key, found, None)),
+        (Query::Fields(key, fields), Answer::Record(found)) => found.as_ref().and_then(|found| kept(key, found, Some(fields))),
+        (Query::Entries { list, first, limit, .. }, Answer::Entries(found)) => {
+            unless(found.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| entries(list, *first, found))
+        }
+        (Query::Members { above, until, limit, .. }, Answer::Members(found)) => {
+            let most = until.integer(answers.now, &[], &|_| None);
+            members(found).or_else(|| unless(found.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
+                let is_asked = |(_, score): &(Vec<u8>, i64)| (*above == i64::MIN || score > above) && *score <= most;
+                // The time that an operand names may be a later one on another server.
+                unless(!matches!(until, Operand::Value(_)) || found.iter().all(is_asked), SCORES_ASKED)
+            })
+        }
+        (Query::Last(_), Answer::Members(found)) => unless(found.len() <= 1, ONE_LAST).or_else(|| members(found)),
+        (Query::End(_) | Query::Length(_) | Query::Count(..), Answer::Number(_)) => None,
+        _ => Some(OWN_ANSWER),
+    }
+}
+
+/// A record that was found under its key.
+fn kept(key: &Key, found: &Record, asked: Option<&[&'static str]>) -> Broken {
+    let has_only = asked.is_none_or(|asked| found.fields.keys().all(|field| asked.contains(field)));
+    let home = || compiled(key.table).and_then(|rules| rules.home).and_then(|(name, home)| unless(home.is_of(key), name));
+    unless(has_only, OWN_FIELDS).or_else(|| record(key.table, found, asked)).or_else(home)
+}
+
+fn record(table: &Table, found: &Record, asked: Option<&[&str]>) -> Broken {
+    let rules = compiled(table)?;
+    unless(found.version >= 1, OWN_VERSION).or_else(|| View::of_record(rules, table, found, asked).broken(rules))
+}
+
+fn entries(list: &Key, first: u64, found: &[Vec<Value>]) -> Broken {
+    let table = list.table;
+    let rules = compiled(table)?;
+    let each = |entry: &Vec<Value>| unless(entry.len() == table.fields.len(), WHOLE_ENTRY).or_else(|| View::of_entry(entry).broken(rules));
+    found.iter().find_map(each).or_else(|| match () {
+        () if std::ptr::eq(table, &LEDGER) => ledger(first, found),
+        () if std::ptr::eq(table, &AUDIT_LOG) => audit(first, found),
+        () => None,
+    })
+}
+
+/// The entries of a ledger from a number on.
+fn ledger(first: u64, found: &[Vec<Value>]) -> Broken {
+    let parts = |entry: &Vec<Value>| match &entry[..] {
+        [Value::Text(kind), Value::Integer(amount), Value::Integer(after), ..] => {
+            kind.parse::<EntryKind>().ok().map(|kind| (kind.signed(*amount), *after))
+        }
+        _ => None,
+    };
+    // The balance before the first entry of a ledger is nothing.
+    let mut before = (first <= 1).then_some(0_i64);
+    for entry in found {
+        let Some((effect, after)) = parts(entry) else { return Some(LEDGER_CHAIN) };
+        if before.is_some_and(|before| before.checked_add(effect) != Some(after)) {
+            return Some(LEDGER_CHAIN);
+        }
+        before = Some(after);
+    }
+    None
+}
+
+/// The entries of the audit log from a number on.
+fn audit(first: u64, found: &[Vec<Value>]) -> Broken {
+    let number = |entry: &Vec<Value>| if let Some(Value::Integer(number)) = entry.first() { number.unsigned_abs() } else { 0 };
+    let follows = |pair: &[Vec<Value>]| pair[0].get(2) == pair[1].get(1);
+    unless((first.max(1)..).zip(found).all(|(expected, entry)| number(entry) == expected), AUDIT_NUMBERS)
+        .or_else(|| unless(found.windows(2).all(follows), AUDIT_CHAIN))
+}
+
+fn members(found: &[(Vec<u8>, i64)]) -> Broken {
+    let fits = |(_, score): &(Vec<u8>, i64)| score.unsigned_abs() <= 1 << SCORE_BITS;
+    let follows = |pair: &[(Vec<u8>, i64)]| (pair[0].1, &pair[0].0) < (pair[1].1, &pair[1].0);
+    unless(found.windows(2).all(follows), SORTED_MEMBERS).or_else(|| unless(found.iter().all(fits), SCORES_FIT))
+}

@@ -1,0 +1,60 @@
+//! Records before and after a batch, where an engine has both at no cost: the other side of what is demanded of batches.
+
+use sakshi_trace::invariant::{Part, holds};
+
+use super::rule::{Change, compiled};
+use crate::engine::{Record, Table, Value};
+
+/// Returns true if a record may become another one.
+pub(crate) fn changed(table: &Table, before: &Record, after: Option<&Record>) -> bool {
+    let (Some(rules), Some(after)) = (compiled(table), after) else { return true };
+    let fields = table.fields.iter().zip(&rules.changes);
+    let is_broken = |(field, name, change): &(&str, &'static str, Change)| {
+        let (was, is) = (before.fields.get(field), after.fields.get(field));
+        let may_follow = match (change, was, is) {
+            (Change::Fixed, Some(was), is) => Some(was) == is,
+            (Change::Once, Some(was), Some(is)) => was == is,
+            (Change::Rises, Some(Value::Integer(was)), Some(Value::Integer(is))) => was <= is,
+            (Change::Rises, Some(_), is) => is.is_some(),
+            _ => true,
+        };
+        !holds(Part::Answer, name, may_follow)
+    };
+    let each = fields.flat_map(|(column, changes)| changes.iter().map(move |(name, change)| (column.name, *name, *change)));
+    each.filter(is_broken).count() == 0 && holds(Part::Answer, VERSION_RISES, before.version <= after.version)
+}
+
+pub(super) const VERSION_RISES: &str = "the version of a record never falls";
+
+#[cfg(test)]
+mod tests {
+    use sakshi_trace::invariant::broken_by;
+
+    use super::*;
+    use crate::engine::Fields;
+    use crate::records::ALL;
+
+    #[test]
+    fn each_rule_on_changes_is_broken_by_another_record() {
+        let record = |version, fields: &[(&'static str, Value)]| Record { version, fields: fields.iter().cloned().collect::<Fields>() };
+        for table in ALL {
+            let rules = compiled(table).unwrap();
+            let changes = table.fields.iter().zip(&rules.changes);
+            for (field, (name, change)) in changes.flat_map(|(column, changes)| changes.iter().map(move |change| (column.name, change))) {
+                let of = |number: i64| record(1, &[(field, Value::Integer(number))]);
+                let broken = |after: Record| broken_by(|| _ = changed(table, &of(5), Some(&after)));
+                assert!(!broken(of(5)).contains(name), "{name}");
+                let (fallen, gone, risen) = (broken(of(4)), broken(record(1, &[])), broken(of(6)));
+                let found = [&fallen, &gone, &risen].map(|names| names.contains(name));
+                let expected = match change {
+                    Change::Fixed => [true, true, true],
+                    Change::Once => [true, false, true],
+                    Change::Rises => [true, true, false],
+                    Change::Guarded(_) => [false; 3],
+                };
+                assert_eq!(found, expected, "{name}");
+            }
+            assert_eq!(broken_by(|| _ = changed(table, &record(2, &[]), Some(&record(1, &[])))), [VERSION_RISES]);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Rules: the invariants of a kind of record, declared beside its fields, and what is made of them to check them fast.
+
+use std::ptr;
+use std::sync::LazyLock;
+
+use sakshi_domain::ids::{Partition, TxnId};
+
+use super::step::StepRule;
+use super::view::{Condition, Test};
+use super::{money, outbox, people};
+use crate::engine::{ColumnKind, Key, Place, Table};
+use crate::records::ALL;
+use crate::vault::SEALED_MIN;
+
+/// An invariant of a kind of record. Several fields in a list are as many invariants.
+#[derive(Clone, Copy, Debug)]
+pub enum Rule {
+    /// Every record has these fields.
+    Needed(&'static [&'static str]),
+    /// The integer is within this range. A sum of an addition is, too.
+    Within(&'static str, i64, i64),
+    /// The text or the bytes have a length within this range.
+    Sized(&'static str, usize, usize),
+    /// The text is a value of the field's own type.
+    Word(&'static str, fn(&str) -> bool),
+    /// A record with the first field has these.
+    With(&'static str, &'static [&'static str]),
+    /// A record with the first field has none of these.
+    Without(&'static str, &'static [&'static str]),
+    /// A record whose first field has this value has none of these.
+    Excludes(&'static str, i64, &'static [&'static str]),
+    /// The first integer is at most the second.
+    NotAbove(&'static str, &'static str),
+    /// The first integer is less than the second.
+    Less(&'static str, &'static str),
+    /// The sum of the first two integers is at most the third.
+    SumNotAbove(&'static str, &'static str, &'static str),
+    /// These fields are written with the record, and later only as they are.
+    Fixed(&'static [&'static str]),
+    /// These fields get a value once.
+    Once(&'static [&'static str]),
+    /// These integers never fall.
+    Rises(&'static [&'static str]),
+    /// The field gets a value only in a batch with this guard.
+    Guarded(&'static str, Need),
+    /// A record is written only where there is none.
+    New,
+    /// The place and the id of its records.
+    Home(Home),
+}
+
+/// A guard on a record that a change of it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// This field has no value.
+    Unset(&'static str),
+    /// It is before the time of this field.
+    Before(&'static str),
+    /// This field has a known value.
+    Equal(&'static str),
+    /// This field is at least something.
+    AtLeast(&'static str),
+    /// This field is at most something.
+    AtMost(&'static str),
+    /// The first field is below the second.
+    Below(&'static str, &'static str),
+    /// The record is as it was read.
+    Version,
+}
+
+/// The place and the id of the records of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// Anywhere, with an id of this many bytes.
+    Alone(usize),
+    /// Anywhere, with an id of a client, an app, a key or a user.
+    AloneNamed,
+    /// The first partition.
+    Installation,
+    /// The partition in the first byte of an id that is as long as this.
+    OfId(usize),
+    /// That of the client whose id this is.
+    OfClient,
+    /// That of the client whose id comes first in this, up to a space or a colon.
+    OfClientFirst,
+    /// That of the app whose id comes first in this, up to a space or a colon.
+    OfAppFirst,
+    /// Any partition; the id has as many bytes.
+    Partition(usize),
+    /// Any partition; the id is of a node in 32 characters.
+    OfNode,
+    /// Any partition; the id is of an app.
+    OfPartitionApp,
+}
+
+/// The invariants of a kind, ready to be checked.
+#[derive(Debug, Default)]
+pub(super) struct Compiled {
+    /// The fields by name, with their places in the kind.
+    pub(super) places: Vec<(&'static str, usize)>,
+    /// Conditions on a record alone.
+    pub(super) conditions: Vec<Condition>,
+    /// The fields that every record has, by their places.
+    pub(super) needed: u64,
+    /// Conditions on changes of the field at each place.
+    pub(super) changes: Vec<Vec<(&'static str, Change)>>,
+    /// Conditions on operations on its records, with what is beside them in a batch.
+    pub(super) steps: Vec<&'static StepRule>,
+    /// The name of the rule that nothing is replaced.
+    pub(super) new: Option<&'static str>,
+    /// The home, and the name of the rule.
+    pub(super) home: Option<(&'static str, Home)>,
+}
+
+/// A condition on a change of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Fixed,
+    Once,
+    Rises,
+    Guarded(Need),
+}
+
+/// Every kind with its invariants, by where it is in memory.
+static COMPILED: LazyLock<Vec<(usize, Compiled)>> = LazyLock::new(|| {
+    let mut all: Vec<_> = ALL.iter().map(|table| (address(table), Compiled::of(table))).collect();
+    all.sort_unstable_by_key(|(address, _)| *address);
+    all
+});
+
+fn address(table: &Table) -> usize {
+    ptr::from_ref(table).addr()
+}
+
+/// The invariants of a kind; `None` for one of another release.
+pub(super) fn compiled(table: &Table) -> Option<&'static Compiled> {
+    let all = &*COMPILED;
+    all.binary_search_by_key(&address(table), |(address, _)| *address).ok().map(|found| &all[found].1)
+}
+
+/// The names of the invariants of every kind, in the order of the kinds.
+pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ALL.iter().flat_map(|table| compiled(table).into_iter().flat_map(Compiled::names).map(|name| (table.name, name)))
+}
+
+impl Compiled {
+    fn of(table: &'static Table) -> Self {
+        let mut places: Vec<_> = table.fields.iter().enumerate().map(|(place, column)| (column.name, place)).collect();
+        places.sort_unstable();
+        let steps = [money::RULES, outbox::RULES, people::RULES].into_iter().flatten();
+        let steps = steps.filter(|rule| ptr::eq(rule.table, table)).collect();
+        let mut compiled = Self { places, steps, changes: vec![vec![]; table.fields.len()], ..Self::default() };
+        for (place, column) in table.fields.iter().enumerate() {
+            compiled.add(table, &format!("{} has its type", column.name), Test::Kind(place, column.kind));
+            if matches!(column.kind, ColumnKind::Sealed(_)) {
+                compiled.add(table, &format!("{} is sealed", column.name), Test::Sized(place, SEALED_MIN, usize::MAX));
+            }
+        }
+        table.rules.iter().for_each(|rule| compiled.declare(table, rule));
+        compiled
+    }
+
+    /// The place of a field. A rule that names no field of its kind is never checked, and a test finds it.
+    pub(super) fn place(&self, field: &str) -> Option<usize> {
+        self.places.binary_search_by_key(&field, |(name, _)| name).ok().map(|found| self.places[found].1)
+    }
+
+    fn add(&mut self, table: &Table, words: &str, test: Test) {
+        self.conditions.push(Condition { name: named(table, words), fields: test.fields(), test });
+    }
+
+    fn declare(&mut self, table: &'static Table, rule: &Rule) {
+        let at = |compiled: &Self, field| compiled.place(field).unwrap_or(usize::MAX);
+        match *rule {
+            Rule::Needed(fields) => {
+                for field in fields {
+                    let place = at(self, field);
+                    self.needed |= 1_u64.checked_shl(u32::try_from(place).unwrap_or(u32::MAX)).unwrap_or(0);
+                    self.add(table, &format!("{field} is present"), Test::Needed(place));
+                }
+            }
+            Rule::With(field, others) => others.iter().for_each(|other| {
+                self.add(table, &format!("{field} comes with {other}"), Test::With(at(self, field), at(self, other)));
+            }),
+            Rule::Without(field, others) => others.iter().for_each(|other| {
+                self.add(table, &format!("{field} excludes {other}"), Test::Without(at(self, field), at(self, other)));
+            }),
+            Rule::Excludes(field, value, others) => others.iter().for_each(|other| {
+                let words = format!("{field} of {value} excludes {other}");
+                self.add(table, &words, Test::Excludes(at(self, field), value, at(self, other)));
+            }),
+            Rule::Within(field, least, most) => {
+                self.add(table, &format!("{field} is within its range"), Test::Within(at(self, field), least, most));
+            }
+            Rule::Sized(field, least, most) => {
+                self.add(table, &format!("{field} has its length"), Test::Sized(at(self, field), least, most));
+            }
+            Rule::Word(field, is_word) => self.add(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word)),
+            Rule::NotAbove(field, other) => {
+                self.add(table, &format!("{field} is at most {other}"), Test::NotAbove(at(self, field), at(self, other)));
+            }
+            Rule::Less(field, other) => self.add(table, &format!("{field} is below {other}"), Test::Less(at(self, field), at(self, other))),
+            Rule::SumNotAbove(field, other, most) => {
+                let test = Test::SumNotAbove(at(self, field), at(self, other), at(self, most));
+                self.add(table, &format!("{field} and {other} are at most {most}"), test);
+            }
+            Rule::Fixed(_) | Rule::Once(_) | Rule::Rises(_) | Rule::Guarded(..) => self.declare_change(table, rule),
+            Rule::New => self.new = Some(named(table, "a record replaces none")),
+            Rule::Home(home) => self.home = Some((named(table, "a record is in its place"), home)),
+        }
+    }
+
+    fn declare_change(&mut self, table: &'static Table, rule: &Rule) {
+        let mut each = |fields: &[&'static str], words: &str, change| {
+            for field in fields {
+                let name = named(table, &format!("{field} {words}"));
+                self.place(field).into_iter().for_each(|place| self.changes[place].push((name, change)));
+            }
+        };
+        match *rule {
+            Rule::Fixed(fields) => each(fields, "stays as it was written", Change::Fixed),
+            Rule::Once(fields) => each(fields, "gets a value once", Change::Once),
+            Rule::Rises(fields) => each(fields, "never falls", Change::Rises),
+            Rule::Guarded(field, need) => each(&[field], &format!("changes under a guard: {need}"), Change::Guarded(need)),
+            _ => {}
+        }
+    }
+
+    /// The names of the invariants.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        let of_records = self.conditions.iter().map(|condition| condition.name);
+        let of_changes = self.changes.iter().flatten().map(|(name, _)| *name);
+        of_records.chain(of_changes).chain(self.new).chain(self.home.map(|(name, _)| name))
+    }
+}
+
+/// Returns true for the id of a client, an app, a key, an operator or a user.
+pub(crate) fn is_id(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+/// A name as a constant: each is made once for the process.
+fn named(table: &Table, words: &str) -> &'static str {
+    Box::leak(format!("{}: {words}", table.name).into_boxed_str())
+}
+
+impl std::fmt::Display for Need {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unset(field) => write!(f, "{field} has no value"),
+            Self::Before(field) => write!(f, "before {field}"),
+            Self::Equal(field) => write!(f, "{field} is known"),
+            Self::AtLeast(field) => write!(f, "{field} has a least value"),
+            Self::AtMost(field) => write!(f, "{field} has a greatest value"),
+            Self::Below(field, limit) => write!(f, "{field} is below {limit}"),
+            Self::Version => f.write_str("as it was read"),
+        }
+    }
+}
+
+impl Home {
+    /// Returns true if a key is there.
+    pub(super) fn is_of(self, key: &Key) -> bool {
+        let id = &key.id[..];
+        let text = || std::str::from_utf8(id).unwrap_or_default();
+        let first = || text().split([' ', ':']).next().unwrap_or_default();
+        let client = |text: &str| is_id(text).then(|| Place::Partition(Partition::of_name(text)));
+        match self {
+            Self::Alone(length) => key.place == Place::Alone && id.len() == length,
+            Self::AloneNamed => key.place == Place::Alone && is_id(text()),
+            Self::Installation => key.place == Partition::all().next().map_or(Place::Alone, Place::Partition),
+            Self::OfId(length) => {
+                let beginning = |id: &[u8]| {
+                    let mut bytes = [0; 16];
+                    bytes.iter_mut().zip(id).for_each(|(to, from)| *to = *from);
+                    TxnId::from_bytes(bytes)
+                };
+                id.len() == length && key.place == Place::Partition(beginning(id).partition())
+            }
+            Self::OfClient => client(text()) == Some(key.place),
+            Self::OfClientFirst => client(first()) == Some(key.place),
+            Self::OfAppFirst => is_id(first()) && key.place == Place::Partition(Partition::of_name(first())),
+            Self::Partition(length) => key.place != Place::Alone && id.len() == length,
+            Self::OfNode => key.place != Place::Alone && crate::redis::NodeId::from_bytes(id).is_some(),
+            Self::OfPartitionApp => key.place != Place::Alone && is_id(text()),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The invariants of each kind of record. A record that keeps all of them is made from the rules, and then changed to break one.
+
+use std::collections::BTreeSet;
+
+use sakshi_domain::ids::{ClientId, Partition, TxnId};
+
+use crate::engine::{Batch, ColumnKind, Fields, Guard, Key, Op, Operand, Place, Record, Table, Value};
+use crate::invariants::form;
+use crate::invariants::rule::{Change, Compiled, Home, Need, Rule, compiled};
+use crate::invariants::view::{Condition, Test, View, WIDTH};
+use crate::records::ALL;
+use crate::vault::SEALED_MIN;
+
+/// Words that some field or other may have.
+const WORDS: &[&str] = &["cl_1", "grant", "pending", "delivered", "dns", "name", "view", "stage", "production", ""];
+
+/// The places of the fields that a record must have if it has these.
+fn closed(table: &Table, rules: &Compiled, fields: &[usize]) -> BTreeSet<usize> {
+    let mut closed: BTreeSet<usize> =
+        fields.iter().copied().chain((0..table.fields.len()).filter(|place| rules.needed >> place & 1 == 1)).collect();
+    loop {
+        let with = |condition: &Condition| match condition.test {
+            Test::With(field, other) if closed.contains(&field) => Some(other),
+            _ => None,
+        };
+        let further: Vec<usize> = rules.conditions.iter().filter_map(with).filter(|other| !closed.contains(other)).collect();
+        if further.is_empty() {
+            return closed;
+        }
+        closed.extend(further);
+    }
+}
+
+/// A value that the rules on a field alone let it have.
+fn value(rules: &Compiled, place: usize, kind: ColumnKind) -> Value {
+    let tests = || rules.conditions.iter().map(|condition| condition.test);
+    let length = tests().find_map(|test| match test {
+        Test::Sized(of, least, _) if of == place => Some(least),
+        _ => None,
+    });
+    match kind {
+        ColumnKind::Integer => Value::Integer(
+            tests().find_map(|test| if let Test::Within(of, least, _) = test { (of == place).then_some(least) } else { None }).unwrap_or(5),
+        ),
+        ColumnKind::Text => {
+            let is_word = |text: &str| tests().all(|test| !matches!(test, Test::Word(of, is_word) if of == place && !is_word(text)));
+            let text = WORDS.iter().find(|word| is_word(word)).unwrap_or_else(|| panic!("a word for {place}"));
+            Value::Text(length.map_or_else(|| (*text).to_owned(), |length| "0".repeat(length)))
+        }
+        ColumnKind::Bytes => Value::Bytes(vec![0; length.unwrap_or(1)]),
+        ColumnKind::Sealed(_) => Value::Bytes(vec![0; SEALED_MIN]),
+    }
+}
+
+/// A record with these fields, and what they come with, that keeps every rule.
+fn sample(table: &Table, rules: &Compiled, fields: &[usize]) -> Record {
+    let places = closed(table, rules, fields);
+    let mut values: Vec<Option<Value>> =
+        (0..table.fields.len()).map(|place| places.contains(&place).then(|| value(rules, place, table.fields[place].kind))).collect();
+    let number =
+        |values: &[Option<Value>], place: usize| if let Some(Value::Integer(number)) = &values[place] { Some(*number) } else { None };
+    for condition in rules.conditions.iter().chain(&rules.conditions) {
+        let raised = match condition.test {
+            Test::Excludes(field, excluding, other) if values[other].is_some() && number(&values, field) == Some(excluding) => {
+                Some((field, 1 - excluding))
+            }
+            Test::NotAbove(field, other) => number(&values, field).zip(number(&values, other)).map(|(one, least)| (other, least.max(one))),
+            Test::Less(field, other) => number(&values, field).zip(number(&values, other)).map(|(one, least)| (other, least.max(one + 1))),
+            _ => None,
+        };
+        if let Some((place, number)) = raised {
+            values[place] = Some(Value::Integer(number));
+        }
+    }
+    record(table, &values)
+}
+
+fn record(table: &Table, values: &[Option<Value>]) -> Record {
+    let fields: Fields = table.fields.iter().zip(values).filter_map(|(column, value)| Some((column.name, value.clone()?))).collect();
+    Record { version: 1, fields }
+}
+
+fn all_broken(table: &Table, rules: &Compiled, record: &Record) -> Vec<&'static str> {
+    View::of_record(rules, table, record, None).all_broken(rules).collect()
+}
+
+/// Fields by their places, with their new values.
+type FieldChanges = Vec<(usize, Option<Value>)>;
+
+/// The fields that a condition is about, and records that break it, made of one that keeps it.
+fn broken_records(table: &'static Table, rules: &Compiled, test: Test) -> (Vec<usize>, Vec<Record>) {
+    let name = |place: usize| table.fields[place].name;
+    let (fields, changes): (Vec<usize>, Vec<FieldChanges>) = match test {
+        Test::Kind(place, ColumnKind::Integer) => (vec![place], vec![vec![(place, Some("5".into()))]]),
+        Test::Kind(place, _) => (vec![place], vec![vec![(place, Some(5.into()))]]),
+        Test::Needed(place) => (vec![place], vec![vec![(place, None)]]),
+        Test::With(place, other) => (vec![place], vec![vec![(other, None)]]),
+        Test::Without(place, other) => (vec![place], vec![vec![(other, Some(value(rules, other, table.fields[other].kind)))]]),
+        Test::Excludes(place, number, other) => {
+            (vec![place], vec![vec![(place, Some(number.into())), (other, Some(value(rules, other, table.fields[other].kind)))]])
+        }
+        Test::Within(place, least, most) => {
+            let beyond = [least.checked_sub(1), most.checked_add(1)].into_iter().flatten();
+            (vec![place], beyond.map(|number| vec![(place, Some(number.into()))]).collect())
+        }
+        Test::Sized(place, least, most) => {
+            let of = |length: usize| match table.fields[place].kind {
+                ColumnKind::Text => Value::Text("0".repeat(length)),
+                _ => Value::Bytes(vec![0; length]),
+            };
+            let beyond = [least.checked_sub(1), Some(most).filter(|most| *most < 1_000).map(|most| most + 1)].into_iter().flatten();
+            (vec![place], beyond.map(|length| vec![(place, Some(of(length)))]).collect())
+        }
+        Test::Word(place, _) => (vec![place], vec![vec![(place, Some("?".into()))]]),
+        Test::NotAbove(place, other) => (vec![place, other], vec![vec![(place, Some(8.into())), (other, Some(7.into()))]]),
+        Test::Less(place, other) => (vec![place, other], vec![vec![(place, Some(7.into())), (other, Some(7.into()))]]),
+        Test::SumNotAbove(place, other, most) => {
+            (vec![place, other, most], vec![vec![(place, Some(3.into())), (other, Some(3.into())), (most, Some(5.into()))]])
+        }
+    };
+    let base = sample(table, rules, &fields);
+    let changed = |change: FieldChanges| {
+        let mut record = base.clone();
+        for (place, value) in change {
+            match value {
+                Some(value) => record.fields.insert(name(place), value),
+                None => record.fields.remove(name(place)),
+            };
+        }
+        record
+    };
+    (fields, changes.into_iter().map(changed).collect())
+}
+
+#[test]
+fn each_condition_on_a_record_holds_for_a_whole_one_and_is_broken_by_one_change() {
+    let mut conditions = 0;
+    for table in ALL {
+        let rules = compiled(table).unwrap();
+        assert_eq!(all_broken(table, rules, &sample(table, rules, &[])), Vec::<&str>::new(), "{table:?}");
+        for Condition { name, test, .. } in &rules.conditions {
+            let (fields, records) = broken_records(table, rules, *test);
+            assert_eq!(all_broken(table, rules, &sample(table, rules, &fields)), Vec::<&str>::new(), "{name}");
+            assert!(!records.is_empty(), "{name} cannot be broken");
+            for record in records {
+                let found = all_broken(table, rules, &record);
+                assert!(found.contains(name), "{name}: {record:?} breaks {found:?}");
+            }
+            conditions += 1;
+        }
+    }
+    assert!(conditions > 480, "{conditions}");
+}
+
+#[test]
+fn what_was_not_asked_for_breaks_nothing_and_what_was_is_looked_at() {
+    let (table, rules) = (&crate::records::transaction::TRANSACTION, compiled(&crate::records::transaction::TRANSACTION).unwrap());
+    let record = Record { version: 1, fields: Fields::from([("verified_at", Value::Integer(5))]) };
+    let broken = |asked: &[&str]| View::of_record(rules, table, &record, Some(asked)).all_broken(rules).collect::<Vec<_>>();
+    assert_eq!(broken(&["verified_at"]), Vec::<&str>::new());
+    assert_eq!(broken(&["verified_at", "until"]), ["txn: verified_at comes with until"]);
+}
+
+#[test]
+fn rules_name_fields_of_their_kind() {
+    for table in ALL {
+        assert!(table.fields.len() <= WIDTH, "{table:?} has more fields than a view");
+        for rule in table.rules {
+            let fields: Vec<&str> = match rule {
+                Rule::Needed(fields) | Rule::Fixed(fields) | Rule::Once(fields) | Rule::Rises(fields) => fields.to_vec(),
+                Rule::With(field, others) | Rule::Without(field, others) | Rule::Excludes(field, _, others) => {
+                    [&[*field], *others].concat()
+                }
+                Rule::Within(field, ..) | Rule::Sized(field, ..) | Rule::Word(field, _) | Rule::Guarded(field, _) => vec![field],
+                Rule::NotAbove(field, other) | Rule::Less(field, other) => vec![field, other],
+                Rule::SumNotAbove(field, other, most) => vec![field, other, most],
+                Rule::New | Rule::Home(_) => vec![],
+            };
+            assert!(fields.iter().all(|field| table.column(field).is_some()), "{table:?}: {rule:?}");
+        }
+    }
+}
+
+/// A guard that a rule on a change asks for.
+fn guard(key: &Key, field: &'static str, change: Change) -> Guard {
+    let key = key.clone();
+    let need = match change {
+        Change::Fixed | Change::Rises => Need::Version,
+        Change::Once => Need::Unset(field),
+        Change::Guarded(need) => need,
+    };
+    match need {
+        Need::Unset(field) => Guard::Unset(key, field),
+        Need::Before(field) => Guard::Before(key, field),
+        Need::Equal(field) => Guard::Equal(key, field, 5.into()),
+        Need::AtLeast(field) => Guard::AtLeast(key, field, 5),
+        Need::AtMost(field) => Guard::AtMost(key, field, 5),
+        Need::Below(field, limit) => Guard::Below(key, field, limit),
+        Need::Version => Guard::Version(key, 1),
+    }
+}
+
+#[test]
+fn each_change_that_needs_a_guard_is_broken_without_it_alone() {
+    let mut changes = 0;
+    for table in ALL {
+        let rules = compiled(table).unwrap();
+        let all = table.fields.iter().zip(&rules.changes);
+        for (field, of_field, (name, change)) in all.flat_map(|(column, all)| all.iter().map(move |one| (column.name, all, one))) {
+            let key = Key { table, place: Place::Alone, id: vec![1] };
+            let kind = table.column(field).unwrap().kind;
+            let others: Vec<Guard> =
+                of_field.iter().filter(|(other, _)| other != name).map(|(_, other)| guard(&key, field, *other)).collect();
+            let set = Op::Set(key.clone(), vec![(field, value(rules, rules.place(field).unwrap(), kind).into())]);
+            let with = |guards: Vec<Guard>| form::broken_changes(&Batch::new(guards, vec![set.clone()]), &set);
+            let all = [&others[..], &[guard(&key, field, *change)]].concat();
+            assert!(with(vec![]).contains(name), "{name}");
+            assert!(!with(all.clone()).contains(name), "{name}");
+            assert_eq!(with(all), Vec::<&str>::new(), "{name}");
+            changes += 1;
+        }
+    }
+    assert!(changes > 70, "{changes}");
+}
+
+#[test]
+fn a_sum_that_falls_or_leaves_its_bound_needs_a_guard() {
+    let client: ClientId = "cl_1".parse().unwrap();
+    let event = Key { table: &crate::records::event::EVENT, place: Place::Alone, id: vec![1] };
+    let broken = |key: &Key, field: &'static str, more: i64, guards: Vec<Guard>| {
+        let add = Op::Add(key.clone(), field, more.into());
+        form::broken_changes(&Batch::new(guards, vec![add.clone()]), &add)
+    };
+    let account = crate::records::client::client(&client);
+    assert_eq!(broken(&account, "balance", -1, vec![]), ["client: balance changes under a guard: balance has a least value"]);
+    assert!(broken(&account, "balance", -1, vec![Guard::AtLeast(account.clone(), "balance", 1)]).is_empty());
+    assert!(broken(&account, "balance", 1, vec![]).is_empty());
+    assert_eq!(broken(&event, "scans", -1, vec![]), ["event: scans never falls"]);
+    assert_eq!(broken(&event, "scans", 1, vec![]), ["event: scans changes under a guard: scans is below budget"]);
+    assert!(broken(&event, "scans", 0, vec![]).is_empty());
+    assert_eq!(broken(&event, "max_guests", 1, vec![]), ["event: max_guests changes under a guard: registrations has a greatest value"]);
+    assert_eq!(broken(&event, "created_at", 1, vec![Guard::Version(event.clone(), 1)]), ["event: created_at stays as it was written"]);
+}
+
+#[test]
+fn a_record_that_replaces_none_is_written_only_where_there_is_none() {
+    for table in ALL {
+        let rules = compiled(table).unwrap();
+        let Some(name) = rules.new else { continue };
+        let key = Key { table, place: Place::Alone, id: vec![1] };
+        let put = Op::Put(key.clone(), sample(table, rules, &[]).fields.into_iter().map(|(field, value)| (field, value.into())).collect());
+        let with = |guards| form::broken_changes(&Batch::new(guards, vec![put.clone()]), &put).contains(&name);
+        assert!(with(vec![]) && with(vec![Guard::Present(key.clone())]) && !with(vec![Guard::Absent(key)]), "{name}");
+    }
+}
+
+#[test]
+fn a_record_elsewhere_is_not_in_its_place() {
+    let client = ClientId::generate();
+    let of_client = Place::Partition(client.partition());
+    let (first, second) = (Partition::all().next().unwrap(), Partition::all().nth(1).unwrap());
+    let mut id = [0; 32];
+    id[..16].copy_from_slice(TxnId::generate(second, 1).as_bytes());
+    for table in ALL {
+        let (name, home) = compiled(table).unwrap().home.unwrap_or_else(|| panic!("{table:?} has no place"));
+        let name_of_client = || client.as_str().as_bytes().to_vec();
+        let (place, id, wrong): (Place, Vec<u8>, Vec<u8>) = match home {
+            Home::Alone(length) => (Place::Alone, vec![0; length], vec![0; length + 1]),
+            Home::AloneNamed => (Place::Alone, b"app_1".to_vec(), b"no id".to_vec()),
+            Home::Installation => (Place::Partition(first), b"any".to_vec(), vec![]),
+            Home::OfId(length) => (Place::Partition(second), id[..length].to_vec(), vec![0; length]),
+            Home::OfClient => (of_client, name_of_client(), b"cl 1".to_vec()),
+            Home::OfClientFirst => (of_client, [&name_of_client()[..], b":52"].concat(), b"".to_vec()),
+            Home::OfAppFirst => (Place::Partition(Partition::of_name("app_1")), b"app_1 7".to_vec(), b"".to_vec()),
+            Home::Partition(length) => (Place::Partition(second), vec![0; length], vec![0; length + 1]),
+            Home::OfNode => (Place::Partition(second), vec![b'0'; 32], b"node".to_vec()),
+            Home::OfPartitionApp => (Place::Partition(second), b"app_1".to_vec(), b"no id".to_vec()),
+        };
+        let is_of = |place: Place, id: &[u8]| home.is_of(&Key { table, place, id: id.to_vec() });
+        let elsewhere = match place {
+            Place::Alone => Place::Partition(second),
+            Place::Partition(_) => Place::Alone,
+        };
+        assert!(is_of(place, &id) && !is_of(elsewhere, &id), "{name}");
+        assert!(home == Home::Installation || !is_of(place, &wrong), "{name}");
+        let put = Op::Put(Key { table, place: elsewhere, id }, vec![]);
+        let is_seen = match table.form {
+            crate::engine::Form::Record => form::broken_changes(&Batch::new(vec![], vec![put.clone()]), &put).contains(&name),
+            _ => true,
+        };
+        assert!(is_seen, "{name}");
+    }
+}
+
+/// Values that are not known yet break nothing.
+#[test]
+fn a_result_or_a_time_is_present_and_of_no_known_value() {
+    let rules = compiled(&crate::records::client::REFERENCE).unwrap();
+    let mut view = View::unknown();
+    view.note(rules.place("number").unwrap(), &Operand::Result(0));
+    view.close();
+    let broken: Vec<_> = view.all_broken(rules).collect();
+    assert!(!broken.iter().any(|name| name.contains("number")) && broken.contains(&"credit_reference: amount is present"), "{broken:?}");
+}

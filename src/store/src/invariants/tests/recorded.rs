@@ -1,0 +1,295 @@
+//! The invariants of batches: every one is kept by all batches that the properties of a store make, and broken by a small change of one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::time::Timestamp;
+
+use crate::conformance::TestStore;
+use crate::conformance::fixture::RETENTION;
+use crate::engine::memory::MemoryEngine;
+use crate::engine::{Answers, Applied, Batch, ColumnKind, Engine, Guard, Op, Operand, Query, ScanFrom, Scanned, Table, Value};
+use crate::error::StoreFuture;
+use crate::invariants::step::{self, StepRule};
+use crate::invariants::{money, outbox, people};
+use crate::redis::NodeId;
+use crate::vault::test_vault;
+use crate::{Store, conformance};
+
+/// Batches of the same form, of which one is enough.
+type Recorded = Arc<Mutex<BTreeMap<String, Batch>>>;
+
+/// A memory engine that remembers batches, one of each form.
+struct Recorder {
+    engine: MemoryEngine,
+    recorded: Recorded,
+}
+
+struct RecordedStore {
+    store: Store,
+    clock: Arc<ManualClock>,
+}
+
+impl TestStore for RecordedStore {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn advance(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+}
+
+fn lock(recorded: &Recorded) -> MutexGuard<'_, BTreeMap<String, Batch>> {
+    recorded.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The kinds and fields of a batch.
+fn form(batch: &Batch) -> String {
+    let of = |op: &Op| {
+        let fields = match op {
+            Op::Put(_, fields) | Op::Set(_, fields) => fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(","),
+            Op::Add(_, field, _) | Op::Number(_, field) => (*field).to_owned(),
+            Op::Rewrite(_, _, values) => {
+                values.iter().map(|value| if matches!(value, Operand::Value(Value::Integer(0))) { '0' } else { '1' }).collect()
+            }
+            _ => String::new(),
+        };
+        format!("{} {} {fields}", op.key().table.name, format!("{op:?}").split('(').next().unwrap_or_default())
+    };
+    let guards = batch.guards.iter().map(|guard| format!("{:?}", guard).split('(').next().unwrap_or_default().to_owned());
+    guards.chain(batch.ops.iter().map(of)).collect::<Vec<_>>().join("; ")
+}
+
+impl Engine for Recorder {
+    fn system(&self) -> &'static str {
+        "recorder"
+    }
+
+    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.engine.read(queries)
+    }
+
+    fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        batches.iter().for_each(|batch| _ = lock(&self.recorded).entry(form(batch)).or_insert_with(|| batch.clone()));
+        self.engine.commit(batches)
+    }
+
+    fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
+        self.engine.scan(table, from, limit)
+    }
+
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
+        self.engine.sweep(now, limit, batch)
+    }
+
+    /// Everything is committed as on servers of a cluster: in the batches that are about one place.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn works_at_once(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Recorder")
+    }
+}
+
+thread_local! {
+    static RECORDED: Recorded = Recorded::default();
+}
+
+fn test_store() -> RecordedStore {
+    let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
+    let engine = Recorder { engine: MemoryEngine::new(clock.clone()), recorded: RECORDED.with(Arc::clone) };
+    RecordedStore { store: Store::new(Box::new(engine), Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None), clock }
+}
+
+/// One batch of each form that the operations of a store make.
+fn recorded() -> Vec<Batch> {
+    conformance::run(async {
+        use conformance::{
+            audit_log, client_log, completion, consents, console, credits, erasure, events, flows, guests, lists, operators, outbox,
+            people, refusals, sessions, tenancy, transactions, users,
+        };
+        credits::grants_and_adjustments_move_the_balance_and_are_repeatable(&test_store()).await;
+        transactions::opening_debits_the_balance_and_keeps_what_was_asked_for(&test_store()).await;
+        transactions::an_idempotency_key_replays_its_first_answer_and_refuses_another_body(&test_store()).await;
+        completion::completing_keeps_the_result_and_queues_one_webhook(&test_store()).await;
+        completion::evidence_is_kept_beside_the_result_and_goes_with_it(&test_store()).await;
+        completion::a_credential_is_refused_under_another_transaction_while_its_window_lasts(&test_store()).await;
+        outbox::the_first_record_of_an_attempt_stands(&test_store()).await;
+        outbox::who_made_an_attempt_that_was_given_up_may_still_say_how_it_ended(&test_store()).await;
+        lists::a_summary_tells_the_steps_of_a_transaction_each_at_its_first_time(&test_store()).await;
+        lists::figures_of_a_day_are_added_up_and_a_repeated_call_counts_once(&test_store()).await;
+        tenancy::the_use_of_a_key_is_noted_once_in_an_interval(&test_store()).await;
+        refusals::refused_requests_are_kept_for_their_app_the_newest_first_and_not_too_many(&test_store()).await;
+        audit_log::the_receiver_of_the_audit_log_gets_every_entry_in_order(&test_store()).await;
+        client_log::the_log_of_a_client_is_read_in_parts_the_newest_entry_first(&test_store()).await;
+        consents::a_verification_that_is_answered_is_in_the_register_once(&test_store()).await;
+        operators::an_operator_is_found_by_its_token_and_listed_by_creation(&test_store()).await;
+        console::a_session_of_the_console_is_kept_while_it_is_used_and_never_beyond_its_end(&test_store()).await;
+        console::a_grant_waits_for_a_second_person_and_is_decided_once(&test_store()).await;
+        sessions::use_prolongs_a_session_and_never_beyond_its_end(&test_store()).await;
+        users::a_user_is_invited_by_a_link_that_works_once_and_for_its_time(&test_store()).await;
+        users::each_code_works_once_in_a_race(&test_store()).await;
+        events::a_patch_of_an_event_changes_what_it_names(&test_store()).await;
+        guests::a_guest_who_passes_is_registered_and_reported_to_the_url_of_the_moment(&test_store()).await;
+        people::a_person_with_a_trait_of_a_guest_is_marked_with_the_first_one(&test_store()).await;
+        people::a_guest_is_checked_in_once_however_many_doors_try(&test_store()).await;
+        people::an_erased_guest_has_no_name_and_is_not_recognised_and_stays_checked_in(&test_store()).await;
+        people::nothing_says_of_an_erased_guest_who_the_person_is(&test_store()).await;
+        erasure::an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays(&test_store()).await;
+        erasure::what_is_erased_of_a_client_is_that_of_all_its_apps(&test_store()).await;
+        flows::an_idempotency_key_opens_one_flow_and_an_unknown_client_none(&test_store()).await;
+        flows::raw_then_analysed_then_raw_again_queues_two(&test_store()).await;
+        flows::the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(&test_store()).await;
+        flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once(&test_store()).await;
+        taken_over().await;
+    });
+    RECORDED.with(|recorded| lock(recorded).values().cloned().collect())
+}
+
+/// Webhooks of a transaction and of a report that another node takes over.
+async fn taken_over() {
+    use conformance::{fixture, flow_fixture};
+    let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
+    let engine = MemoryEngine::new(clock.clone());
+    let node = |id| {
+        let recorder = Recorder { engine: engine.clone(), recorded: RECORDED.with(Arc::clone) };
+        RecordedStore { store: Store::new(Box::new(recorder), Arc::new(test_vault(&[7, 6])), RETENTION, id, None), clock: clock.clone() }
+    };
+    let (dead, other) = (NodeId::generate(), NodeId::generate());
+    let test = node(dead);
+    let client = fixture::client_with(&test, 5).await;
+    fixture::completed(&test, &client).await;
+    let flow = flow_fixture::opened(&test, flow_fixture::wealth(&test, &flow_fixture::party(&test).await)).await;
+    flow_fixture::accepted(&test, &flow, flow_fixture::Told::Data(1, "RAW", 1)).await.unwrap();
+    node(other).store.take_over(dead).await.unwrap();
+    node(other).store.erase(ErasureSubject::Flow(flow.id)).await.unwrap();
+}
+
+/// Small changes of a value.
+fn changed(operand: &Operand) -> Vec<Operand> {
+    match operand {
+        Operand::Value(Value::Integer(number)) => [number.wrapping_add(1), number.wrapping_sub(1), 0, 1, -1]
+            .into_iter()
+            .filter(|other| other != number)
+            .map(Operand::from)
+            .collect(),
+        Operand::Value(Value::Text(text)) => vec![format!("{text}0").into(), "".into(), "debit".into(), "adjust".into()],
+        Operand::Value(Value::Bytes(bytes)) => vec![[&bytes[..], &[0]].concat().into(), vec![].into(), vec![1; 16].into()],
+        Operand::Result(number) => vec![Operand::Result(number + 1), 0.into()],
+        Operand::Now(_) | Operand::Latest(..) => vec![0.into()],
+        Operand::Field(_) | Operand::Nothing => vec![vec![1; 16].into(), 1.into()],
+    }
+}
+
+/// The same operation with one of its values changed.
+fn changed_values(op: &Op) -> Vec<Op> {
+    let each = |values: &[Operand]| -> Vec<Vec<Operand>> {
+        let at = |place: usize| {
+            let with = move |other| values.iter().enumerate().map(|(at, known)| if at == place { other } else { known }.clone()).collect();
+            changed(&values[place]).iter().map(with).collect::<Vec<_>>()
+        };
+        (0..values.len()).flat_map(at).collect()
+    };
+    let fields = |fields: &[(&'static str, Operand)], of: &dyn Fn(Vec<(&'static str, Operand)>) -> Op| -> Vec<Op> {
+        let values: Vec<Operand> = fields.iter().map(|(_, value)| value.clone()).collect();
+        let names = || fields.iter().map(|(name, _)| *name);
+        let changed = each(&values).into_iter().map(|values| of(names().zip(values).collect()));
+        let fewer = (0..fields.len())
+            .map(|place| of(fields.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, field)| field.clone()).collect()));
+        let missing = op.key().table.fields.iter().filter(|column| names().all(|name| name != column.name));
+        let more = missing.map(|column| {
+            let value = if column.kind == ColumnKind::Integer { Operand::from(5) } else { Operand::from(vec![5; 16]) };
+            of(fields.iter().cloned().chain([(column.name, value)]).collect())
+        });
+        changed.chain(fewer).chain(more).collect()
+    };
+    let key = op.key().clone();
+    match op {
+        Op::Put(_, given) => fields(given, &|fields| Op::Put(key.clone(), fields)),
+        Op::Set(_, given) => fields(given, &|fields| Op::Set(key.clone(), fields)),
+        Op::Append(_, values) => each(values).into_iter().map(|values| Op::Append(key.clone(), values)).collect(),
+        Op::Rewrite(_, number, values) => each(values).into_iter().map(|values| Op::Rewrite(key.clone(), *number, values)).collect(),
+        Op::Add(_, field, more) => changed(more).into_iter().map(|more| Op::Add(key.clone(), field, more)).collect(),
+        Op::Index(_, member, score) => {
+            let scores = changed(score).into_iter().map(|score| Op::Index(key.clone(), member.clone(), score));
+            scores.chain([Op::Index(key.clone(), vec![1], score.clone())]).collect()
+        }
+        _ => vec![],
+    }
+}
+
+/// A guard that says a little less or something else.
+fn changed_guard(guard: &Guard) -> Vec<Guard> {
+    match guard {
+        Guard::Length(key, length) => vec![Guard::Length(key.clone(), length + 1)],
+        Guard::AtMost(key, field, most) => vec![Guard::AtMost(key.clone(), field, most.saturating_add(1_000_000_000_000))],
+        Guard::Equal(key, field, Value::Integer(number)) => vec![Guard::Equal(key.clone(), field, (number + 1).into())],
+        Guard::Equal(key, field, Value::Text(_)) => vec![Guard::Equal(key.clone(), field, "other".into())],
+        Guard::Equal(key, field, Value::Bytes(_)) => vec![Guard::Equal(key.clone(), field, vec![1].into())],
+        Guard::Entry(key, number, _) => vec![Guard::Entry(key.clone(), number + 1, vec![])],
+        _ => vec![],
+    }
+}
+
+/// Every batch that differs in one place.
+fn neighbours(batch: &Batch) -> Vec<Batch> {
+    let mut all = Vec::new();
+    for place in 0..batch.guards.len() {
+        let mut fewer = batch.clone();
+        let guard = fewer.guards.remove(place);
+        all.extend(changed_guard(&guard).into_iter().map(|other| {
+            let mut changed = batch.clone();
+            changed.guards[place] = other;
+            changed
+        }));
+        all.push(fewer);
+    }
+    for place in 0..batch.ops.len() {
+        let with = |op: Op| {
+            let mut other = batch.clone();
+            other.ops[place] = op;
+            other
+        };
+        all.extend(changed_values(&batch.ops[place]).into_iter().map(with));
+        // The others keep their numbers.
+        let nothing = Op::Tell(batch.ops[place].key().clone(), "");
+        let mut twice = batch.clone();
+        twice.ops.push(batch.ops[place].clone());
+        all.extend([with(nothing), twice]);
+    }
+    all
+}
+
+fn all_rules() -> impl Iterator<Item = &'static StepRule> {
+    [money::RULES, outbox::RULES, people::RULES].into_iter().flatten()
+}
+
+#[test]
+fn each_invariant_of_batches_is_kept_by_all_of_them_and_broken_by_a_small_change() {
+    let batches = recorded();
+    for batch in &batches {
+        assert_eq!(step::broken(batch), None, "{batch:?}");
+    }
+    let mut broken = BTreeSet::new();
+    for neighbour in batches.iter().flat_map(neighbours) {
+        broken.extend(step::all_broken(&neighbour));
+    }
+    let never: Vec<&str> = all_rules().map(|rule| rule.name).filter(|name| !broken.contains(name)).collect();
+    assert!(never.is_empty(), "no change of {} batches breaks: {never:#?}", batches.len());
+}

@@ -1,0 +1,128 @@
+//! Invariants: conditions on the service's own state that no input can make false.
+//!
+//! Each has a name, a constant, which the log and the error have; where it was broken is the label of a counter. Nothing of the state is
+//! told. A step whose invariant is broken ends with an error: its batch is not committed, its record not served, its webhook not sent.
+
+use std::cell::RefCell;
+use std::fmt;
+
+/// A part of the service that has invariants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A batch on its way to an engine.
+    Batch,
+    /// A record, an entry or a member on its way from an engine.
+    Record,
+    /// The answer of an engine to a batch or a query.
+    Answer,
+    /// The credit ledger.
+    Ledger,
+    /// Transactions and events with an actor.
+    Live,
+    /// The webhook dispatcher.
+    Dispatcher,
+    /// Bounds: places, memory, processor time, connections.
+    Bounds,
+    /// Use cases.
+    Service,
+}
+
+impl Part {
+    /// Every part.
+    pub const ALL: [Self; 8] =
+        [Self::Batch, Self::Record, Self::Answer, Self::Ledger, Self::Live, Self::Dispatcher, Self::Bounds, Self::Service];
+
+    /// The label of the counter.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Batch => "batch",
+            Self::Record => "record",
+            Self::Answer => "answer",
+            Self::Ledger => "ledger",
+            Self::Live => "live",
+            Self::Dispatcher => "dispatcher",
+            Self::Bounds => "bounds",
+            Self::Service => "service",
+        }
+    }
+}
+
+/// A broken invariant, which is counted and logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken(&'static str);
+
+impl Broken {
+    /// Counts and logs an invariant that does not hold.
+    #[cold]
+    #[must_use]
+    pub fn new(part: Part, name: &'static str) -> Self {
+        metrics::counter!("sakshi_invariants_broken_total", "part" => part.as_str()).increment(1);
+        // A thread that is ending collects nothing.
+        let _ = COLLECTED.try_with(|collected| collected.borrow_mut().as_mut().map(|names| names.push(name)));
+        tracing::error!(invariant.part = part.as_str(), invariant.name = name, "an invariant is broken");
+        Self(name)
+    }
+
+    /// The name of the invariant.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+thread_local! {
+    static COLLECTED: RefCell<Option<Vec<&'static str>>> = const { RefCell::new(None) };
+}
+
+/// Runs work on this thread and returns the names of the invariants that it breaks, for tests.
+pub fn broken_by(work: impl FnOnce()) -> Vec<&'static str> {
+    COLLECTED.with(|collected| *collected.borrow_mut() = Some(vec![]));
+    work();
+    COLLECTED.with(|collected| collected.borrow_mut().take()).unwrap_or_default()
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an invariant is broken: {}", self.0)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// Passes if an invariant holds.
+///
+/// # Errors
+/// It is broken.
+#[inline]
+pub fn ensure(part: Part, name: &'static str, holds: bool) -> Result<(), Broken> {
+    if holds { Ok(()) } else { Err(Broken::new(part, name)) }
+}
+
+/// Returns true if an invariant holds, for a step that has nobody to give an error to or must go on, such as to give something back.
+#[inline]
+pub fn holds(part: Part, name: &'static str, holds: bool) -> bool {
+    ensure(part, name, holds).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_invariant_is_an_error_with_its_name_alone() {
+        assert_eq!(ensure(Part::Batch, "a is b", true), Ok(()));
+        let broken = ensure(Part::Batch, "a is b", false).unwrap_err();
+        assert_eq!((broken.name(), broken.to_string().as_str()), ("a is b", "an invariant is broken: a is b"));
+        let names = broken_by(|| assert!(holds(Part::Live, "a is a", true) && !holds(Part::Live, "a is b", false)));
+        assert_eq!(names, ["a is b"]);
+        assert_eq!(broken_by(|| ()), Vec::<&str>::new(), "each for itself");
+    }
+
+    #[test]
+    fn parts_have_words_of_their_own() {
+        let mut words = Part::ALL.map(Part::as_str);
+        words.sort_unstable();
+        assert!(words.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}
