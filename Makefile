@@ -47,7 +47,9 @@ nightly: needs
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
 	+$(MAKE) rehearsal && SAKSHI_NEXT=$(CURDIR)/target/rehearsal/sakshi $(WITHIN) 15m $(CARGO) test --package sakshi --test cluster -- --nocapture upgrade::
 	SAKSHI_STORAGE=long $(WITHIN) 120m $(CARGO) test --profile simulation --package sakshi-store --lib -- tests::lies tests::flips tests::appended
+	SAKSHI_JUDGE_MINUTES=30 $(WITHIN) 45m $(CARGO) test --package sakshi --test cluster -- --nocapture judge::
 	SAKSHI_BATCHES=1000000 $(WITHIN) 15m $(CARGO) test --package sakshi-store --lib -- tests::engines
+	SAKSHI_FAILURES=60 $(WITHIN) 30m $(CARGO) test --package sakshi-store --lib -- tests::failures
 	+$(MAKE) interleavings
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
@@ -82,7 +84,7 @@ needs:
 	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
 	need chromium-headless-shell chromium-headless-shell; need zbarimg zbar-tools; need gs ghostscript; \
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
-	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
+	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; need faketime faketime; \
 	need softhsm2-util softhsm2; need rsyslogd rsyslog; [ -f /usr/lib/$$(uname -m)-linux-gnu/rsyslog/lmnsd_gtls.so ] || missing="$$missing rsyslog-gnutls"; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
 	need dockerd docker.io; need docker docker.io; need iptables iptables; docker compose version >/dev/null 2>&1 || need docker-compose docker-compose; \
 	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need nft nftables; need mkfs.ext4 e2fsprogs; need javac default-jdk-headless; \

@@ -25,6 +25,7 @@ mod memory;
 mod moving;
 mod node;
 mod nodes;
+mod overload;
 mod peers;
 mod poll;
 mod process;
@@ -114,6 +115,8 @@ enum What {
     Drain,
     /// This machine alone: signatures, bare handlers, scripts, POSTs, fdatasync.
     Limits,
+    /// Twice as many clients as can be served, then half as many; and the memory of idle connections.
+    Overload,
     /// All of them but growth and the move, and a summary.
     All,
     /// Runs a role in a child process.
@@ -145,6 +148,7 @@ fn main() -> ExitCode {
         What::Pace => one(&cli, webhooks::pace::run, scale).map(drop),
         What::Drain => one(&cli, webhooks::pace::drain, scale).map(drop),
         What::Limits => one(&cli, limits::run, scale).map(drop),
+        What::Overload => one(&cli, overload::run, scale).map(drop),
         What::Growth { series } => growth::show(*series, cli.quick, cli.write),
         What::All => all(&cli, Scale { store_alone: false, ..scale }),
     };
@@ -159,7 +163,7 @@ fn main() -> ExitCode {
 }
 
 /// In the order in which they are run.
-const ALL: [Bench; 15] = [
+const ALL: [Bench; 16] = [
     limits::run,
     init::run,
     poll::run,
@@ -175,6 +179,7 @@ const ALL: [Bench; 15] = [
     guests::run,
     memory::run,
     latency::run,
+    overload::run,
 ];
 
 fn one(cli: &Cli, bench: Bench, scale: Scale) -> Result<Vec<Line>, Failure> {

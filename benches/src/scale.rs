@@ -33,6 +33,8 @@ pub(crate) struct Scale {
     pub(crate) live: usize,
     /// Transactions replaced before memory is measured again.
     pub(crate) churned: usize,
+    /// How long twice as many clients come as can be served.
+    pub(crate) overload: Duration,
     /// Whether the memory of the store alone is measured too.
     pub(crate) store_alone: bool,
 }
@@ -54,6 +56,7 @@ impl Scale {
         kiosks: 3_000,
         live: 1_000_000,
         churned: 3_000_000,
+        overload: Duration::from_secs(60),
         store_alone: true,
     };
     /// Enough to see that the benches work.
@@ -72,6 +75,7 @@ impl Scale {
         kiosks: 100,
         live: 50_000,
         churned: 150_000,
+        overload: Duration::from_secs(8),
         store_alone: true,
     };
 }

@@ -13,6 +13,7 @@ mod degraded;
 mod failover;
 mod flows;
 mod intent_keys;
+mod judge;
 mod nodes;
 mod notices;
 mod outbox;

@@ -21,7 +21,7 @@ pub(crate) struct Nodes {
 const BASE: &str = "https://verify.example";
 
 /// Three nodes on one store, none of them running yet.
-fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
+pub(crate) fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
     let mut first = TestNode::unlaunched(settings);
     for (key, value) in on_redis(url) {
         first.set(key, &value);

@@ -19,6 +19,7 @@ mod malformed;
 mod many_values;
 mod mutated;
 mod one_address;
+mod overload;
 mod registrations;
 mod revoked;
 #[cfg(feature = "soak")]

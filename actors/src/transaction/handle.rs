@@ -73,6 +73,16 @@ impl Transactions {
         Ok(outcome)
     }
 
+    /// Refuses a transaction that would find no room, before anything is computed for it.
+    ///
+    /// # Errors
+    /// [`AskError::Overloaded`] when its shard or the node has too many under way, or keeps too many live.
+    pub fn expect_room(&self, id: TxnId) -> Result<(), AskError> {
+        let index = self.router.shards.index_of(&id);
+        drop(self.router.admit(index)?);
+        if self.router.shards.is_full(index) { Err(AskError::Overloaded) } else { Ok(()) }
+    }
+
     /// Returns true if the client cannot pay so many credits, as far as that is known before anything is done.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import random
 import ssl
 import time
 import uuid
@@ -156,7 +157,8 @@ class Sakshi:
                 return answer
             if not may_repeat or attempt >= self._attempts or answer.status not in REPEATABLE:
                 raise answer
-            time.sleep(2 ** (attempt - 1) if retry_after is None else retry_after)
+            # Clients that were refused at the same moment come back at different ones.
+            time.sleep((2 ** (attempt - 1) if retry_after is None else retry_after) * random.uniform(1, 1.5))
 
     def _attempt(
         self, method: str, path: str, sent: str | None, headers: dict[str, str], wait_s: int

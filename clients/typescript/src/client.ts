@@ -195,7 +195,9 @@ export class Sakshi {
       if (!(answer instanceof SakshiError)) return answer as T;
       sent.signal?.throwIfAborted();
       if (!mayRepeat || attempt >= attempts || !REPEATABLE.has(answer.status)) throw answer;
-      await pause(1000 * (retryAfter ?? 2 ** (attempt - 1)), undefined, { signal: sent.signal });
+      // Clients that were refused at the same moment come back at different ones.
+      const jitter = 1 + Math.random() / 2;
+      await pause(1000 * jitter * (retryAfter ?? 2 ** (attempt - 1)), undefined, { signal: sent.signal });
     }
   }
 }

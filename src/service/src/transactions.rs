@@ -8,7 +8,7 @@ use sakshi_authority::intent::SignedIntent;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::delivery::Attempt;
 use sakshi_domain::event::Event;
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::retention::ClientRetention;
@@ -50,10 +50,11 @@ pub async fn open_transaction(
         return Err(ServiceError::InsufficientCredits);
     }
 
+    let id = new_id(service, &caller.client)?;
     let announced = service.transactions.announce(&caller.client);
     let now = service.clock.now();
     let pending = Arc::new(Pending {
-        id: service.transactions.new_id(&caller.client),
+        id,
         client: caller.client,
         app: caller.app.app_id.clone(),
         event: None,
@@ -70,6 +71,14 @@ pub async fn open_transaction(
         None => Ok(answered),
         Some(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
     }
+}
+
+/// Makes the id of a transaction for which there is room. A signature is most of the work of an opening: an overloaded node makes none for
+/// what it then refuses.
+fn new_id(service: &Service, client: &ClientId) -> Result<TxnId, ServiceError> {
+    let id = service.transactions.new_id(client);
+    service.transactions.expect_room(id)?;
+    Ok(id)
 }
 
 /// Builds the response to `init`, with every way to launch the identity app on this channel. Also returns what the transaction's page, if it
@@ -134,7 +143,7 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
     };
     let terms = in_this_trace(kept_for(terms, event.terms.retention));
     let pending = Arc::new(Pending {
-        id: service.transactions.new_id(&event.client),
+        id: new_id(service, &event.client)?,
         client: event.client.clone(),
         app: event.app.clone(),
         event: Some(event.id),

@@ -54,6 +54,15 @@ impl Sentinels {
         self.sentinels.iter().map(RedisServer::url).collect()
     }
 
+    /// The master and its replicas.
+    pub fn servers(&self) -> &[RedisServer] {
+        &self.servers
+    }
+
+    pub fn sentinels(&self) -> &[RedisServer] {
+        &self.sentinels
+    }
+
     /// The server that the sentinels hold for the master.
     pub fn master(&self) -> &RedisServer {
         let port = eventually("a sentinel that answers", TIMEOUT, || self.sentinels.iter().find_map(master_port));

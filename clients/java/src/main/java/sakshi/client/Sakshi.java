@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Consumer;
 import sakshi.client.model.*;
 
@@ -221,7 +222,9 @@ public final class Sakshi {
                 }
                 if (status >= 200 && status < 300) return JSON.treeToValue(read, answer);
                 if (!mayRepeat || attempt >= ATTEMPTS || !REPEATABLE.contains(status)) throw new SakshiException(status, read);
-                Thread.sleep(1000L * (retryAfter.matches("\\d{1,5}") ? Integer.parseInt(retryAfter) : 1 << (attempt - 1)));
+                // Clients that were refused at the same moment come back at different ones.
+                var jitter = ThreadLocalRandom.current().nextDouble(1000, 1500);
+                Thread.sleep((long) (jitter * (retryAfter.matches("\\d{1,5}") ? Integer.parseInt(retryAfter) : 1 << (attempt - 1))));
             }
         } catch (IOException unreadable) {
             throw new IllegalArgumentException(method + " " + path + ": " + unreadable.getMessage(), unreadable);

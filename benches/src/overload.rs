@@ -1,0 +1,90 @@
+//! Twice as many clients as one node can serve, then half as many: how many are served meanwhile, and after how long all is as before.
+//! And the memory of a connection that is not used.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_kit::crowd::{Crowd, Requests};
+use sakshi_kit::overload::{AS_BEFORE, NOTICEABLE, Outcome, Parts, overload};
+use tokio::net::TcpStream;
+
+use crate::connection::Connection;
+use crate::node::Service;
+use crate::process::resident;
+use crate::report::{Report, Target};
+use crate::scale::Scale;
+use crate::summary::Line;
+use crate::{Failure, requests};
+
+const GOODPUT_MIN: f64 = 0.9;
+/// Seconds until no request is refused and p99 is as before.
+const NORMAL_WITHIN: f64 = 10.0;
+const AFTERWARDS: Duration = Duration::from_secs(30);
+/// Connections that are opened at once, and the number of the question.
+const CONNECTIONS: u32 = 5_000;
+const MILLION: f64 = 1e6;
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let mut report = Report::new("overload");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let jittered = runtime.block_on(storm(scale, true))?;
+    let plain = runtime.block_on(storm(scale, false))?;
+    let both = [&jittered, &plain];
+    report.figure("capacity, inits per s", &both.map(|run| run.capacity));
+    report.figure("p99 at half of it, ms", &both.map(|run| run.calm.as_secs_f64() * 1e3));
+    for (run, how) in [(&jittered, ""), (&plain, ", pauses without jitter")] {
+        let ratio = run.goodput / run.capacity;
+        report.judged(&format!("**served at twice the capacity ÷ capacity**{how}"), &[ratio], Target::AtLeast(GOODPUT_MIN));
+        report.judged(
+            &format!("**seconds at half of it until all is as before**{how}"),
+            &[run.normal as f64],
+            Target::AtMost(NORMAL_WITHIN),
+        );
+        report.figure(&format!("clients that gave up after five attempts, %{how}"), &[run.gave_up * 100.0]);
+    }
+    report.lines.push(Line::of(
+        ("inits at twice the capacity, per s", &[jittered.goodput]),
+        ("capacity", &[jittered.capacity]),
+        Some(Target::AtLeast(GOODPUT_MIN)),
+    ));
+    let bytes = runtime.block_on(idle())?;
+    report.figure("memory of an idle connection, bytes", &[bytes]);
+    report.figure("the same of a million, GiB", &[bytes * MILLION / f64::from(1 << 30)]);
+    report.note(format!(
+        "Open loop: clients come whether or not others are served, {} s at twice the capacity. Each tries five times, after Retry-After and up \
+         to half as long again. All is as before in the first second after which no request is refused, and of those who come a hundredth takes at \
+         most {AS_BEFORE} times as long as before, or {NOTICEABLE:?}. A process takes no more connections than it has descriptors for \
+         (docs/security.md), so a million needs as many descriptors on as many nodes as have the memory.",
+        scale.overload.as_secs()
+    ));
+    Ok(report)
+}
+
+async fn storm(scale: Scale, has_jitter: bool) -> Result<Outcome, Failure> {
+    let service = Service::start(None)?;
+    let crowd = Crowd::of(service.server.address, has_jitter, inits(&service)?);
+    Ok(overload(&crowd, Parts { capacity: scale.span, overload: scale.overload, afterwards: AFTERWARDS }).await)
+}
+
+/// Inits, each with an idempotency key of its own.
+fn inits(service: &Service) -> Result<Requests, Failure> {
+    let text = String::from_utf8(requests::init(&service.server)?)?;
+    let (first, rest) = text.split_once("\r\n").ok_or("a request has lines")?;
+    let (first, rest) = (first.to_owned(), rest.to_owned());
+    Ok(Arc::new(move |number| format!("{first}\r\nIdempotency-Key: {number}\r\n{rest}").into_bytes()))
+}
+
+/// Resident bytes of the process for each connection on which nothing was sent.
+async fn idle() -> Result<f64, Failure> {
+    let service = Service::start(None)?;
+    let before = resident(service.server.id())?;
+    let mut all = Vec::new();
+    for _ in 0..CONNECTIONS {
+        all.push(TcpStream::connect(service.server.address).await?);
+    }
+    // It is answered when all before it have been accepted.
+    let mut last = Connection::open(service.server.address, None).await?;
+    last.exchange(&requests::init(&service.server)?).await?;
+    let after = resident(service.server.id())?;
+    Ok(after.saturating_sub(before) as f64 / f64::from(CONNECTIONS))
+}

@@ -1,0 +1,307 @@
+//! A round of the judge: its clients, who know addresses and keys and nothing else, and the histories that they write.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use reqwest::RequestBuilder;
+use reqwest::header::LOCATION;
+use sakshi_client::{Call, Client, Credentials};
+use sakshi_kit::backend::Backend;
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::node::Addresses;
+use sakshi_kit::operator::ADMIN_TOKEN;
+use sakshi_kit::random::Random;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::WebhookReceiver;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::bank::Reading;
+use super::models::{BankOp, BankRet, InitOp, InitRet, PlacesOp, PlacesRet, TransactionOp, TransactionRet};
+use super::order::Fact;
+
+/// How long a client repeats a request that has no answer.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// The longest pause before a request is repeated, in milliseconds.
+const PAUSE_MS_MAX: u64 = 150;
+
+/// Facts by the record that they are about.
+pub(crate) type Records<Op, Ret> = BTreeMap<String, Vec<Fact<Op, Ret>>>;
+
+/// The facts about records of one kind.
+pub(crate) struct Book<Op, Ret>(Mutex<Records<Op, Ret>>);
+
+impl<Op, Ret> Default for Book<Op, Ret> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<Op: Clone, Ret: Clone> Book<Op, Ret> {
+    pub(crate) fn add(&self, record: &str, fact: Fact<Op, Ret>) {
+        self.0.lock().unwrap().entry(record.to_owned()).or_default().push(fact);
+    }
+
+    pub(crate) fn has(&self, record: &str) -> bool {
+        self.0.lock().unwrap().contains_key(record)
+    }
+
+    pub(crate) fn all(&self) -> Records<Op, Ret> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// The histories of a round.
+#[derive(Default)]
+pub(crate) struct Histories {
+    pub(crate) transactions: Book<TransactionOp, TransactionRet>,
+    pub(crate) keys: Book<InitOp, InitRet>,
+    pub(crate) banks: Book<BankOp, BankRet>,
+    pub(crate) events: Book<PlacesOp, PlacesRet>,
+    /// The last body of the result of each transaction.
+    pub(crate) results: Mutex<BTreeMap<String, Value>>,
+    /// Ledgers as they were read.
+    pub(crate) ledgers: Mutex<Vec<Reading>>,
+    /// Responses that should never be given.
+    pub(crate) problems: Mutex<Vec<String>>,
+}
+
+/// The public listeners behind the balancer and of each node.
+#[derive(Clone)]
+pub(crate) struct Doors {
+    pub(crate) balancer: Addresses,
+    pub(crate) nodes: Vec<Addresses>,
+}
+
+impl Doors {
+    /// Half of the requests go through the balancer.
+    fn any(&self, random: &mut Random) -> &Addresses {
+        if random.below(2) == 0 { &self.balancer } else { self.node(random) }
+    }
+
+    fn node(&self, random: &mut Random) -> &Addresses {
+        &self.nodes[random.below(self.nodes.len() as u64) as usize]
+    }
+}
+
+/// An answer of the service.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+    pub(crate) text: String,
+    pub(crate) location: Option<String>,
+}
+
+/// An answer with the times of its request and its arrival.
+#[derive(Clone)]
+pub(crate) struct Answered {
+    /// The time of the first attempt, if the last one is another.
+    pub(crate) first: Option<Duration>,
+    /// The time of the last attempt.
+    pub(crate) invoked: Duration,
+    /// `None` when no attempt was answered.
+    pub(crate) reply: Option<(Duration, Reply)>,
+}
+
+/// What all processes of a round share.
+pub(crate) struct Scene {
+    pub(crate) origin: Instant,
+    pub(crate) http: reqwest::Client,
+    pub(crate) doors: Doors,
+    pub(crate) identity_app: IdentityApp,
+    /// A client with credits for all.
+    pub(crate) client: Backend,
+    /// A client with few.
+    pub(crate) poor: Backend,
+    pub(crate) receiver: WebhookReceiver,
+    pub(crate) histories: Histories,
+    /// The round ends: no process begins anything new.
+    pub(crate) over: AtomicBool,
+    /// A replica may take over: readings that wait for nobody may be of what is then undone (docs/promises.md).
+    pub(crate) may_fail_over: AtomicBool,
+    /// A node has a wrong clock: it may refuse credentials and take windows for ended.
+    pub(crate) is_clock_wrong: AtomicBool,
+    answers: AtomicUsize,
+    unanswered: AtomicUsize,
+    processes: AtomicU32,
+}
+
+impl Scene {
+    pub(crate) fn new(
+        origin: Instant,
+        doors: Doors,
+        identity_app: IdentityApp,
+        [client, poor]: [Backend; 2],
+        receiver: WebhookReceiver,
+    ) -> Arc<Self> {
+        let http = sakshi_client::http(Duration::from_secs(3), false).expect("an HTTP client");
+        Arc::new(Self {
+            origin,
+            http,
+            doors,
+            identity_app,
+            client,
+            poor,
+            receiver,
+            histories: Histories::default(),
+            over: AtomicBool::new(false),
+            may_fail_over: AtomicBool::new(false),
+            is_clock_wrong: AtomicBool::new(false),
+            answers: AtomicUsize::new(0),
+            unanswered: AtomicUsize::new(0),
+            processes: AtomicU32::new(0),
+        })
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.over.load(Ordering::SeqCst)
+    }
+
+    /// The number of a new process.
+    pub(crate) fn process(&self) -> u32 {
+        self.processes.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Answers that have come so far.
+    pub(crate) fn answers(&self) -> usize {
+        self.answers.load(Ordering::SeqCst)
+    }
+
+    /// Requests that have no answer, so far.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.unanswered.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many more requests are answered.
+    pub(crate) async fn grown(&self, more: usize) {
+        let goal = self.answers() + more;
+        eventually("the clients are answered", 5 * TIMEOUT, || async { (self.answers() >= goal).then_some(()) }).await;
+    }
+
+    /// Returns true if readings are promised to be of the last step.
+    pub(crate) fn promises_readings(&self) -> bool {
+        !self.may_fail_over.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn problem(&self, sentence: String) {
+        self.histories.problems.lock().unwrap().push(sentence);
+    }
+
+    /// A client's backend at an address.
+    pub(crate) fn api(&self, backend: &Backend, door: &Addresses) -> Client {
+        let credentials = Credentials::Client { key: backend.key.clone().into(), app: backend.app.clone() };
+        Client::new(self.http.clone(), door.public_base(), credentials)
+    }
+
+    /// The operation of a client's backend, through any door.
+    pub(crate) async fn call<T>(&self, backend: &Backend, random: &mut Random, call: impl Fn() -> Call<T>) -> Answered {
+        self.insist(random, |door| self.api(backend, door).request(call()).expect("a body")).await
+    }
+
+    /// The operation of the operator, at any node.
+    pub(crate) async fn operate<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> Answered {
+        let nodes = Doors { balancer: self.doors.node(random).clone(), ..self.doors.clone() };
+        let admin =
+            |node: &Addresses| Client::new(self.http.clone(), node.internal_base(), Credentials::Bearer(ADMIN_TOKEN.to_owned().into()));
+        self.insist_at(&nodes, random, |node| admin(node).request(call()).expect("a body")).await
+    }
+
+    /// Repeats a request until it is answered, as `docs/errors.md` says.
+    pub(crate) async fn insist(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
+        self.insist_at(&self.doors, random, request).await
+    }
+
+    async fn insist_at(&self, doors: &Doors, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
+        let (begun, mut first) = (self.now(), None);
+        loop {
+            let (door, invoked) = (doors.any(random).clone(), self.now());
+            let reply = self.ask(request(&door)).await.map(|reply| (self.now(), reply));
+            if reply.is_some() || self.now() - begun > PATIENCE {
+                return Answered { first, invoked, reply };
+            }
+            first = Some(begun);
+            sleep(Duration::from_millis(random.below(PAUSE_MS_MAX))).await;
+        }
+    }
+
+    /// The same by a client that now and then gives up at the first request without an answer.
+    pub(crate) async fn try_hard(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
+        if random.below(4) == 0 { self.once(random, request).await } else { self.insist(random, request).await }
+    }
+
+    /// One request through any door; `None` when it is not known whether it was carried out.
+    pub(crate) async fn once(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
+        let (invoked, door) = (self.now(), self.doors.any(random).clone());
+        let reply = self.ask(request(&door)).await;
+        Answered { first: None, invoked, reply: reply.map(|reply| (self.now(), reply)) }
+    }
+
+    async fn ask(&self, request: RequestBuilder) -> Option<Reply> {
+        let reply = read(request).await.filter(|reply| reply.status < 500 && !matches!(reply.status, 408 | 429));
+        let count = if reply.is_some() { &self.answers } else { &self.unanswered };
+        count.fetch_add(1, Ordering::SeqCst);
+        reply
+    }
+
+    /// Records an operation with its response. Attempts without a response may have been carried out, or may be later.
+    pub(crate) fn record<Op: Clone + Debug, Ret: Clone>(
+        &self,
+        (book, record): (&Book<Op, Ret>, &str),
+        (process, op): (u32, Op),
+        answered: Answered,
+        read: impl Fn(&Reply) -> Option<Ret>,
+    ) {
+        let Answered { first, invoked, reply } = answered;
+        let in_doubt = first.or(reply.is_none().then_some(invoked));
+        if let Some(invoked) = in_doubt {
+            book.add(record, Fact { process: self.process(), op: op.clone(), invoked, ended: None });
+        }
+        let Some((ended, reply)) = reply else { return };
+        match read(&reply) {
+            Some(ret) => book.add(record, Fact { process, op, invoked, ended: Some((ended, ret)) }),
+            None => self.unexpected(&format!("{op:?} of {record}"), &reply),
+        }
+    }
+
+    /// The same of a reading, whose attempts without a response change nothing.
+    pub(crate) fn record_reading<Op: Clone + Debug, Ret: Clone>(
+        &self,
+        place: (&Book<Op, Ret>, &str),
+        operation: (u32, Op),
+        answered: Answered,
+        read: impl Fn(&Reply) -> Option<Ret>,
+    ) {
+        if answered.reply.is_some() {
+            self.record(place, operation, Answered { first: None, ..answered }, read);
+        }
+    }
+
+    /// Notes a response that is none of those that the model has, unless a wrong clock explains it.
+    pub(crate) fn unexpected(&self, what: &str, reply: &Reply) {
+        let is_of_clock = self.is_clock_wrong.load(Ordering::SeqCst) && matches!(reply.status, 400 | 410);
+        if !is_of_clock {
+            self.problem(format!("{what}: {} {}", reply.status, reply.text));
+        }
+    }
+}
+
+/// A pause of at most so many milliseconds.
+pub(crate) async fn pause(random: &mut Random, ms_max: u64) {
+    sleep(Duration::from_millis(random.below(ms_max))).await;
+}
+
+async fn read(request: RequestBuilder) -> Option<Reply> {
+    let response = request.send().await.ok()?;
+    let status = response.status().as_u16();
+    let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).map(str::to_owned);
+    let text = response.text().await.ok()?;
+    Some(Reply { status, body: serde_json::from_str(&text).unwrap_or(Value::Null), text, location })
+}

@@ -1,0 +1,100 @@
+//! Ways between one node and Redis that can be cut: TCP proxies, whose addresses the sentinels seem to name.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use sakshi_kit::redis::groups::Sentinels;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Which bytes pass. The others wait, as they do when a network drops packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passage {
+    Open,
+    /// Requests pass, replies do not.
+    Mute,
+    Cut,
+}
+
+/// All ways of one node.
+pub(crate) struct Ways {
+    /// Those to the sentinels.
+    pub(crate) urls: Vec<String>,
+    passage: watch::Sender<Passage>,
+}
+
+/// Ports of servers as they are written on the wire, and what is written instead.
+type Ports = Arc<BTreeMap<[u8; 5], [u8; 5]>>;
+
+impl Ways {
+    pub(crate) async fn to(redis: &Sentinels) -> Self {
+        let (passage, seen) = watch::channel(Passage::Open);
+        let mut ports = BTreeMap::new();
+        for server in redis.servers() {
+            let own = open(server.address(), seen.clone(), Ports::default()).await;
+            let digits = |port: u16| <[u8; 5]>::try_from(port.to_string().as_bytes()).expect("five digits");
+            ports.insert(digits(server.port()), digits(own));
+        }
+        let (ports, mut urls) = (Arc::new(ports), Vec::new());
+        for sentinel in redis.sentinels() {
+            let own = open(sentinel.address(), seen.clone(), Arc::clone(&ports)).await;
+            urls.push(format!("redis://127.0.0.1:{own}/"));
+        }
+        Self { urls, passage }
+    }
+
+    pub(crate) fn set(&self, passage: Passage) {
+        self.passage.send_replace(passage);
+    }
+}
+
+/// Opens a way and returns its port.
+async fn open(address: String, passage: watch::Receiver<Passage>, ports: Ports) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let own = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let Ok(far) = TcpStream::connect(&address).await else { continue };
+            let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
+            tokio::spawn(carry(from_near, to_far, passage.clone(), |passage| passage != Passage::Cut, Ports::default()));
+            tokio::spawn(carry(from_far, to_near, passage.clone(), |passage| passage == Passage::Open, Arc::clone(&ports)));
+        }
+    });
+    own
+}
+
+async fn carry(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut passage: watch::Receiver<Passage>,
+    passes: fn(Passage) -> bool,
+    ports: Ports,
+) -> io::Result<()> {
+    let mut bytes = [0; 16_384];
+    loop {
+        let count = from.read(&mut bytes).await?;
+        passage.wait_for(|passage| passes(*passage)).await.map_err(io::Error::other)?;
+        if count == 0 {
+            return Ok(());
+        }
+        if !ports.is_empty() {
+            rewrite(&mut bytes[..count], &ports);
+        }
+        to.write_all(&bytes[..count]).await?;
+    }
+}
+
+/// Replaces ports that are bulk strings of RESP.
+fn rewrite(bytes: &mut [u8], ports: &BTreeMap<[u8; 5], [u8; 5]>) {
+    const BEFORE: &[u8] = b"$5\r\n";
+    for at in BEFORE.len()..bytes.len().saturating_sub(4) {
+        if bytes[..at].ends_with(BEFORE)
+            && let Some(own) = <[u8; 5]>::try_from(&bytes[at..at + 5]).ok().and_then(|port| ports.get(&port))
+        {
+            bytes[at..at + 5].copy_from_slice(own);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Twice as many inits as a node can make, from clients who repeat. The bench `overload` has the figures; here it is held that each is charged
+//! once at most, and that the node is well when the clients have been served or have given up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_kit::crowd::Crowd;
+use sakshi_kit::node::TestNode;
+use serde_json::json;
+
+const CREDITS: u64 = 10_000_000;
+/// Clients of which each waits for its answer, to measure the capacity.
+const CLIENTS: usize = 64;
+/// Inits after the overload, of which none may be refused.
+const AFTERWARDS: usize = 200;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overloaded_node_charges_each_client_once_and_is_well_afterwards() {
+    let is_long = std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long");
+    let mut node = TestNode::unlaunched(&[("SERVER__WORKERS", "2")]);
+    node.set_variable("SAKSHI_LOG", "off");
+    node.launch().await;
+    let backend = node.backend(CREDITS).await;
+    let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
+    let body = r#"{"claims":["name"],"channel":"qr"}"#;
+    let head = format!(
+        "POST /api/v1/nationalid-ovse/init HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\nx-api-app-id: {}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n",
+        backend.key,
+        backend.app,
+        body.len()
+    );
+    let request = move |number| format!("{head}idempotency-key: {number}\r\n\r\n{body}").into_bytes();
+    let crowd = Crowd::of(address, true, Arc::new(request));
+    let seconds = Duration::from_secs;
+    let capacity = crowd.capacity(CLIENTS, seconds(2)).await;
+    let before = node.operator().balance(&backend.client).await;
+    let begun = crowd.seconds().len();
+    crowd.come(2.0 * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
+    crowd.gone().await;
+    let all = crowd.seconds().split_off(begun);
+    let [came, served, refused, gave_up] = [0, 1, 2, 3]
+        .map(|figure| all.iter().map(|second| [second.came, second.served, second.refused, second.gave_up][figure]).sum::<u64>());
+    eprintln!("{capacity:.0} inits a second; of twice as many {came} came, {served} were served, {gave_up} gave up, {refused} refusals");
+    let charged = before - node.operator().balance(&backend.client).await;
+    assert!((served..=came).contains(&charged), "{charged} were charged of {came}, {served} were served");
+    for number in 0..AFTERWARDS {
+        let answer = backend.init_once(&format!("afterwards-{number}"), &json!({"claims": ["name"], "channel": "qr"})).await;
+        assert_eq!(answer.status, 200, "init {number} after the overload: {}", answer.text);
+    }
+}

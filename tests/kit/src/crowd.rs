@@ -1,0 +1,213 @@
+//! Clients who come at a rate that does not depend on the answers (an open loop), and repeat as `docs/guides/errors.md` says.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, sleep_until, timeout};
+
+use super::random::Random;
+use super::waiting::eventually;
+
+/// Attempts of a client, and the timeout of each, as those of `clients/`.
+const ATTEMPTS: u32 = 5;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One second of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Second {
+    /// Clients that came.
+    pub came: u64,
+    /// Clients that got what they wanted.
+    pub served: u64,
+    /// Answers that were a refusal, and requests without an answer.
+    pub refused: u64,
+    /// Clients that have given up.
+    pub gave_up: u64,
+    /// Times from coming to the answer, of those who came in this second.
+    pub took: Vec<Duration>,
+}
+
+impl Second {
+    /// The time within which all but a hundredth were served.
+    pub fn p99(&self) -> Duration {
+        let mut took = self.took.clone();
+        took.sort_unstable();
+        took.get((took.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or_default()
+    }
+}
+
+/// The bytes of a request, by its number.
+pub type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
+
+/// Clients of one address.
+#[derive(Clone)]
+pub struct Crowd {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    address: SocketAddr,
+    request: Requests,
+    /// Each pause is longer by a random part of itself.
+    has_jitter: bool,
+    began: Instant,
+    count: AtomicU64,
+    /// Clients that are neither served nor have given up.
+    here: AtomicU64,
+    seconds: Mutex<Vec<Second>>,
+    idle: Mutex<Vec<TcpStream>>,
+}
+
+impl Crowd {
+    pub fn of(address: SocketAddr, has_jitter: bool, request: Requests) -> Self {
+        let (count, here, seconds, idle) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { address, request, has_jitter, began: Instant::now(), count, here, seconds, idle }) }
+    }
+
+    /// The seconds so far, without the one that has just begun.
+    pub fn seconds(&self) -> Vec<Second> {
+        let mut seconds = self.shared.seconds.lock().unwrap().clone();
+        seconds.resize(usize::try_from(self.shared.began.elapsed().as_secs()).expect("a number"), Second::default());
+        seconds
+    }
+
+    /// Answers per second to as many clients, each of whom sends its next request when it has an answer.
+    pub async fn capacity(&self, clients: usize, span: Duration) -> f64 {
+        let (over, mut tasks) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
+        let answered = Arc::new(AtomicU64::new(0));
+        for _ in 0..clients {
+            let (shared, over, answered) = (Arc::clone(&self.shared), Arc::clone(&over), Arc::clone(&answered));
+            tasks.spawn(async move {
+                while !over.load(Ordering::Relaxed) {
+                    let request = (shared.request)(shared.count.fetch_add(1, Ordering::Relaxed));
+                    if matches!(shared.exchange(&request).await, Some((200, _))) {
+                        answered.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        sleep(span / 4).await;
+        let (before, began) = (answered.load(Ordering::Relaxed), Instant::now());
+        sleep(span).await;
+        let rate = (answered.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
+        over.store(true, Ordering::Relaxed);
+        tasks.join_all().await;
+        rate
+    }
+
+    /// So many clients come each second for so long. Those who are not served then go on trying.
+    pub async fn come(&self, rate: f64, span: Duration) {
+        let (began, every) = (Instant::now(), Duration::from_secs_f64(1.0 / rate));
+        for number in 0_u32.. {
+            let due = began + every * number;
+            if due - began >= span {
+                break;
+            }
+            // A timer that is late by a little wakes a few clients at once.
+            if due > Instant::now() {
+                sleep_until(due.into()).await;
+            }
+            let shared = Arc::clone(&self.shared);
+            // Before it runs: this process may be short of time, too.
+            shared.note(due, |second| second.came += 1);
+            shared.here.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                shared.visit(due).await;
+                shared.here.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    }
+
+    /// Waits until all who came are served or have given up.
+    pub async fn gone(&self) {
+        let most = PATIENCE * (ATTEMPTS + 1);
+        eventually("all clients are served or gave up", most, || async { (self.shared.here.load(Ordering::SeqCst) == 0).then_some(()) })
+            .await;
+    }
+}
+
+impl Shared {
+    fn note(&self, at: Instant, change: impl FnOnce(&mut Second)) {
+        let second = usize::try_from(at.duration_since(self.began).as_secs()).expect("a number");
+        let mut seconds = self.seconds.lock().unwrap();
+        if seconds.len() <= second {
+            seconds.resize(second + 1, Second::default());
+        }
+        change(&mut seconds[second]);
+    }
+
+    async fn visit(&self, due: Instant) {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let (request, mut random) = ((self.request)(number), Random::from_seed(number));
+        for attempt in 0..ATTEMPTS {
+            let answer = self.exchange(&request).await;
+            if let Some((200, _)) = answer {
+                let now = Instant::now();
+                self.note(now, |second| second.served += 1);
+                return self.note(due, |second| second.took.push(now - due));
+            }
+            self.note(Instant::now(), |second| second.refused += 1);
+            let asked = answer.and_then(|(_, retry_after)| retry_after);
+            let pause = Duration::from_secs(asked.unwrap_or(1 << attempt));
+            let more = if self.has_jitter { random.below(500) as u32 } else { 0 };
+            if attempt + 1 < ATTEMPTS {
+                sleep(pause + pause * more / 1_000).await;
+            }
+        }
+        self.note(Instant::now(), |second| second.gave_up += 1);
+    }
+
+    /// Sends a request on a free connection: the status, and the seconds of `Retry-After`. `None` without an answer.
+    async fn exchange(&self, request: &[u8]) -> Option<(u16, Option<u64>)> {
+        timeout(PATIENCE, async {
+            let free = self.idle.lock().unwrap().pop();
+            let mut stream = match free {
+                Some(stream) if is_open(&stream) => stream,
+                _ => TcpStream::connect(self.address).await.ok()?,
+            };
+            stream.set_nodelay(true).ok()?;
+            stream.write_all(request).await.ok()?;
+            let head = head_of(&mut stream).await?;
+            if !head.to_ascii_lowercase().contains("connection: close") {
+                self.idle.lock().unwrap().push(stream);
+            }
+            let status = head.get(9..12)?.parse().ok()?;
+            Some((status, header(&head, "retry-after").and_then(|seconds| seconds.parse().ok())))
+        })
+        .await
+        .ok()?
+    }
+}
+
+/// Returns true if the peer has not closed it.
+fn is_open(stream: &TcpStream) -> bool {
+    matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
+/// Reads a whole answer and returns its head.
+async fn head_of(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::with_capacity(4_096);
+    loop {
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let length: usize = header(&head, "content-length")?.parse().ok()?;
+        if bytes.len() >= end + 4 + length {
+            return Some(head);
+        }
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
