@@ -11,6 +11,7 @@
 mod chaos;
 mod clients;
 mod clock;
+mod coverage;
 mod developers;
 mod diary;
 mod entropy;
@@ -32,6 +33,7 @@ mod sim;
 mod store;
 mod world;
 
+pub use coverage::{Gap, gaps};
 pub use entropy::keep_memory;
 pub use process::{run, run_all};
 pub use run::{Run, shrunk};

@@ -6,12 +6,15 @@
 mod plants;
 mod story;
 
-use std::collections::BTreeMap;
-use std::process::ExitCode;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::Parser;
-use sakshi_sim::{Run, Shape, keep_memory, run, run_all, shrunk};
+use sakshi_sim::{Gap, Run, Shape, gaps, keep_memory, run, run_all, shrunk};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -43,6 +46,12 @@ struct Options {
     /// With so many verifications and guests of each client.
     #[arg(long)]
     verifications: Option<u64>,
+    /// Run the seeds that are named here first, and note here those that break a promise, with the commit.
+    #[arg(long, value_name = "FILE")]
+    failed: Option<PathBuf>,
+    /// List what no run has produced: pairs of faults, routes, reasons of failed webhooks.
+    #[arg(long)]
+    gaps: bool,
     /// Without these kinds of faults, separated by commas.
     #[arg(long, value_delimiter = ',', value_parser = Shape::FAULTS)]
     without: Vec<String>,
@@ -66,14 +75,18 @@ fn main() -> ExitCode {
     }
     match options.seed {
         Some(seed) => story::tell(&run(seed, shape), shape),
-        None => run_seeds(options.from, options.seeds.unwrap_or(SEEDS), shape),
+        None => {
+            let known = options.failed.as_deref().map(known_failures).unwrap_or_default();
+            let ended = known.into_iter().map(|seed| run_seeds(seed, 1, shape, &options)).find(|ended| *ended != ExitCode::SUCCESS);
+            ended.unwrap_or_else(|| run_seeds(options.from, options.seeds.unwrap_or(SEEDS), shape, &options))
+        }
     }
 }
 
 /// Runs seeds on all processors until one breaks a promise.
-fn run_seeds(from: u64, seeds: u64, shape: Shape) -> ExitCode {
+fn run_seeds(from: u64, seeds: u64, shape: Shape, options: &Options) -> ExitCode {
     let begun = Instant::now();
-    let (mut faults, mut reached) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new());
+    let (mut faults, mut reached, mut pairs) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new(), BTreeSet::new());
     let (mut ended, mut found) = (0, None);
     run_all(from..from + seeds, shape, SAMPLE, |ran, again| {
         ended += 1;
@@ -83,6 +96,7 @@ fn run_seeds(from: u64, seeds: u64, shape: Shape) -> ExitCode {
             return true;
         }
         ran.faults.into_iter().for_each(|(kind, count)| *faults.entry(kind).or_default() += count);
+        pairs.extend(ran.pairs);
         ran.reached.into_iter().for_each(|(kind, count)| *reached.entry(kind).or_default() += count);
         false
     });
@@ -94,6 +108,7 @@ fn run_seeds(from: u64, seeds: u64, shape: Shape) -> ExitCode {
         Some((seed, None)) => {
             println!("{}{}", story::FOUND, seed - from + 1);
             let (shape, ran) = shrunk(seed, shape);
+            options.failed.iter().for_each(|file| note_failure(file, &ran));
             return story::tell(&ran, shape);
         }
         None if ended < seeds => {
@@ -109,7 +124,31 @@ fn run_seeds(from: u64, seeds: u64, shape: Shape) -> ExitCode {
     faults.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
     println!("what happened:");
     reached.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
+    if options.gaps {
+        for Gap { kind, all, missing } in gaps(&reached, &pairs) {
+            println!("never, of {all} {kind}:");
+            missing.iter().for_each(|missing| println!("  {missing}"));
+        }
+    }
     ExitCode::SUCCESS
+}
+
+/// The seeds of a file that [`note_failure`] has written.
+fn known_failures(file: &Path) -> Vec<u64> {
+    let lines = fs::read_to_string(file).unwrap_or_default();
+    let mut seeds: Vec<u64> = lines.lines().filter_map(|line| line.split('\t').nth(1)?.parse().ok()).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    seeds
+}
+
+/// Adds a line: the commit, the seed, and the first promise that it broke.
+fn note_failure(file: &Path, ran: &Run) {
+    let commit = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok();
+    let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let broken = ran.broken.first().map_or("it is not the same twice", String::as_str);
+    let noted = OpenOptions::new().create(true).append(true).open(file);
+    noted.and_then(|mut file| writeln!(file, "{commit}\t{}\t{}", ran.seed, broken.replace(['\t', '\n'], " "))).unwrap();
 }
 
 /// The first lines of two runs that differ.

@@ -109,6 +109,7 @@ impl SendWebhook for Network {
                 _ => Attempt::answered(200, millis(time)),
             };
             self.world.reach(format!("webhook {}", attempt.outcome.as_str()));
+            attempt.failure.iter().for_each(|failure| self.world.reach(format!("webhook failed: {}", failure.reason.as_str())));
             self.is_reached(time).await;
             attempt
         })

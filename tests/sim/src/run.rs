@@ -1,7 +1,7 @@
 //! One run: a thread with a simulated clock, on which everything happens.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,13 +47,23 @@ pub struct Run {
     pub faults: BTreeMap<String, u64>,
     /// What happened, by kind.
     pub reached: BTreeMap<String, u64>,
+    /// Pairs of faults that came close to each other.
+    pub pairs: BTreeSet<String>,
 }
 
 impl Run {
     /// What is known of a run whose process has ended before it.
     pub(crate) fn without_end(seed: u64) -> Self {
         let broken = vec![format!("seed {seed} takes for ever, or ends its process")];
-        Self { seed, log: Vec::new(), digest: String::new(), broken, faults: BTreeMap::new(), reached: BTreeMap::new() }
+        Self {
+            seed,
+            log: Vec::new(),
+            digest: String::new(),
+            broken,
+            faults: BTreeMap::new(),
+            reached: BTreeMap::new(),
+            pairs: BTreeSet::new(),
+        }
     }
 }
 
@@ -143,7 +153,8 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     let digest = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     let faults = lock(&world.faults).iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
     let reached = lock(&world.reached).iter().map(|(kind, count)| (kind.clone().into_owned(), *count)).collect();
-    Run { seed, log, digest, broken, faults, reached }
+    let pairs = std::mem::take(&mut *lock(&world.pairs));
+    Run { seed, log, digest, broken, faults, reached, pairs }
 }
 
 /// Everybody who has to do with a client.

@@ -14,6 +14,7 @@ use sakshi_sandbox::residents::Resident;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
+use crate::coverage::route;
 use crate::diary::Diary;
 use crate::network::Inbox;
 use crate::node::{Answer, Edge, Node};
@@ -269,11 +270,7 @@ impl Sim {
     /// What is true of every answer.
     fn judge(&self, request: &Request, answer: &Answer) {
         let Request { method, path, .. } = request;
-        let path_of_kind = if path.starts_with("/cb/") { "/cb" } else { path };
-        let route =
-            path_of_kind.split('/').filter(|part| !part.chars().any(|letter| letter.is_ascii_digit())).collect::<Vec<_>>().join("/");
-        let route = route.split('?').next().unwrap_or_default();
-        self.world.reach(format!("{} {method} {route}", answer.status));
+        self.world.reach(format!("{} {method} {}", answer.status, route(path)));
         let said = format!("{} to {method} {path}", answer.status);
         // Panics are injected into whoever asks the store.
         if answer.status == 500 && !lock(&self.world.faults).contains_key("panics") {

@@ -1,7 +1,7 @@
 //! What a run consists of: its shape, its random source, its time, the store that all nodes share, and the log of what happens.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,7 @@ use tokio::sync::{self, Notify, broadcast};
 use tokio::time::Instant;
 
 use crate::clock::SimulatedClock;
+use crate::coverage::{CLOSE, pair};
 use crate::model::history::Event;
 use crate::node::{Arbiter, RETENTION};
 use crate::replication::Servers;
@@ -193,6 +194,9 @@ pub(crate) struct World {
     pub(crate) outbox: Mutex<Vec<Event>>,
     /// Faults that were injected, by kind.
     pub(crate) faults: Mutex<BTreeMap<&'static str, u64>>,
+    /// When each kind of faults was last injected, and the pairs that came close to each other.
+    last_faults: Mutex<BTreeMap<&'static str, Duration>>,
+    pub(crate) pairs: Mutex<BTreeSet<String>>,
     /// When actors panicked, and whoever called the store.
     panics: Mutex<Vec<Duration>>,
     /// What happened, by kind.
@@ -243,6 +247,8 @@ impl World {
             log: Mutex::default(),
             outbox: Mutex::default(),
             faults: Mutex::default(),
+            last_faults: Mutex::default(),
+            pairs: Mutex::default(),
             panics: Mutex::default(),
             reached: Mutex::default(),
             servers: Servers::new(Deployment::of(seed), engine),
@@ -337,11 +343,20 @@ impl World {
         let happens = self.below(10_000) < chance && self.shape.has(fault);
         if happens {
             *lock(&self.faults).entry(fault).or_default() += 1;
+            self.note_pairs(fault);
             if ["panics", "actor-panics"].contains(&fault) {
                 lock(&self.panics).push(self.begun.elapsed());
             }
         }
         happens
+    }
+
+    fn note_pairs(&self, fault: &'static str) {
+        let now = self.begun.elapsed();
+        let mut last = lock(&self.last_faults);
+        last.insert(fault, now);
+        let close = last.iter().filter(|(other, at)| **other != fault && now - **at <= CLOSE);
+        lock(&self.pairs).extend(close.map(|(other, _)| pair(fault, other)));
     }
 
     /// Whether something panicked between these moments.
