@@ -1,14 +1,14 @@
-//! Names the commit of the sources for `--version` and metrics: `SAKSHI_COMMIT` of the build's environment, else that of the
-//! working tree, else `unknown`, as for an archive of the sources.
+//! Names the commit of the sources for `--version` and metrics: `SAKSHI_COMMIT` of the build's environment, else the working tree's, else
+//! `unknown`, as in an archive.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const COMMIT: &str = "SAKSHI_COMMIT";
-/// Characters of a commit's id.
+/// Characters of a commit id.
 const LENGTH: usize = 12;
-/// Crates of the workspace that are no part of the program.
+/// Crates of the workspace that are not part of the program.
 const APART: [&str; 2] = ["load", "judge"];
 
 fn main() {
@@ -25,15 +25,15 @@ fn shortened(mut commit: String) -> String {
     commit
 }
 
-/// The commit of the working tree, if these sources are one.
+/// Returns the commit of the working tree, if these sources are one.
 fn of_tree() -> Option<String> {
     let root = Path::new(&env::var_os("CARGO_MANIFEST_DIR")?).parent()?.parent()?.canonicalize().ok()?;
-    // Sources that were unpacked within another tree are not of its commits.
+    // Sources unpacked inside another tree do not belong to its commits.
     if Path::new(&git(&root, &["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != root {
         return None;
     }
     let sources = sources(&root);
-    // This runs again for another commit, and when the program is compiled again anyway.
+    // Rerun for another commit, and whenever the program is recompiled.
     let of_git = ["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&root, &["rev-parse", "--git-path", name]));
     for path in of_git.map(|path| root.join(path)).filter(|path| path.exists()).chain(sources.iter().cloned()) {
         println!("cargo:rerun-if-changed={}", path.display());
@@ -44,14 +44,14 @@ fn of_tree() -> Option<String> {
     Some(if is_clean { commit } else { commit + "-dirty" })
 }
 
-/// The sources that the program is compiled from.
+/// Returns the sources that the program is compiled from.
 fn sources(root: &Path) -> Vec<PathBuf> {
     let crates = root.join("src").read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let others = ["actors", "config", "docs/guides", "docs/errors.md", "Cargo.toml", "Cargo.lock"].map(|name| root.join(name));
     crates.filter(|path| !APART.iter().any(|name| path.ends_with(name))).chain(others).collect()
 }
 
-/// The answer of a command that takes no lock, because others may work on the tree.
+/// Returns the output of a command that takes no lock, because others may be using the tree.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").arg("--no-optional-locks").args(arguments).current_dir(root).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -1,4 +1,4 @@
-//! The receiver of the operators' audit log, as `[audit_log]` names it.
+//! The receiver of the operators' audit log that `[audit_log]` names.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use sakshi_outbound::audit::SendAuditLog;
 
 use crate::settings::Settings;
 
-/// Headers for the collector, also of traces.
+/// Environment variable with headers for the collector, also used for traces.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// Builds what sends to the receiver, if there is one.
+/// Builds the sender for the receiver, if one is set.
 pub(crate) fn build(settings: &Settings, egress: &Egress) -> Option<Arc<dyn SendAuditLog>> {
     let receiver = settings.audit_log.push.clone()?;
     let headers = std::env::var(HEADERS).map(|text| headers(&text)).unwrap_or_default();
     Some(receiver.sender(egress, headers, env!("CARGO_PKG_VERSION"), AUDIT_SEND_TIME).into())
 }
 
-/// Reads a list of `name=value`, percent-encoded. What is no header is left out, as the exporter of traces does.
+/// Reads a list of `name=value`, percent-encoded. Invalid headers are skipped, as in the trace exporter.
 fn headers(text: &str) -> HeaderMap {
     let header = |pair: &str| {
         let (name, value) = pair.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Puts together what the identity authority and this service have agreed on, from settings and keys.
+//! Builds the authority context from settings and keys.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use url::Url;
 use crate::keys::KeyMaterial;
 use crate::settings::Settings;
 
-/// Puts settings and keys together.
+/// Builds the authority context.
 ///
 /// # Errors
-/// A public base URL from which no callback address can be made.
+/// The public base URL yields no callback address.
 pub fn build(
     settings: &Settings,
     keys: KeyMaterial,
@@ -53,7 +53,7 @@ pub fn build(
     })
 }
 
-/// The rules of the settings. The sandbox's issuer publishes its answers under the public URL.
+/// Returns the status rules of the settings. The sandbox's issuer publishes its status under the public URL.
 fn status_rules(settings: &Settings, public_base: &str, has_sandbox_issuer: bool) -> StatusRules {
     let mut rules = settings.authority.status.clone();
     let own = Url::parse(public_base).ok().filter(|_| has_sandbox_issuer);

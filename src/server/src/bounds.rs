@@ -15,12 +15,12 @@ use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
 use crate::fd_budget::FdBudget;
 use crate::settings::{Settings, WORKERS_MAX};
 
-/// How long an actor may take to answer before the caller gets a 503.
+/// Time an actor may take to answer before the caller gets a 503.
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an expired transaction still answers 410 before it is forgotten.
+/// Time for which an expired transaction answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
-/// HTTP workers, each with one shard of each kind of actor: as set, or one per core.
+/// Returns the number of HTTP workers, each with one shard of each kind of actor: as set, or one per core.
 pub(crate) fn workers(settings: &Settings) -> usize {
     match settings.server.workers {
         0 => std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX.into()),
@@ -28,12 +28,12 @@ pub(crate) fn workers(settings: &Settings) -> usize {
     }
 }
 
-/// Processors that the node may use: one for each HTTP worker, and no more than the machine or its quota has.
+/// Returns the processors that the node may use: one per HTTP worker, at most those of the machine or its quota.
 pub(crate) fn processors(settings: &Settings) -> usize {
     workers(settings).min(std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// The bounds of the supervision tree.
+/// Returns the bounds of the supervision tree.
 pub(crate) fn tree(settings: &Settings, fds: &FdBudget) -> TreeBounds {
     TreeBounds {
         shards: workers(settings),
@@ -53,12 +53,12 @@ pub(crate) fn tree(settings: &Settings, fds: &FdBudget) -> TreeBounds {
     }
 }
 
-/// How long the store keeps expired records.
+/// Returns the retention of expired records in the store.
 pub(crate) fn retention(settings: &Settings) -> Retention {
     Retention { expired: EXPIRED_GRACE, events: settings.ovse.registration_ttl, consents: settings.ovse.consent_ttl }
 }
 
-/// The rules of the use cases.
+/// Returns the rules of the use cases.
 pub(crate) fn rules(settings: &Settings) -> Rules {
     Rules {
         window: settings.ovse.window,
@@ -78,12 +78,12 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
     }
 }
 
-/// Tries of the PIN of a door by one address. The link cannot be guessed.
+/// Attempts at a door's PIN per minute and address. The link cannot be guessed.
 const PIN_TRIES_PER_MINUTE: u32 = 10;
-/// Tries by all. The PIN has a hundred million values: in a month of such tries it is found with a chance of 1.3 %.
+/// Attempts per minute from all addresses. With a hundred million PINs, a month of attempts succeeds with a chance of 1.3 %.
 const PIN_TRIES_PER_MINUTE_OF_DOOR: u32 = 30;
 
-/// The limits of the public listener by who asks, counted over all workers. Streams may take half of the `connections`.
+/// Returns the rate limits of the public listener, counted over all workers. Streams may use half of the `connections`.
 pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
     let limits = &settings.limits;
     RateLimits {

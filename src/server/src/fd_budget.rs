@@ -1,58 +1,56 @@
-//! File descriptors: how many this process may have, and who may take them.
-//!
-//! Every connection takes one. Connections from outside are limited, so that webhooks, the store and the
-//! operator always get one.
+//! The file descriptors of this process, and their division. Every connection takes one; connections from outside are limited, so that
+//! webhooks, the store and the operator always get one.
 
 use rlimit::{Resource, getrlimit, increase_nofile_limit};
 use sakshi_domain::checks::CHECKS;
 
-/// For the store, the log, the listeners, name resolution, and what libraries keep open.
+/// Descriptors for the store, the log, the listeners, name resolution and libraries.
 const OWN: usize = 128;
-/// What a worker keeps open for itself.
+/// Descriptors that each worker keeps open for itself.
 const OWN_PER_WORKER: usize = 8;
-/// Connections of the operator and the probes, and of connectors that have a listener of their own.
+/// Connections of the operator and the probes, and of connectors on their own listener.
 const INTERNAL: usize = 64;
 /// Connections for probes alone.
 pub(crate) const PROBES: usize = 16;
 /// Kinds of orders to upstreams: four flows, and the checks.
 const ORDERS: usize = 4 + CHECKS.len();
-/// Orders of one kind at a time, however many descriptors there are.
+/// Most concurrent orders of one kind, whatever the descriptor limit.
 const ORDERS_OF_A_KIND_MAX: usize = 64;
-/// Connections of one worker, however many descriptors there are.
+/// Most connections of one worker, whatever the descriptor limit.
 const PUBLIC_PER_WORKER_MAX: usize = 25_000;
-/// The limit that is assumed when the system does not report one.
+/// Limit assumed when the system reports none.
 const LIMIT_UNKNOWN: usize = 1_024;
-/// Public connections below which an operator is warned.
+/// Public connections below which the operator is warned.
 const PUBLIC_FEW: usize = 1_000;
 
-/// How the descriptors are divided.
+/// The division of the descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FdBudget {
     /// Connections of one public worker; further ones wait to be accepted.
     pub(crate) public_per_worker: usize,
-    /// Connections of the internal listener, and of that of connectors.
+    /// Connections of the internal listener, and of the connectors' listener.
     pub(crate) internal: usize,
-    /// Webhooks under way; further ones wait in the outbox.
+    /// Webhooks in flight; further ones wait in the outbox.
     pub(crate) webhooks: usize,
-    /// Orders of one kind under way to its upstream; further ones are refused.
+    /// Orders of one kind in flight to its upstream; further ones are refused.
     pub(crate) orders_of_a_kind: usize,
 }
 
 impl FdBudget {
-    /// Divides `limit` descriptors between `workers`, listeners that are not public, and up to `webhooks` attempts at a time.
+    /// Divides `limit` descriptors between `workers`, non-public listeners and up to `webhooks` concurrent attempts.
     #[must_use]
     pub(crate) fn of(limit: usize, workers: usize, listeners: usize, webhooks: usize) -> Self {
         let workers = workers.max(1);
         let free = limit.saturating_sub(OWN + OWN_PER_WORKER * workers + INTERNAL * listeners + PROBES);
         let orders_of_a_kind = (free / 8 / ORDERS).clamp(1, ORDERS_OF_A_KIND_MAX);
         let free = free.saturating_sub(ORDERS * orders_of_a_kind);
-        // Each worker gets one connection before webhooks get a second one.
+        // Each worker gets one connection before webhooks get a second.
         let webhooks = webhooks.min(free / 2).min(free.saturating_sub(workers)).max(1);
         let public_per_worker = (free.saturating_sub(webhooks) / workers).clamp(1, PUBLIC_PER_WORKER_MAX);
         Self { public_per_worker, internal: INTERNAL, webhooks, orders_of_a_kind }
     }
 
-    /// Raises the limit of this process as far as it may, and divides it.
+    /// Raises the limit of this process as far as allowed, and divides it.
     #[must_use]
     pub(crate) fn claim(workers: usize, listeners: usize, webhooks: usize) -> Self {
         let raised = increase_nofile_limit(u64::MAX).or_else(|_| getrlimit(Resource::NOFILE).map(|(soft, _)| soft));

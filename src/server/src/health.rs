@@ -1,5 +1,5 @@
-//! What the probes report: whether every arbiter runs, every shard has started, the store accepts writes, the token that signs intents
-//! is there, and the process is not about to end. A change is logged here, because probes come too often to be logged themselves.
+//! Readiness: every arbiter runs, every shard has started, the store accepts writes, the token that signs intents is available, and the
+//! process is not draining. Changes are logged here, because probes are too frequent to log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use sakshi_store::{Store, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{sleep, timeout};
 
-/// How often the store is asked whether it accepts writes.
+/// Interval between checks that the store accepts writes.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long it may take to answer.
+/// Timeout of such a check.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The same for a store that other nodes share, because a balancer can send requests to them. Such a store is also asked by a probe,
-/// unless that was done a moment ago.
+/// The same for a shared store, because a balancer can send requests to other nodes. A probe also checks a shared store, unless that
+/// happened within [`MOMENT`].
 const PATIENCE_SHARED: Duration = Duration::from_millis(750);
 const MOMENT: Duration = Duration::from_millis(200);
 
@@ -40,7 +40,7 @@ impl Health {
         let (seen, watched) = (Arc::clone(&state), tree.clone());
         actix_rt::spawn(async move {
             let mut hung = None;
-            // A node that drains is unready in any case, and then closes its store.
+            // A draining node is unready in any case, and then closes its store.
             while !seen.drain.is_announced() {
                 seen.look(Duration::ZERO).await;
                 let hangs = watched.hung_arbiter();
@@ -57,18 +57,18 @@ impl Health {
     }
 }
 
-/// A watch on whether the store accepts writes.
+/// A watch on the store's readiness for writes.
 #[derive(Debug)]
 struct StoreHealth {
     store: Store,
     drain: Drain,
     last: Mutex<Result<(), StoreError>>,
-    /// The end of the last look; held while one is under way.
+    /// End of the last check; locked while one is in flight.
     looked: AsyncMutex<Option<Instant>>,
 }
 
 impl StoreHealth {
-    /// Asks the store, unless that was done so short a time ago.
+    /// Checks the store, unless the last check is younger than `age`.
     async fn look(&self, age: Duration) {
         let mut looked = self.looked.lock().await;
         if looked.is_some_and(|at| at.elapsed() < age) || self.drain.is_announced() {

@@ -1,8 +1,5 @@
-//! Which intent key signs: what the operators have chosen is read from the store again and again, so that every node follows within
-//! a second.
-//!
-//! A node never stops signing: without the chosen key it goes on as its settings say, and while the store is away with the key that
-//! it had.
+//! Follows the operators' choice of the intent key: each node reads it from the store and switches within a second. A node never stops
+//! signing: without the chosen key it follows its settings, and while the store is unavailable it keeps its key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +9,17 @@ use sakshi_authority::intent::IntentSigner;
 use sakshi_store::Store;
 use tokio::time::sleep;
 
-/// How often the choice is read.
+/// Interval between reads of the choice.
 const INTERVAL: Duration = Duration::from_millis(800);
 
-/// What a node follows.
+/// The choice that a node follows.
 struct Choice {
     store: Store,
     signer: Arc<IntentSigner>,
     kid: Option<String>,
 }
 
-/// Follows the choice: from before the node serves, and then on the current arbiter.
+/// Follows the choice: once before the node serves, then on the current arbiter.
 pub(crate) async fn follow(store: Store, signer: Arc<IntentSigner>) {
     let mut choice = Choice { store, signer, kid: None };
     gauge!("sakshi_intent_key_missing").set(0);
@@ -39,7 +36,7 @@ impl Choice {
     async fn read(&mut self) {
         let Ok(chosen) = self.store.chosen_intent_key().await else { return };
         let kid = chosen.map(|chosen| chosen.kid);
-        // The node that was asked has changed its signer by itself, so it is set again even if nothing is new.
+        // The node that took the request has already changed its signer, so it is set again even if nothing changed.
         let has_it = self.signer.choose(kid.as_deref());
         if kid == self.kid {
             return;

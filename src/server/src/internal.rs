@@ -1,5 +1,4 @@
-//! The internal listener's app: the operator's API and console, the connectors' reports and the probes, and the sandbox's stand-ins for
-//! upstreams.
+//! The internal listener's app: the operator's API and console, connectors' reports, probes, and the sandbox's stand-ins for upstreams.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +28,7 @@ use crate::sandbox::StandIns;
 use crate::storage::Storage;
 use crate::telemetry::{PrometheusRecorder, process};
 
-/// The listener has one worker, and this is its app.
+/// Builds the app of the listener's single worker.
 pub(crate) fn app(
     deps: InternalDeps,
     console: Console,
@@ -47,7 +46,7 @@ pub(crate) fn app(
     })
 }
 
-/// The app of the connectors' own listener, which has one worker too.
+/// Builds the app of the connectors' own listener, which also has one worker.
 pub(crate) fn connectors(
     deps: InternalDeps,
 ) -> App<
@@ -57,7 +56,7 @@ pub(crate) fn connectors(
     App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure_reports(config, deps))
 }
 
-/// The live supervision tree as the operator sees it.
+/// Converts the live supervision tree for the operator.
 pub(crate) fn tree_node(view: NodeView) -> TreeNode {
     let NodeView { name, kind, state, live, restarts, last_exit, last_panic, age_s, mailbox, children } = view;
     let (kind, state, last_exit) = (kind.into(), state.into(), last_exit.map(Into::into));
@@ -81,7 +80,7 @@ fn panic_body(panic: sakshi_actors::LastPanic) -> LastPanic {
     LastPanic { at: Timestamp::from_millis(at), place, request_id, count }
 }
 
-/// Renders all metrics, with those of the store, of the tree, of the budgets and of the node's health up to date.
+/// Renders all metrics after updating those of the store, the tree, the budgets and the node's health.
 pub(crate) fn metrics_page(
     metrics: PrometheusRecorder,
     storage: &Storage,
@@ -98,7 +97,7 @@ pub(crate) fn metrics_page(
         gauge!("sakshi_ready").set(u8::from(health.readyz().is_ok()));
         tree.update_gauges();
         publish_mailboxes(&tree.view());
-        // A gauge is a float by its format.
+        // Gauges are floats by their format.
         #[allow(clippy::cast_precision_loss)]
         gauge!("sakshi_http_requests_in_flight").set(drain.under_way() as f64);
         memory.publish_metrics();
@@ -107,7 +106,7 @@ pub(crate) fn metrics_page(
     })
 }
 
-/// The questions that wait for actors, by kind of actor.
+/// Publishes the number of questions that wait for actors, by kind of actor.
 fn publish_mailboxes(view: &NodeView) {
     let mut waiting = BTreeMap::new();
     let mut nodes = vec![view];
@@ -121,7 +120,7 @@ fn publish_mailboxes(view: &NodeView) {
     }
 }
 
-/// The credit ledger for the operator's API.
+/// Credit ledger for the operator's API.
 pub(crate) struct LedgerDesk(pub(crate) Tree);
 
 impl CreditDesk for LedgerDesk {
@@ -130,7 +129,7 @@ impl CreditDesk for LedgerDesk {
     }
 }
 
-/// The flows for connectors' reports.
+/// Flows for connectors' reports.
 pub(crate) struct Reports(pub(crate) Flows);
 
 impl FlowDesk for Reports {

@@ -1,8 +1,8 @@
 //! Keeps the issuer's keys up to date while the node serves.
 //!
-//! The file is read again when it changes and on SIGHUP. With a URL, its answer is fetched at the start, from time to time and on
-//! SIGHUP, and the file keeps the last good one. A credential with an unknown key causes one more read.
-//! Whatever cannot be read or is no key set leaves the keys as they are; an odd key in a set is left out.
+//! The file is read again when it changes and on SIGHUP. With a URL, keys are fetched at the start, periodically and on SIGHUP, and the
+//! file keeps the last good set. An unknown key triggers one more read. An unreadable or invalid set changes nothing; odd keys in a set are
+//! skipped.
 
 use std::fs;
 use std::io::Write as _;
@@ -24,44 +24,44 @@ use url::Url;
 use crate::settings::Settings;
 use crate::tls_files::stamp;
 
-/// How often the file is looked at.
+/// Interval between checks of the file.
 const LOOK: Duration = Duration::from_secs(5);
-/// How long a fetch may take; shorter than a callback waits for it.
+/// Timeout of a fetch; shorter than a callback waits for it.
 const FETCH: Duration = Duration::from_secs(4);
 
-/// Why keys could not be read again.
+/// Error of a read of the keys.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file.
+    /// The file cannot be read.
     #[error("authority.jwks_path: {path}: {error}")]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// The URL.
+    /// The URL cannot be fetched.
     #[error("authority.jwks_url: {0}")]
     Url(#[from] DocumentError),
-    /// What was read is not a key set.
+    /// The content is not a key set.
     #[error("the issuer's keys: {0}")]
     Jwks(#[from] JwksError),
 }
 
-/// Where the keys come from.
+/// Source of the keys.
 struct Source {
     issuer: String,
     path: PathBuf,
     remote: Option<(Url, DocumentClient)>,
     refresh: Duration,
-    /// What was read last.
+    /// Content of the last read.
     bytes: Vec<u8>,
-    /// When the file was written that was read last, and its length.
+    /// Modification time and length of the file at the last read.
     seen: Option<(SystemTime, u64)>,
 }
 
 impl Source {
-    /// `None` when no issuer is set.
+    /// Returns the source, or `None` when no issuer is set.
     fn of(settings: &Settings, egress: &Egress) -> Option<Self> {
         let authority = &settings.authority;
         let (issuer, path) = (authority.issuer.clone()?, authority.jwks_path.clone()?);
@@ -70,7 +70,7 @@ impl Source {
         Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, seen })
     }
 
-    /// Reads the keys: from the URL if there is one, otherwise from the file. `None` when they are the same as before.
+    /// Reads the keys from the URL if there is one, otherwise from the file. Returns `None` if they are unchanged.
     async fn read(&mut self) -> Result<Option<Jwks>, ReadError> {
         let bytes = match &self.remote {
             Some((url, client)) => client.fetch(url, "application/jwk-set+json, application/json", JWKS_BYTES_MAX).await?,
@@ -92,13 +92,13 @@ impl Source {
         Ok(Some(jwks))
     }
 
-    /// Whether the file has changed since it was read; it is not looked at when there is a URL.
+    /// Returns true if the file has changed since it was read. A source with a URL ignores the file.
     fn has_changed(&self) -> bool {
         self.remote.is_none() && stamp(&self.path) != self.seen
     }
 }
 
-/// Writes a whole file or none.
+/// Writes the file atomically.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut draft = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     draft.write_all(bytes)?;
@@ -109,7 +109,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// Fetches the keys before the node reads them, if there is a URL.
 ///
 /// # Errors
-/// They could not be fetched, and there is no copy from before.
+/// The fetch failed and there is no earlier copy.
 pub(crate) async fn prepare(settings: &Settings, egress: &Egress) -> Result<(), ReadError> {
     let Some(mut source) = Source::of(settings, egress) else { return Ok(()) };
     if source.remote.is_none() {
@@ -128,7 +128,7 @@ pub(crate) async fn prepare(settings: &Settings, egress: &Egress) -> Result<(), 
 /// Keeps the keys of `authority` up to date from now on, on the current arbiter.
 ///
 /// # Errors
-/// There can be no signal handler.
+/// The signal handler cannot be installed.
 pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<AuthorityContext>) -> std::io::Result<()> {
     let source = Source::of(settings, egress);
     let mut hangups = signal(SignalKind::hangup())?;
@@ -137,7 +137,7 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
     }
     actix_rt::spawn(async move {
         let Some(mut source) = source else {
-            // A signal that asks for keys must not end a node that reads none.
+            // SIGHUP must not end a node that reads no keys.
             while hangups.recv().await.is_some() {}
             return;
         };
@@ -162,7 +162,7 @@ pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<Authori
     Ok(())
 }
 
-/// Reads the keys and puts them into use; whether they have changed.
+/// Reads the keys and replaces those in use. Returns true if they have changed.
 async fn replace(source: &mut Source, authority: &AuthorityContext) -> bool {
     let read = source.read().await;
     let result = match &read {

@@ -1,5 +1,4 @@
-//! Encryption keys from a command of the operator's, such as the client of a key vault: it prints them in Base64, a line each, the one
-//! that seals first.
+//! Reads encryption keys from an operator's command, such as a key vault's client. It prints Base64, one key a line, the sealing key first.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -11,45 +10,45 @@ use zeroize::Zeroizing;
 
 use crate::settings::SecretKey;
 
-/// How long it may take.
+/// Timeout of the command.
 const TIME: Duration = Duration::from_secs(30);
-/// Bytes that are read of what it prints.
+/// Most bytes read from its output.
 const BYTES: u64 = 64 * 1_024;
 
-/// Why a command has given no keys. What it printed is not shown.
+/// Error of a key command. Its output is not shown.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyCommandError {
-    /// It cannot be run.
+    /// The command cannot be run.
     #[error("cannot be run: {0}")]
     Unrunnable(#[from] std::io::Error),
-    /// It took too long.
+    /// The command timed out.
     #[error("has not ended after {} seconds", TIME.as_secs())]
     TooLong,
-    /// It failed.
+    /// The command failed.
     #[error("ended with {0}")]
     Failed(std::process::ExitStatus),
-    /// It printed something else.
+    /// The output contains no keys.
     #[error("printed no keys: each line {0}")]
     NoKeys(&'static str),
 }
 
-/// Runs a command, without a shell, and reads the keys that it prints. What it says on stderr goes to this process' stderr.
+/// Runs a command without a shell and reads the keys that it prints. Its stderr goes to the stderr of this process.
 ///
 /// # Errors
-/// Why it has given none.
+/// The command fails, times out or prints no keys.
 pub(crate) fn run(command: &[String]) -> Result<Vec<SecretKey>, KeyCommandError> {
     let (program, arguments) = command.split_first().ok_or(KeyCommandError::NoKeys("is missing"))?;
     let mut child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let stdout = child.stdout.take();
     let (done, printed) = channel();
-    // It may keep its output open for ever.
+    // The command may never close its output.
     thread::spawn(move || {
         let mut text = Zeroizing::new(String::new());
         let read = stdout.map_or(Ok(0), |stdout| stdout.take(BYTES).read_to_string(&mut text));
         let _ = done.send(read.map(|_| text));
     });
     let Ok(text) = printed.recv_timeout(TIME) else {
-        // It is over whether or not this succeeds.
+        // The result does not matter.
         drop(child.kill().and_then(|()| child.wait()));
         return Err(KeyCommandError::TooLong);
     };

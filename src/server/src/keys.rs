@@ -1,5 +1,5 @@
-//! Keys and trusted issuers, read before anything starts. Those that the settings name are read from their files. A sandbox
-//! generates what it lacks once, and keeps it under the store's directory.
+//! Keys and trusted issuers, read before anything starts. Files that the settings name are read; a sandbox generates missing keys once,
+//! under the store's directory.
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -24,100 +24,100 @@ use crate::sandbox;
 use crate::settings::{FurtherKey, KeyPlace, KeySource, Outbound, Settings};
 use crate::tls_files::{Listeners, TlsFileError};
 
-/// The file of the key that a sandbox makes for itself.
+/// File of the key that a sandbox generates.
 const ENCRYPTION_KEY: &str = "encryption.key";
 
-/// Keys, and the issuers that are trusted.
+/// Keys and trusted issuers.
 #[derive(Debug)]
 pub struct KeyMaterial {
     /// Encrypts personal data.
     pub vault: Arc<Vault>,
-    /// Make callback addresses unguessable; the same on every node with the same encryption keys.
-    /// Addresses made with previous keys are still accepted.
+    /// Make callback addresses unguessable; the same on every node with the same encryption keys. Addresses made with previous keys are
+    /// still accepted.
     pub callback_secrets: Vec<Zeroizing<Vec<u8>>>,
     /// Signs intents.
     pub intent_key: IntentKey,
-    /// Sign them at other times.
+    /// Intent keys that sign at other times.
     pub further_intent_keys: Vec<FurtherIntentKey>,
-    /// The issuers whose credentials are accepted.
+    /// Issuers whose credentials are accepted.
     pub issuers: Vec<TrustedIssuer>,
-    /// The sandbox's own issuer; in the sandbox profile only.
+    /// The sandbox's own issuer; only in the sandbox profile.
     pub sandbox_issuer: Option<Arc<sandbox::Issuer>>,
 }
 
-/// Why keys could not be read.
+/// Error of reading the keys.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// A file cannot be read.
     #[error("{key}: the file cannot be read: {path}: {error}")]
     Unreadable {
-        /// The setting that leads to it.
+        /// Setting that names the file.
         key: &'static str,
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
     /// A file cannot be written.
     #[error("{path} cannot be written: {error}")]
     Unwritable {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// The sandbox has a store, and the key that sealed it is gone.
+    /// The sandbox's store exists, but its key is missing.
     #[error("store.encryption_key: {0} is gone, and the store beside it was sealed with it; put it back, or set the key")]
     KeyLost(PathBuf),
     /// An intent key cannot be read.
     #[error("{key}: {error}")]
     IntentKey {
-        /// The setting that leads to it.
+        /// Setting that names the key.
         key: &'static str,
-        /// Why.
+        /// Cause.
         error: IntentKeyError,
     },
     /// A key on a token cannot be used.
     #[error("{key}: {error}")]
     Token {
-        /// The setting that leads to it.
+        /// Setting that names the key.
         key: &'static str,
-        /// Why.
+        /// Cause.
         error: TokenError,
     },
-    /// The authority reads RS256 only.
+    /// The key is not RSA; the authority reads RS256 only.
     #[error("{key}: must be an RSA key outside the sandbox profile: the authority reads RS256 only")]
     IntentKeyAlgorithm {
-        /// The setting that leads to it.
+        /// Setting that names the key.
         key: &'static str,
     },
     /// The issuer's keys are not a key set.
     #[error("authority.jwks_path: {0}")]
     Jwks(#[from] JwksError),
-    /// The command that prints the encryption key.
+    /// The command for the encryption key failed.
     #[error("store.encryption_key_command: {0}")]
     KeyCommand(#[from] KeyCommandError),
-    /// An encryption key does not fit.
+    /// An encryption key is invalid.
     #[error("store.encryption_key: {0}")]
     Vault(#[from] VaultError),
     /// The sandbox issuer's key cannot be used.
     #[error("the sandbox issuer's key: {0}")]
     Sandbox(#[from] sandbox::IssuerError),
-    /// A listener cannot speak TLS.
+    /// A listener's TLS files cannot be used.
     #[error(transparent)]
     Listener(#[from] TlsFileError),
     /// A certificate of `[outbound]` cannot be used.
     #[error(transparent)]
     Outbound(#[from] ClientError),
-    /// A key is required outside the sandbox and is not set.
+    /// A key that is required outside the sandbox is not set.
     #[error("{0} must be set outside the sandbox profile")]
     Missing(&'static str),
 }
 
-/// Reads everything.
+/// Reads all keys, and generates missing ones in a sandbox.
 ///
 /// # Errors
-/// What is missing, unreadable or not a key.
+/// A key is missing, unreadable or invalid.
 pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
     let sandbox_keys = SandboxKeys::of(settings, true);
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
@@ -134,18 +134,17 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
     Ok(KeyMaterial { vault, callback_secrets, intent_key, further_intent_keys, issuers, sandbox_issuer })
 }
 
-/// The vault that the settings describe; nothing is made.
+/// Returns the vault that the settings describe; generates nothing.
 ///
 /// # Errors
-/// The key is missing, unreadable or not a key.
+/// The key is missing, unreadable or invalid.
 pub(crate) fn vault(settings: &Settings) -> Result<Vault, KeyError> {
     let sandbox_keys = SandboxKeys::of(settings, false);
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     Ok(Vault::new(&keys)?)
 }
 
-/// Every problem that [`read_all`] would have, without writing anything. What the sandbox would generate
-/// is no problem.
+/// Returns every problem that [`read_all`] would have, and writes nothing. Keys that the sandbox would generate are no problem.
 #[must_use]
 pub fn check_all(settings: &Settings) -> Vec<KeyError> {
     let sandbox_keys = SandboxKeys::of(settings, false);
@@ -162,7 +161,7 @@ pub fn check_all(settings: &Settings) -> Vec<KeyError> {
     found.into_iter().flatten().collect()
 }
 
-/// The key that encrypts new records, and those that decrypt older ones; `None` when there is none yet.
+/// Returns the key that encrypts new records, then those that decrypt older ones; `None` when there is none yet.
 fn encryption_keys(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
     let store = &settings.store;
     let mut keys = match (&store.encryption_key, sandbox_keys) {
@@ -204,16 +203,16 @@ fn new_intent_key() -> Result<String, KeyError> {
     IntentKey::generate_rs256().map(|(_, pem)| pem).map_err(|error| unusable("authority.intent_key", error))
 }
 
-/// The use of a key on a token.
+/// Use of a key on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenUse {
-    /// It is opened for signatures.
+    /// Opened for signatures.
     Sign,
-    /// It signs once, for a check of the settings.
+    /// Signs once, to check the settings.
     Check,
 }
 
-/// A private key for intents; `None` for one on a token that was checked.
+/// Returns a private key for intents; `None` for a token's key that was only checked.
 fn key_at(settings: &Settings, setting: &'static str, place: &KeyPlace, use_of: TokenUse) -> Result<Option<IntentKey>, KeyError> {
     match place {
         KeyPlace::File(path) => {
@@ -244,10 +243,10 @@ fn further_intent_keys(settings: &Settings, use_of: TokenUse) -> Result<Vec<Furt
     settings.authority.further_intent_keys.iter().filter_map(|key| read(key).transpose()).collect()
 }
 
-/// The way out that the settings describe.
+/// Returns the outbound network configuration of the settings.
 ///
 /// # Errors
-/// A file that cannot be read or used.
+/// A file cannot be read or used.
 pub(crate) fn egress(settings: &Settings) -> Result<Egress, KeyError> {
     let Outbound { proxy, no_proxy, ca_file, client_cert, client_key } = &settings.outbound;
     let file = |key, path: &Option<PathBuf>| path.as_deref().map(|path| read(key, path)).transpose();
@@ -279,7 +278,7 @@ fn sandbox_issuer(sandbox_keys: Option<&SandboxKeys>) -> Result<Option<(sandbox:
     Ok(Some((issuer, trusted)))
 }
 
-/// A key for one purpose from the main key (HMAC as a PRF).
+/// Derives a key for one purpose from the main key (HMAC as a PRF).
 fn derive(key: &[u8], purpose: &[u8]) -> Zeroizing<Vec<u8>> {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), purpose);
     Zeroizing::new(tag.as_ref().to_vec())
@@ -299,10 +298,10 @@ fn read(key: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> 
     Ok(bytes)
 }
 
-/// The keys that the sandbox generates.
+/// Keys that the sandbox generates.
 struct SandboxKeys {
     directory: PathBuf,
-    /// Whether missing ones are made now.
+    /// True if missing keys are generated now.
     generate: bool,
 }
 
@@ -315,7 +314,7 @@ impl SandboxKeys {
         self.directory.join(name)
     }
 
-    /// The file's bytes. A missing file is generated, readable by its owner only, or skipped.
+    /// Returns the file's bytes. A missing file is generated, readable by its owner only, or skipped.
     fn read_or_generate(
         &self,
         name: &str,
@@ -332,7 +331,7 @@ impl SandboxKeys {
         read("store.path", &path).map(Some)
     }
 
-    /// Writes a whole file or none: under another name first, and never over an existing one.
+    /// Writes the file atomically, under a temporary name first, and never over an existing one.
     fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let mut draft = NamedTempFile::new_in(&self.directory)?;

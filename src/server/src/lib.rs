@@ -1,12 +1,11 @@
-//! The process around the edges: settings, keys, wiring, telemetry, drain, and the command line.
-//!
-//! Nothing here decides a rule of the service; the domain does, and the actors carry it out.
+//! The process around the service: settings, keys, wiring, telemetry, graceful shutdown, and the command line. The rules of the service
+//! live in the domain, and the actors apply them.
 
-// Clippy looks at all features at once.
+// Clippy enables all features at once.
 #[cfg(all(feature = "rehearsal", feature = "shipped", not(clippy)))]
 compile_error!("`rehearsal` is a pretended next release and must not be shipped");
 
-/// The commit of the sources, with `-dirty` when they were changed since; `unknown` for an archive of them.
+/// Commit of the sources, with `-dirty` after local changes; `unknown` for an archive of them.
 pub const COMMIT: &str = env!("SAKSHI_COMMIT");
 
 pub mod allocator;

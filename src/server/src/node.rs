@@ -1,5 +1,4 @@
-//! One running node: store, actors and listeners, started in the order in which they need each other
-//! and stopped in the reverse order.
+//! One running node: store, actors and listeners, started in the order of their dependencies and stopped in reverse.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -45,12 +44,12 @@ use crate::{audit_receiver, authority, bounds, internal, public, tls_files, upst
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
-/// The longest answer of the identity provider of operators.
+/// Timeout of the operators' identity provider.
 const PROVIDER_TIME: Duration = Duration::from_secs(10);
-/// How long the first worker may take to start.
+/// Time the first worker may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a node does not start.
+/// Error of a node's start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Keys are missing or unreadable.
@@ -62,15 +61,15 @@ pub enum StartError {
     /// No callback address can be made.
     #[error(transparent)]
     Authority(#[from] CallbackAddressError),
-    /// The store's directory cannot be written to.
+    /// The store's directory is not writable.
     #[error("store.path {path} cannot be used: {error}")]
     StorePath {
-        /// Which.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
-    /// The store does not open.
+    /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The client for webhooks or the one for upstreams cannot be built.
@@ -82,12 +81,12 @@ pub enum StartError {
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
     Listen {
-        /// Which.
+        /// Address of the listener.
         address: SocketAddr,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
-    /// The listeners do not start.
+    /// The listeners cannot start.
     #[error("the listeners do not start: {0}")]
     Io(#[from] io::Error),
     /// A worker did not start in time.
@@ -98,13 +97,13 @@ pub enum StartError {
 /// A running node.
 #[derive(Debug)]
 pub struct Node {
-    /// Where clients and residents connect.
+    /// Address for clients and residents.
     pub public_addr: SocketAddr,
-    /// Where the operator connects.
+    /// Address for the operator.
     pub internal_addr: SocketAddr,
-    /// Where connectors connect, if not there.
+    /// Address for connectors, if they have their own listener.
     pub connector_addr: Option<SocketAddr>,
-    /// The URL under which the node is reached from outside.
+    /// URL of the node from outside.
     pub public_base: String,
     /// The durable store.
     pub store: Store,
@@ -123,13 +122,13 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts everything. Must be called within an actix system. Operators may change the level of the log.
+    /// Starts everything. Must be called within an actix system. Operators may change the log level.
     ///
     /// # Errors
-    /// The first part that does not start; what had started ends.
+    /// The first part that fails to start; started parts are stopped.
     pub async fn start(settings: &Settings, metrics: PrometheusRecorder, log_level: LogLevel) -> Result<Self, StartError> {
-        // What the machine gives: a directory, file descriptors, keys, two sockets. A sandbox keeps its keys in the
-        // directory, whatever its store is.
+        // Resources of the machine: a directory, file descriptors, keys, two sockets. A sandbox keeps its keys in the directory, whatever
+        // its store is.
         if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
             let path = &settings.store.path;
             storage::prepare_directory(path).map_err(|error| StartError::StorePath { path: path.clone(), error })?;
@@ -169,7 +168,7 @@ impl Node {
         };
         let (tree, escalations) = Tree::start(context, bounds::tree(settings, &fds)).await?;
 
-        // The use cases on those.
+        // The use cases.
         let internal_at = reachable(internal_addr);
         let stand_ins = StandIns::of(
             settings,
@@ -203,7 +202,7 @@ impl Node {
             cpu: cpu.clone(),
         };
 
-        // The listeners, which offer them.
+        // The listeners.
         let answers = memory.answers.clone();
         let listener = |name, tls: &Option<ListenerTls>, workers, connections_per_worker, probes_per_worker| ListenerConfig {
             name,
@@ -319,8 +318,8 @@ impl Node {
         Ok(())
     }
 
-    /// Stops the node: it becomes unready; after the notice it accepts no new connections; requests and webhooks under way
-    /// may finish within the drain's time; then actors, store and listeners stop.
+    /// Stops the node. It becomes unready, and after the notice accepts no new connections. Requests and webhooks in flight may finish
+    /// within the drain timeout; then actors, store and listeners stop.
     pub async fn stop(self) {
         tracing::info!(drain.notice_s = self.drain_notice.as_secs(), drain.timeout_s = self.drain_timeout.as_secs(), "draining");
         self.drain.announce();
@@ -344,7 +343,7 @@ impl Node {
     }
 }
 
-/// A listening socket, and the address it got.
+/// Returns a listening socket and its bound address.
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let open = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;

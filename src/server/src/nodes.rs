@@ -1,6 +1,5 @@
-//! The nodes of the installation, as an operator sees them from this one. Nodes on a shared store publish what they tell about
-//! themselves there, but only while somebody watches: then one record each second, otherwise nothing is written. This node is seen
-//! without the store, and without asking an actor, so that the view works while something hangs.
+//! The nodes of the installation, seen from this one. Nodes on a shared store publish one snapshot a second, only while somebody watches.
+//! This node is read without the store and the actors, so the view works while something hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,18 +16,18 @@ use crate::COMMIT;
 use crate::internal::tree_node;
 use crate::telemetry::figures::Figures;
 
-/// The pause between two snapshots.
+/// Interval between two snapshots.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The pause between two looks whether somebody watches, while nobody does.
+/// Interval between checks for watchers, while nobody watches.
 const IDLE: Duration = Duration::from_secs(2);
-/// A node without a heartbeat for this long is silent.
+/// Time without a heartbeat after which a node is silent.
 const SILENT_AFTER: Duration = Duration::from_secs(3);
-/// The time that the store has to tell of the other nodes.
+/// Timeout of reading the other nodes from the store.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Receivers that are listed.
+/// Most receivers listed.
 const RECEIVERS_SHOWN: usize = 20;
 
-/// The snapshots of a node: its own, and those of the others.
+/// Snapshots of this node and of the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Nodes {
     store: Store,
@@ -56,9 +55,9 @@ impl Nodes {
         nodes
     }
 
-    /// Publishes a snapshot if somebody watches; returns true then.
+    /// Publishes a snapshot if somebody watches. Returns true if somebody does.
     async fn publish(&self) -> bool {
-        // While the store is away nobody could read it; the log says that elsewhere.
+        // While the store is unavailable nobody could read it; that is logged elsewhere.
         let is_watched = self.store.is_watched().await == Ok(true);
         if let (true, Ok(told)) = (is_watched, serde_json::to_vec(&self.this())) {
             let _ = self.store.publish_snapshot(told).await;
@@ -66,7 +65,7 @@ impl Nodes {
         is_watched
     }
 
-    /// All nodes, oldest first.
+    /// Returns all nodes, oldest first.
     pub(crate) async fn all(&self) -> NodesResponse {
         let others = timeout(PATIENCE, self.store.watch_nodes()).await.ok().and_then(Result::ok).unwrap_or_default();
         let now = self.clock.now();
@@ -102,7 +101,8 @@ fn receiver_queue(view: ReceiverView) -> ReceiverQueue {
     ReceiverQueue { origin, client_id: client, waiting: waiting as u64, in_flight: in_flight as u64, oldest_s }
 }
 
-/// Another node, by its snapshot and its last heartbeat. One of another release may tell something else, so it counts as untold.
+/// Builds another node's state from its snapshot and last heartbeat. An unreadable snapshot, such as one of another release, counts as
+/// missing.
 fn of_other(other: OtherNode, now: Timestamp) -> NodeState {
     let OtherNode { node, seen_at, snapshot } = other;
     let told: Option<NodeState> = snapshot.and_then(|told| serde_json::from_slice(&told).ok());

@@ -1,4 +1,4 @@
-//! The public listener's app, built once per worker together with that worker's registry shard.
+//! The public listener's app, built once per worker with that worker's registry shard.
 
 use std::sync::Arc;
 
@@ -30,26 +30,26 @@ use crate::sandbox::StandIns;
 /// Every route of the public listener, by the edge that offers it.
 pub const ROUTES: [&[Row]; 3] = [sakshi_api::ROUTES, sakshi_pages::ROUTES, sakshi_portal::ROUTES];
 
-/// What all workers share.
+/// State shared by all workers.
 #[derive(Clone)]
 pub struct Shared {
-    /// The service, with handles that are replaced by each worker's own.
+    /// The service; each worker replaces the handles with its own.
     pub service: Service,
-    /// Where each worker starts its shard.
+    /// The tree in which each worker starts its shard.
     pub tree: Tree,
     /// Rate limits, counted over all workers.
     pub rates: RateLimits,
     /// Decides which API keys are valid.
     pub profile: Profile,
-    /// Bytes of a JSON body.
+    /// Most bytes of a JSON body.
     pub body_bytes: usize,
     /// The pages of the documentation.
     pub docs: DocsPages,
-    /// The stand-ins; in the sandbox profile only.
+    /// The stand-ins; only in the sandbox profile.
     pub stand_ins: Option<StandIns>,
 }
 
-/// One worker's app. Called on the worker's arbiter, where its registry shard is to live.
+/// Builds one worker's app. Must be called on the worker's arbiter, where its registry shard lives.
 pub fn app(
     shared: &Shared,
 ) -> App<
@@ -93,7 +93,7 @@ pub fn app(
         .wrap(from_fn(edge))
 }
 
-/// Counts requests under way, and closes connections once the process is about to end.
+/// Counts requests in flight, and closes connections once a shutdown is announced.
 async fn count<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<B>, Error> {
     let drain = request.app_data::<Data<Service>>().map(|service| service.drain.clone());
     let _under_way = drain.as_ref().map(sakshi_service::drain::Drain::enter);

@@ -1,4 +1,4 @@
-//! `sakshi serve`: runs a node until it is told to stop or cannot go on.
+//! `sakshi serve`: runs a node until a signal or a failure.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,10 +13,10 @@ use crate::settings::{Loaded, Problem, Server, Settings};
 use crate::telemetry::{self, PrometheusRecorder};
 use crate::tls_files::url;
 
-/// The supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart us.
+/// Exit code after the supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart the node.
 const GAVE_UP: u8 = 70;
 
-/// Runs a node; the exit code says how it ended.
+/// Runs a node and returns its exit code.
 pub(crate) async fn run(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
     match begin(loaded, out, err).await {
         Ok((_log, node, signals)) => until_stopped(node, signals).await,
@@ -28,7 +28,7 @@ pub(crate) async fn run(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Writ
     }
 }
 
-/// Starts the log, the signal handlers, a node and the sandbox's first client, and says where the node serves.
+/// Starts the log, the signal handlers, a node and the sandbox's first client, and announces the addresses.
 async fn begin(
     loaded: &Loaded,
     out: &mut dyn Write,
@@ -52,7 +52,7 @@ async fn begin(
     Ok((log, node, signals))
 }
 
-/// The first line of the log: what starts, and where.
+/// Logs the version and the addresses at the start.
 fn log_start(settings: &Settings) {
     let Server { public_addr, internal_addr, connector_addr, .. } = &settings.server;
     tracing::info!(
@@ -66,10 +66,10 @@ fn log_start(settings: &Settings) {
     );
 }
 
-/// Installs the recorder of the process's metrics.
+/// Installs the recorder of the process metrics.
 ///
 /// # Errors
-/// There is one already.
+/// A recorder is already installed.
 pub fn recorder() -> Result<PrometheusRecorder, metrics::SetRecorderError<PrometheusRecorder>> {
     let recorder = PrometheusRecorder::default();
     metrics::set_global_recorder(recorder.clone())?;
@@ -77,7 +77,7 @@ pub fn recorder() -> Result<PrometheusRecorder, metrics::SetRecorderError<Promet
     Ok(recorder)
 }
 
-/// One line on stdout that says where the process serves.
+/// Prints one line on stdout with the addresses of the listeners.
 fn announce(node: &Node, out: &mut dyn Write) -> std::io::Result<()> {
     let mut line = json!({
         "event": "listening",
@@ -103,12 +103,12 @@ impl Signals {
     /// Listens from now on.
     ///
     /// # Errors
-    /// The system's.
+    /// The signal handlers cannot be installed.
     pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
         tokio::select! { _ = self.terminate.recv() => {}, _ = self.interrupt.recv() => {} }
     }

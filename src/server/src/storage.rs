@@ -1,8 +1,5 @@
-//! The store that the settings name: opened before anything else, closed after everything else, and
-//! the clock that goes with it.
-//!
-//! A single node uses its own clock. Nodes that share a store use the store's, so that a transaction expires on all of them at
-//! once.
+//! The store that the settings name, opened first and closed last, and its clock. A single node uses its own clock; nodes that share a
+//! store use the store's, so that a transaction expires on all of them at once.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -25,7 +22,7 @@ use crate::settings::{RedisSettings, Settings, StoreKind};
 use crate::tls_files::stamp;
 use crate::{bounds, keys, sandbox};
 
-/// Clocks that are further apart are reported at the start.
+/// Offset above which differing clocks are reported at the start.
 const CLOCK_OFFSET_REPORTED: Duration = Duration::from_secs(30);
 
 /// An open store.
@@ -33,23 +30,23 @@ const CLOCK_OFFSET_REPORTED: Duration = Duration::from_secs(30);
 pub(crate) struct Storage {
     /// The durable store.
     pub(crate) store: Store,
-    /// The clock of everything outside the store.
+    /// Clock of everything outside the store.
     pub(crate) clock: Arc<dyn Clock>,
     kind: Kind,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// With the directory of its files.
+    /// The store, and the directory of its files.
     Embedded(EmbeddedStore, PathBuf),
     Redis(RedisStore),
 }
 
 impl Storage {
-    /// Opens what the settings name.
+    /// Opens the store that the settings name.
     ///
     /// # Errors
-    /// The store's.
+    /// The store cannot be opened.
     pub(crate) async fn open(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> Result<Self, StoreError> {
         match &settings.store.kind {
             StoreKind::Embedded => {
@@ -73,14 +70,14 @@ impl Storage {
         }
     }
 
-    /// Updates the store's metrics; to be called before they are rendered.
+    /// Returns a function that updates the store's metrics; call it before each rendering.
     #[must_use]
     pub(crate) fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self.kind.clone() {
             Kind::Embedded(_, directory) => Arc::new(move || show_directory(&directory)),
             Kind::Redis(store) => Arc::new(move || {
                 show(&store.figures());
-                // A gauge is a float by its format.
+                // Gauges are floats by their format.
                 #[allow(clippy::cast_precision_loss)]
                 gauge!("sakshi_store_clock_offset_seconds").set(store.clock_ahead_ms() as f64 / 1_000.0);
             }),
@@ -93,7 +90,7 @@ impl Storage {
             tracing::warn!(%error, "the other nodes could not be told that this one has left; they will find out");
         }
         if let Kind::Embedded(store, _) = self.kind
-            // Closing waits for the last commit, which must not block the arbiter that it answers to.
+            // Closing waits for the last commit, which must not block the arbiter that the store answers on.
             && web::block(move || store.close()).await.is_err()
         {
             tracing::error!("the store could not be closed in good order");
@@ -101,7 +98,7 @@ impl Storage {
     }
 }
 
-/// The use that a node of these settings makes of its directory.
+/// Returns the options of an embedded store.
 pub(crate) fn embedded_options(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> EmbeddedOptions {
     EmbeddedOptions {
         directory: settings.store.path.clone(),
@@ -114,10 +111,10 @@ pub(crate) fn embedded_options(settings: &Settings, vault: Arc<Vault>, retention
     }
 }
 
-/// How a node of these settings uses Redis.
+/// Returns the options of a store in Redis.
 ///
 /// # Errors
-/// Addresses that are none.
+/// An address is invalid.
 pub(crate) fn redis_options(
     redis: &RedisSettings,
     settings: &Settings,
@@ -139,12 +136,12 @@ pub(crate) fn redis_options(
     })
 }
 
-/// A file in the directory of an embedded store, whose time is that of the last backup.
+/// Returns the path of the file whose modification time is the time of the last backup.
 pub(crate) fn backup_mark(directory: &Path) -> PathBuf {
     directory.join("last-backup")
 }
 
-/// The metrics of the directory of an embedded store.
+/// Updates the metrics of an embedded store's directory.
 fn show_directory(directory: &Path) {
     gauge!("sakshi_store_size_bytes").set(size_of_files(directory));
     if let Some((at, _)) = stamp(&backup_mark(directory)) {
@@ -159,17 +156,17 @@ fn show_directory(directory: &Path) {
     }
 }
 
-/// Bytes of the files in a directory.
+/// Returns the bytes of the files in a directory.
 fn size_of_files(directory: &Path) -> f64 {
     let files = fs::read_dir(directory).into_iter().flatten().flatten();
     let bytes: u64 = files.filter_map(|file| Some(file.metadata().ok()?.len())).sum();
-    // A gauge is a float by its format.
+    // Gauges are floats by their format.
     #[allow(clippy::cast_precision_loss)]
     let bytes = bytes as f64;
     bytes
 }
 
-/// The metrics of the link to Redis.
+/// Updates the metrics of the connection to Redis.
 fn show(figures: &LinkFigures) {
     let under_way = u32::try_from(figures.in_flight).unwrap_or(u32::MAX);
     gauge!("sakshi_redis_calls_in_flight").set(under_way);
@@ -185,7 +182,7 @@ fn show(figures: &LinkFigures) {
 
 fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
     let addresses: Vec<&str> = redis.addresses.iter().map(ExposeSecret::expose_secret).collect();
-    // The settings have checked the URLs; what is refused here is a detail of their paths.
+    // The settings have checked the URLs; only details of their paths can be refused here.
     let unusable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
     let servers = RedisServers::new(&addresses, redis.topology.clone()).map_err(|error| unusable(&error))?;
     let RedisSettings { ca_file, client_cert, client_key, .. } = redis;
@@ -203,21 +200,21 @@ fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
         .map_err(|error| unusable(&format!("store.redis_ca_file, store.redis_client_cert: {error}")))
 }
 
-/// Whose store the settings ask for. Without an `authority.issuer` it is the sandbox's.
+/// Returns the owner that the store must have. Without an `authority.issuer` it is the sandbox.
 pub(crate) fn ownership(settings: &Settings) -> Ownership {
     let authority = settings.authority.issuer.clone().unwrap_or_else(|| sandbox::ISSUER.to_owned());
     Ownership { owner: Installation { profile: settings.profile, authority }, takes_over: settings.store.take_over_from.clone() }
 }
 
-/// The schema of this release, and what becomes of a file of an earlier one.
+/// Returns the schema of this release, and the handling of files of earlier releases.
 fn upgrading(settings: &Settings) -> Upgrading {
     Upgrading { schema: &SCHEMA, at_start: settings.store.upgrade_at_start }
 }
 
-/// Checks that a node of these settings would open its store, or make one. Nothing is written.
+/// Checks, without writing, that a node of these settings could open or create its store.
 ///
 /// # Errors
-/// [`OpenError::Refused`] with what `serve` would end with, [`OpenError::Unreadable`] when the store cannot be read from here.
+/// [`OpenError::Refused`] with the error that `serve` would end with, [`OpenError::Unreadable`] when the store cannot be read from here.
 pub(crate) async fn may_open(settings: &Settings) -> Result<(), OpenError> {
     // A sandbox without a key has no store yet.
     let vault = keys::vault(settings).ok();
@@ -231,11 +228,11 @@ pub(crate) async fn may_open(settings: &Settings) -> Result<(), OpenError> {
     }
 }
 
-/// Creates the directory that `store.path` names, readable by its owner only, and tries to write into it, so that a problem is
-/// reported as one of the setting and not as the first file that cannot be created.
+/// Creates the directory that `store.path` names, readable by its owner only, and tries to write into it. A problem is thus reported for
+/// the setting, not for the first file.
 ///
 /// # Errors
-/// The system's.
+/// The directory cannot be created or written to.
 pub(crate) fn prepare_directory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     tempfile::tempfile_in(directory).map(drop)

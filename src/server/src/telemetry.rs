@@ -1,7 +1,6 @@
 //! The log on stderr, the metrics recorder, and a panic hook that is cheap and logs no personal data.
 //!
-//! The standard hook walks the stack on every panic, which stalls neighbours of a crashing actor;
-//! and a panic's text may hold what must not be logged.
+//! The standard hook walks the stack on every panic, which stalls the crashing actor's neighbours. A panic's text may hold personal data.
 
 mod buffered_log;
 pub mod catalogue;
@@ -29,7 +28,7 @@ pub use self::prometheus::PrometheusRecorder;
 use crate::settings::{LogFormat, Telemetry};
 pub use sakshi_operator::LogLevel;
 
-/// Writes the last lines and sends the last spans when it is dropped, within a few seconds.
+/// On drop, writes the last lines and sends the last spans, within a few seconds.
 #[must_use]
 pub struct Guard {
     level: LogLevel,
@@ -38,7 +37,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The level of the log, which operators may change.
+    /// Returns the level of the log, which operators may change.
     #[must_use]
     pub fn level(&self) -> LogLevel {
         self.level.clone()
@@ -47,20 +46,20 @@ impl Guard {
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
-/// The level is a word (`warn`) or a list of words by target (`info,sakshi_store=debug`). Lines are written by a thread of
-/// their own. Spans are sent to the collector, if there is one. A second call changes nothing.
+/// The level is a word (`warn`) or a list of words by target (`info,sakshi_store=debug`). A thread of its own writes the lines. Spans are
+/// sent to the collector, if one is set. A second call changes nothing.
 ///
 /// # Errors
-/// No thread could be started, or no client for the collector.
+/// The thread, or the client for the collector, cannot be created.
 pub fn start(settings: &Telemetry) -> io::Result<Guard> {
     let spans = settings.otlp_endpoint.as_ref().map(|endpoint| Spans::to(endpoint, settings.traces_per_thousand)).transpose()?;
     start_at(settings.log_format, spans, "info,actix_server=warn")
 }
 
-/// As [`start`], with another level where the environment names none.
+/// Like [`start`], with another default level.
 ///
 /// # Errors
-/// No thread could be started.
+/// The thread cannot be started.
 pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::Result<Guard> {
     let asked = ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
     let (usual, refused) = usual(asked.as_deref(), default);
@@ -90,10 +89,10 @@ pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::R
     Ok(Guard { level, _spans: spans, _log: guard })
 }
 
-/// The library logs an error when a peer sends something else than HTTP; the peer gets an empty 400.
+/// Target of an error that the library logs for a peer without HTTP; the peer gets an empty 400.
 const NO_HTTP: &str = "actix_http::h1::dispatcher";
 
-/// The levels that are asked for or the default ones, and why it is the latter.
+/// Returns the requested levels, or the default ones with the parse error.
 fn usual(asked: Option<&str>, default: &str) -> (String, Option<ParseError>) {
     match asked.map(|asked| (asked, asked.parse::<Targets>())) {
         None => (default.to_owned(), None),
@@ -102,16 +101,16 @@ fn usual(asked: Option<&str>, default: &str) -> (String, Option<ParseError>) {
     }
 }
 
-/// The filter of these levels. Spans and a peer's odd bytes are in no log.
+/// Returns the filter of these levels. It excludes spans and peers without HTTP.
 fn filter(levels: &str) -> Targets {
     let targets = levels.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
     targets.with_target(NO_HTTP, LevelFilter::OFF).with_target(sakshi_trace::TARGET, LevelFilter::OFF)
 }
 
-/// The level of a log whose filter can be replaced.
+/// Returns the level of a log whose filter can be replaced.
 fn level<S: 'static>(usual: String, handle: reload::Handle<Targets, S>) -> LogLevel {
     LogLevel::new(usual, move |levels| {
-        // It fails for a log that was not started, because there is one already.
+        // It fails for a log that did not start because one exists.
         let _ = handle.reload(filter(levels));
     })
 }
@@ -122,7 +121,7 @@ fn report(panic: &PanicHookInfo<'_>) {
     tracing::error!(panic.place = place, panic.message = message(panic.payload()), "a panic");
 }
 
-/// A message that is a literal in the source; one that was formatted at run time may contain personal data.
+/// Returns a message that is a literal in the source; a formatted one may contain personal data.
 fn message(payload: &(dyn std::any::Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("[put together at run time, not shown]")
 }

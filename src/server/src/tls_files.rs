@@ -1,5 +1,5 @@
-//! TLS of the listeners: files that the settings name, read at the start and again when they change or on SIGHUP. Files that cannot be
-//! used are refused at the start; later, the earlier ones stay.
+//! TLS files of the listeners, read at the start, when they change and on SIGHUP. Unusable files are refused at the start; later, the
+//! earlier ones stay.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,31 +14,31 @@ use zeroize::Zeroizing;
 
 use crate::settings::{ListenerFiles, Server};
 
-/// How often the files are looked at.
+/// Interval between checks of the files.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Why a listener cannot speak TLS.
+/// Error of a listener's TLS files.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFileError {
     /// A file cannot be read.
     #[error("{path} cannot be read: {error}")]
     Unreadable {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::Error,
     },
-    /// They cannot be used.
+    /// The files cannot be used.
     #[error("server.{listener}tls_cert: {error}")]
     Unusable {
-        /// The beginning of the keys of the listener.
+        /// Prefix of the listener's settings.
         listener: &'static str,
-        /// Why.
+        /// Cause.
         error: ListenerTlsError,
     },
 }
 
-/// The TLS of the listeners that have one.
+/// TLS of the listeners that have it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listeners {
     pub(crate) public: Option<ListenerTls>,
@@ -50,7 +50,7 @@ impl Listeners {
     /// Reads the files.
     ///
     /// # Errors
-    /// The first that cannot be used.
+    /// The first file that cannot be used.
     pub(crate) fn read(server: &Server) -> Result<Self, TlsFileError> {
         let read = |files: &Option<ListenerFiles>| files.as_ref().map(|files| load(files, ListenerTls::new)).transpose();
         Ok(Self { public: read(&server.tls)?, internal: read(&server.internal_tls)?, connectors: read(&server.connector_tls)? })
@@ -59,7 +59,7 @@ impl Listeners {
     /// Follows changes of the files from now on, on the current arbiter.
     ///
     /// # Errors
-    /// There can be no signal handler.
+    /// The signal handler cannot be installed.
     pub(crate) fn watch(&self, server: &Server) -> std::io::Result<()> {
         let pairs = [(&self.public, &server.tls), (&self.internal, &server.internal_tls), (&self.connectors, &server.connector_tls)];
         let mut followed: Vec<_> = pairs.into_iter().filter_map(|(tls, files)| Some(Followed::new(tls.clone()?, files.clone()?))).collect();
@@ -83,15 +83,15 @@ impl Listeners {
     }
 }
 
-/// The URL of a listener.
+/// Returns the URL of a listener.
 pub(crate) fn url(tls: &Option<ListenerTls>, address: SocketAddr) -> String {
     format!("{}://{address}", if tls.is_some() { "https" } else { "http" })
 }
 
-/// The time and the length of each file.
+/// Modification time and length of each file.
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
-/// A listener whose files are looked at.
+/// A listener whose files are watched.
 struct Followed {
     tls: ListenerTls,
     files: ListenerFiles,
@@ -138,11 +138,11 @@ fn load<T>(files: &ListenerFiles, make: impl FnOnce(ListenerPem<'_>) -> Result<T
     Ok(made)
 }
 
-/// Sets the metric of the end of a listener's certificate. A listener is named by the beginning of its keys, and the public one has none.
+/// Sets the metric of a certificate's expiry. The prefix of its settings names the listener; the public one's is empty.
 fn show_expiry(keys: &'static str, certificate: &[u8]) {
     let listener = keys.strip_suffix('_').unwrap_or("public");
     if let Some(at) = ListenerTls::expires_at(certificate) {
-        // A gauge is a float by its format.
+        // Gauges are floats by their format.
         #[allow(clippy::cast_precision_loss)]
         gauge!("sakshi_tls_certificate_expiry_timestamp_seconds", "listener" => listener).set(at.seconds() as f64);
     }
@@ -152,7 +152,7 @@ fn stamps(files: &ListenerFiles) -> Stamps {
     [Some(&files.certificate), Some(&files.key), files.client_authorities.as_ref()].into_iter().flatten().map(|path| stamp(path)).collect()
 }
 
-/// The time and the length of a file; `None` when there is none.
+/// Returns the modification time and length of a file; `None` when there is none.
 pub(crate) fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
     let about = fs::metadata(path).ok()?;
     Some((about.modified().ok()?, about.len()))

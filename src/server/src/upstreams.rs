@@ -1,4 +1,4 @@
-//! Which upstream takes the orders of which flow: the one that is set, or in the sandbox the node's own stand-in.
+//! The upstream of each flow: the one in the settings, or in the sandbox the node's own stand-in.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use url::Url;
 
 use crate::settings::Settings;
 
-/// How long a connection to an upstream may take to open, at most.
+/// Longest timeout of opening a connection to an upstream.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// The upstreams that the settings name, with up to `most` orders of each kind under way; `internal` is where the internal
-/// listener is reached.
+/// Builds the upstreams that the settings name, with up to `most` orders of each kind in flight. `internal` is the address of the internal
+/// listener.
 ///
 /// # Errors
-/// There can be no client.
+/// The HTTP client cannot be built.
 pub fn build(settings: &Settings, egress: &Egress, internal: SocketAddr, most: usize) -> Result<Upstreams, ClientError> {
     let set = &settings.upstreams;
     let client = UpstreamClient::new(&UpstreamOptions {

@@ -94,7 +94,7 @@ enum Subject {
     Operators(Operators),
     /// The intent keys, and which one signs.
     IntentKeys(IntentKeys),
-    /// Re-encrypt the store with the first encryption key, while nodes serve. Exit code 1 if something stays under another key.
+    /// Re-encrypt the store with the first encryption key, while nodes serve. Exit code 1 if a value stays under another key.
     Reseal,
     /// Trust the clock of a node after a jump; it deletes expired records again. Correct the clock first.
     AcceptClock,
@@ -104,8 +104,8 @@ enum Subject {
     Erase(Erase),
     /// Accept that the store has lost data, and write to it again.
     AcceptLoss,
-    /// Finish the upgrade of a store in Redis, once every node runs this release; earlier releases refuse it then. Exit code 1 while
-    /// one of theirs runs.
+    /// Finish the upgrade of a store in Redis, once every node runs this release; earlier releases then refuse the store. Exit code 1 while
+    /// a node runs an earlier release.
     FinishUpgrade,
     /// The audit log: changes by operators, and whether the log is complete.
     AuditLog(AuditLog),
@@ -140,7 +140,7 @@ struct WealthUrls {
 }
 
 impl WealthUrls {
-    /// The change: a URL, or null for one to remove.
+    /// Returns the change: a URL, or null to remove one.
     fn change(&self) -> Value {
         let urls = [
             ("consent_webhook_url", &self.consent, self.clear_consent),
@@ -158,7 +158,7 @@ enum Apps {
     Create {
         /// Id of the client.
         client_id: String,
-        /// Its name.
+        /// Name of the app.
         name: String,
     },
     /// List the apps of a client.
@@ -173,7 +173,7 @@ enum Apps {
         /// The spelling.
         #[arg(long, value_enum, required_unless_present = "evidence")]
         spelling: Option<SpellingWord>,
-        /// Keep evidence of each verification that `init` opens without saying otherwise, or keep none.
+        /// Keep evidence of each verification, unless `init` says otherwise; or keep none.
         #[arg(long, value_name = "true|false")]
         evidence: Option<bool>,
     },
@@ -196,10 +196,10 @@ enum Keys {
         /// A label to tell keys apart.
         #[arg(long)]
         label: Option<String>,
-        /// Environments where it works: sandbox, stage, production. Default: all.
+        /// Environments in which it works: sandbox, stage, production. Default: all.
         #[arg(long, value_delimiter = ',')]
         environments: Vec<String>,
-        /// Addresses and networks from which it may be used, such as 203.0.113.0/24. Default: all.
+        /// Addresses and networks that may use it, such as 203.0.113.0/24. Default: all.
         #[arg(long, value_delimiter = ',', value_name = "NETWORKS")]
         from: Vec<String>,
         /// Expiry, ISO 8601 with an offset.
@@ -211,7 +211,7 @@ enum Keys {
         /// Id of the client.
         client_id: String,
     },
-    /// Issue a successor; the old key works on for the overlap.
+    /// Issue a successor; the old key stays valid for the overlap.
     Rotate {
         /// Id of the key.
         key_id: String,
@@ -230,7 +230,7 @@ enum Keys {
 enum Operators {
     /// Add an operator; the token is shown once.
     Add {
-        /// Its name.
+        /// Name of the operator.
         name: String,
         /// owner: everything; support: reads, and changes of clients, apps and keys; auditor: reads.
         #[arg(long)]
@@ -250,19 +250,19 @@ enum Operators {
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct Paging {
-    /// The page, from 1.
+    /// Page number, from 1.
     #[arg(long, default_value_t = 1)]
     page: u32,
-    /// Rows of a page.
+    /// Rows per page.
     #[arg(long, default_value_t = 100)]
     page_size: u32,
 }
 
-/// How an answer is shown.
+/// View of an answer.
 pub(super) enum View {
     Pairs,
     Rows(&'static str, &'static [&'static str]),
-    /// The rows below what is beside them.
+    /// Rows below the fields beside them.
     PairsAndRows(&'static str, &'static [&'static str]),
     Tree,
     /// A transaction from its opening to its webhook.
@@ -366,18 +366,18 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
         Subject::FinishUpgrade => Ok((upgrade::finish(api).await?, View::Upgrade)),
         Subject::AcceptClock => answer(api, internal::accept_clock(), View::Clock).await,
-        // It is written part by part, and before.
+        // `export` has already written it, part by part.
         Subject::Consents(_) => Ok((Value::Null, View::Json)),
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
 }
 
-/// An answer as its own type again.
+/// Reads an answer as its own type again.
 fn parsed<T: DeserializeOwned>(answer: Value) -> Result<T, CliError> {
     serde_json::from_value(answer).map_err(|error| CliError::Local(error.to_string()))
 }
 
-/// An answer of the API, as JSON for its view.
+/// Sends a call and returns its answer as JSON, with its view.
 pub(super) async fn answer<T: DeserializeOwned + Serialize>(api: &Api, call: Call<T>, view: View) -> Result<(Value, View), CliError> {
     Ok((json!(api.send(call).await?), view))
 }

@@ -1,4 +1,4 @@
-//! Calls a running service, with errors that tell a person what to do.
+//! Calls to a running service, with errors that help a person.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use url::Url;
 
 use super::error::CliError;
 
-/// How long the service may take to answer.
+/// Timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Shown when the service refuses the token of an operator.
+/// Error for an operator's token that the service refuses.
 const WRONG_TOKEN: &str = "the service does not take this token; give an operator's, or the one that it runs with, by --token, SAKSHI_ADMIN_TOKEN or \
                            admin.token of the settings";
 
-/// Shown when the service refuses the API key.
+/// Error for an API key that the service refuses.
 const WRONG_KEY: &str = "the service does not take this API key with this app id: both must come from the service that --base names, and the \
                          app must belong to the client of the key";
 
@@ -32,12 +32,12 @@ impl Api {
         Ok(Self(Client::new(http, base, credentials)))
     }
 
-    /// The answer to a call.
+    /// Sends a call and returns its answer.
     pub(crate) async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> Result<T, CliError> {
         self.0.send(call).await.map_err(|error| self.explain(error))
     }
 
-    /// A call whose answer does not matter.
+    /// Sends a call and ignores its answer.
     pub(crate) async fn done<T>(&self, call: Call<T>) -> Result<(), CliError> {
         self.0.send_raw(call).await.map(drop).map_err(|error| self.explain(error))
     }
@@ -54,7 +54,7 @@ impl Api {
         }
     }
 
-    /// Which options and variables give the address.
+    /// Returns a sentence with the options and variables that set the address.
     fn where_it_is(&self) -> &'static str {
         match self.0.credentials() {
             Credentials::Client { .. } => "give its public address by --base or SAKSHI_URL",
@@ -62,7 +62,7 @@ impl Api {
         }
     }
 
-    /// The whole answer to a call, as JSON; for the developers' commands.
+    /// Returns the whole answer to a call as JSON, for the developers' commands.
     #[cfg(feature = "sandbox")]
     pub(crate) async fn json<T>(&self, call: Call<T>) -> Result<serde_json::Value, CliError> {
         self.send(call.read_as()).await

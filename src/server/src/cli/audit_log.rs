@@ -1,7 +1,5 @@
-//! `sakshi admin audit-log`: what operators have changed, and whether anybody has changed that.
-//!
-//! A chain shows that an entry was changed, moved or left out in it. Who can write the store and has its keys could make a new chain,
-//! and who can write the store could cut its end off: both show by a head that was kept elsewhere.
+//! `sakshi admin audit-log`: changes by operators, and their integrity. The chain reveals changed, moved and missing entries. An attacker
+//! with the store and its keys could forge a new chain, and one with the store could cut off its end. A head kept elsewhere reveals both.
 
 use std::io;
 
@@ -24,13 +22,13 @@ const ENTRY: &[&str] = &["number", "at", "operator", "operation", "stage", "stat
 /// Options of `admin audit-log`.
 #[derive(Args, Debug)]
 pub(super) struct AuditLog {
-    /// Show entries of this time and later, ISO 8601 with an offset.
+    /// Show entries from this time on, ISO 8601 with an offset.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// Read the whole log and check that every entry follows from the one before; exit code 1 when one does not.
     #[arg(long)]
     verify: bool,
-    /// With --verify: the head that an earlier call printed. Its entry must still be there.
+    /// With --verify: the head that an earlier call printed. The log must still contain its entry.
     #[arg(long, value_name = "NUMBER:HASH", requires = "verify", value_parser = head)]
     head: Option<AuditHead>,
 }
@@ -40,7 +38,7 @@ fn head(text: &str) -> Result<AuditHead, String> {
     Ok(AuditHead { number: number.parse().map_err(|_| "a head begins with a whole number")?, hash: hash.parse()? })
 }
 
-/// The entries that were asked for, the newest of all, and what is wrong with them if they are to be checked.
+/// Returns the requested entries, the newest of all, and with `--verify` the fault of the chain.
 pub(super) async fn ask(api: &Api, options: &AuditLog) -> Result<Value, CliError> {
     let AuditLog { since, verify, head } = options;
     if !verify {
@@ -55,7 +53,7 @@ pub(super) async fn ask(api: &Api, options: &AuditLog) -> Result<Value, CliError
     Ok(json!({ "entries": entries, "head": newest, "clean": fault.is_none(), "fault": fault }))
 }
 
-/// The entries as rows, and the head as `--head` takes it.
+/// Writes the entries as rows, and the head in the form of `--head`.
 pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     let entries = answer["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
     paint::table(&entries.iter().map(row).collect::<Vec<_>>(), ENTRY, out)?;
@@ -67,7 +65,7 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     }
 }
 
-/// Every entry since a time, and the newest of all.
+/// Reads every entry since a time, and the newest of all.
 async fn read(api: &Api, since: Option<&str>) -> Result<(Vec<AuditLogEntry>, AuditLogHead), CliError> {
     let mut entries: Vec<AuditLogEntry> = Vec::new();
     loop {
@@ -96,7 +94,7 @@ fn row(entry: &Value) -> Value {
 /// Checks the whole chain.
 ///
 /// # Errors
-/// The first entry that does not follow, and how.
+/// The first entry that does not follow, and the fault.
 fn check(entries: &[AuditLogEntry], kept: Option<AuditHead>) -> Result<(), String> {
     let mut head = AuditHead::NONE;
     for entry in entries {
@@ -111,7 +109,7 @@ fn check(entries: &[AuditLogEntry], kept: Option<AuditHead>) -> Result<(), Strin
     }
 }
 
-/// The entry as a store has it. A hash that cannot be read is the hash of nothing.
+/// Converts an entry to the store's record. An unreadable hash becomes one that never matches.
 fn record(entry: &AuditLogEntry) -> Result<AuditRecord, String> {
     let text = serde_json::to_string(&entry.entry).map_err(|error| error.to_string())?;
     let hash = |text: &str| text.parse().unwrap_or(AuditHash([0xff; 32]));

@@ -15,16 +15,16 @@ use super::error::CliError;
 use crate::settings::{Settings, StoreKind};
 use crate::{keys, storage};
 
-/// Names of backups begin and end so; the time in between sorts them.
+/// Beginning and end of a backup's name; the time between them sorts backups.
 const NAME: (&str, &str) = ("sakshi-", ".db");
 
 /// Options of `backup`.
 #[derive(Args, Clone, Debug)]
 pub struct Backup {
-    /// The backup's directory; it is made if it is missing. The file's name has the time.
+    /// Directory of the backups; created if missing. The file's name has the time.
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
-    /// Remove older backups from the directory, so that so many are left with this one.
+    /// Keep the newest N backups, this one included, and remove older ones from the directory.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub keep: Option<u32>,
 }
@@ -32,13 +32,13 @@ pub struct Backup {
 /// Options of `restore`.
 #[derive(Args, Clone, Debug)]
 pub struct Restore {
-    /// The backup.
+    /// File of the backup.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Put it in place of the store that is there, which is kept under another name.
+    /// Replace an existing store, which is kept under another name.
     #[arg(long)]
     pub replace: bool,
-    /// Send the webhooks that waited when the backup was made. They may have been sent since; without this they are not sent again.
+    /// Send the webhooks that were pending when the backup was made. They may have been sent since. Default: they are not sent again.
     #[arg(long)]
     pub send_webhooks: bool,
 }
@@ -75,7 +75,7 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
     Ok(true)
 }
 
-/// Notes the time of a backup for the node's metrics. A mark that another user made is replaced.
+/// Records the time of a backup for the node's metrics. A mark of another user is replaced.
 fn note_time(store: &Path) -> std::io::Result<()> {
     let mark = storage::backup_mark(store);
     match fs::remove_file(&mark) {
@@ -85,7 +85,7 @@ fn note_time(store: &Path) -> std::io::Result<()> {
     fs::write(mark, [])
 }
 
-/// Puts a backup in place, while no node serves.
+/// Restores a backup while no node serves.
 pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
     if options.file.is_dir() {
         let sentence =
@@ -95,7 +95,7 @@ pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Wri
     let (clock, vault) = embedded_store(settings)?;
     let webhooks = if options.send_webhooks { QueuedWebhooks::Send } else { QueuedWebhooks::Drop };
     let directory = &settings.store.path;
-    // Outside the sandbox the issuer may be known to the service alone.
+    // Outside the sandbox only the service may know the issuer.
     let is_known = settings.authority.issuer.is_some() || settings.profile == Profile::Sandbox;
     let ownership = is_known.then(|| storage::ownership(settings));
     let restored = embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, options.replace);
@@ -120,7 +120,7 @@ fn told(contents: &BackupContents) -> String {
     format!("{bytes} bytes, {clients} clients, {ledger_entries} ledger entries that add up, {transactions} transactions, {events} events")
 }
 
-/// What the embedded store of the settings is read with.
+/// Returns the clock and the vault for reading the embedded store of the settings.
 fn embedded_store(settings: &Settings) -> Result<(Arc<dyn Clock>, Arc<Vault>), CliError> {
     if !matches!(settings.store.kind, StoreKind::Embedded) {
         return Err(CliError::Local("this is for the embedded store; deploy/redis/backup.sh is for Redis".to_owned()));
@@ -129,7 +129,7 @@ fn embedded_store(settings: &Settings) -> Result<(Arc<dyn Clock>, Arc<Vault>), C
     Ok((Arc::new(SystemClock), Arc::new(vault)))
 }
 
-/// The backups in a directory, by the times in their names.
+/// Returns the backups in a directory, by the times in their names.
 fn oldest_first(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -1,4 +1,4 @@
-//! `sakshi check-config`
+//! `sakshi check-config`: checks the settings and the files they name.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::keys;
 use crate::settings::{Sources, load};
 use crate::storage;
 
-/// The exit code is the one with which `serve` would end for the same reason.
+/// Returns the exit code with which `serve` would end for the same reason.
 pub(super) async fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, CliError> {
     let loaded = match load(sources) {
         Ok(loaded) => loaded,

@@ -1,4 +1,4 @@
-//! `sakshi admin clients …`: clients, what they may use, and handing one to another installation.
+//! `sakshi admin clients …`: clients, their limits and brands, and moving one to another installation.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -18,31 +18,31 @@ use super::error::CliError;
 
 /// Columns of a client.
 pub(super) const CLIENT: &[&str] = &["client_id", "name", "created_at", "suspended_at"];
-/// Columns of what an import did.
+/// Columns of an import's result.
 pub(super) const IMPORTED: &[&str] = &["kind", "id", "outcome", "changed"];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Clients {
     /// Create a client.
     Create {
-        /// The name.
+        /// Name of the client.
         name: String,
     },
     /// List clients.
     List(Paging),
-    /// A client with its limits.
+    /// Show a client with its limits.
     Show {
         /// Id of the client.
         client_id: String,
     },
-    /// Give a client another name.
+    /// Rename a client.
     Rename {
         /// Id of the client.
         client_id: String,
-        /// The name.
+        /// The new name.
         name: String,
     },
-    /// Refuse a client's keys from now on, and further guests of its events. What residents have begun goes on.
+    /// Refuse a client's keys from now on, and new guests of its events. Verifications in progress continue.
     Suspend {
         /// Id of the client.
         client_id: String,
@@ -52,7 +52,7 @@ pub(super) enum Clients {
         /// Id of the client.
         client_id: String,
     },
-    /// Let the people of a client sign in to the portal with an API key, or not.
+    /// Allow or forbid the people of a client to sign in to the portal with an API key.
     KeySignIn {
         /// Id of the client.
         client_id: String,
@@ -60,18 +60,18 @@ pub(super) enum Clients {
         #[arg(action = clap::ArgAction::Set)]
         allowed: bool,
     },
-    /// Change what a client may use; without options, what is set.
+    /// Change the limits of a client; without options, show them.
     Limits(Box<Limits>),
-    /// The brand that pages show of a client, or at one event: show it, or change it with options.
+    /// The brand on pages of a client, or of one event: show it, or change it with options.
     Brand(Box<Brand>),
     /// Print a client with its apps and the digests of its keys as JSON, for `import` at another installation.
     Export {
         /// Id of the client.
         client_id: String,
     },
-    /// Make a client what an export says; the same file again changes nothing.
+    /// Apply an export to this installation; importing the same file again changes nothing.
     Import {
-        /// What `export` has printed; `-` reads the standard input.
+        /// File that `export` has printed; `-` reads the standard input.
         file: PathBuf,
     },
 }
@@ -80,19 +80,19 @@ pub(super) enum Clients {
 pub(super) struct Limits {
     /// Id of the client.
     client_id: String,
-    /// Requests to the API in a second, of all its apps together, at each node.
+    /// API requests per second, of all its apps together, at each node.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     requests_per_second: Option<Value>,
-    /// Events of each of its apps, those included that have ended and are still kept.
+    /// Events of each of its apps, including ended ones that are still kept.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     events_per_app: Option<Value>,
-    /// It is low on credits with fewer than these; without: telemetry.low_credits of the settings.
+    /// Low on credits below this balance. Default: telemetry.low_credits of the settings.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     low_credits: Option<Value>,
-    /// Seconds for which results are kept, of what begins from now on; no more than ovse.result_ttl_s.
+    /// Seconds for which results of new transactions and flows are kept; at most ovse.result_ttl_s.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     result_ttl_s: Option<Value>,
-    /// Days for which events are kept after their end, of those that are created from now on; no more than ovse.registration_ttl_days.
+    /// Days for which new events are kept after their end; at most ovse.registration_ttl_days.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     registration_ttl_days: Option<Value>,
 }
@@ -101,19 +101,19 @@ pub(super) struct Limits {
 pub(super) struct Brand {
     /// Id of the client or of the event.
     id: String,
-    /// The name that people read instead of the client's, or the organiser's.
+    /// Name shown instead of the client's, or the organiser's.
     #[arg(long, value_name = "NAME|none")]
     name: Option<String>,
     /// A PNG or SVG file of at most 16 KiB, shown at 48 by 48 pixels.
     #[arg(long, value_name = "FILE|none")]
     logo: Option<String>,
-    /// The picture that the pages of events show: a JPEG, PNG or SVG file of at most 24 KiB, two fifths as high as it is wide.
+    /// Picture for the pages of events: a JPEG, PNG or SVG file of at most 24 KiB, two fifths as high as it is wide.
     #[arg(long, value_name = "FILE|none")]
     picture: Option<String>,
-    /// The colour of buttons and links, such as "#7a1f3d".
+    /// Colour of buttons and links, such as "#7a1f3d".
     #[arg(long, value_name = "COLOUR|none")]
     colour: Option<String>,
-    /// The contact for people who need help: an e-mail address, a telephone number or an https URL.
+    /// Contact for people who need help: an e-mail address, a telephone number or an https URL.
     #[arg(long, value_name = "CONTACT|none")]
     support: Option<String>,
     /// URL of the privacy notice.
@@ -146,7 +146,7 @@ impl Brand {
     }
 }
 
-/// A number, or null for no limit.
+/// Reads a limit: a number, or null for none.
 fn limit(text: &str) -> Result<Value, String> {
     if text == "none" {
         return Ok(Value::Null);
@@ -168,7 +168,7 @@ impl Limits {
 }
 
 impl Clients {
-    /// Asks the service for what the command says.
+    /// Sends the command's request to the service.
     pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
         match self {
             Self::Create { name } => answer(api, internal::create_client(name), View::Pairs).await,
@@ -198,13 +198,13 @@ async fn changed(api: &Api, client: &str, change: Value) -> Result<(Value, View)
     answer(api, internal::change_client(client, &change), View::Pairs).await
 }
 
-/// The JSON in a file that `export` has made.
+/// Reads the JSON of an export.
 fn read_export(file: &Path) -> Result<Value, CliError> {
     let local = |error: &dyn Display| CliError::Local(format!("{} cannot be imported: {error}", file.display()));
     let source: Box<dyn Read> =
         if file == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(|error| local(&error))?) };
     let mut bytes = Vec::new();
-    // One byte more than is allowed, so that what is too large is seen to be.
+    // One byte more than allowed, to detect a file that is too large.
     source.take(TRANSFER_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| local(&error))?;
     if bytes.len() > TRANSFER_BYTES_MAX {
         return Err(local(&format!("it has more than {TRANSFER_BYTES_MAX} bytes")));

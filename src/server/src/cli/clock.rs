@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-/// Writes when the clock jumped and how far.
+/// Writes the time of the clock's jump and its size.
 pub(super) fn show(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
     let (Some(since), Some(ahead)) = (answer["since"].as_str(), answer["ahead_s"].as_i64()) else {
         return writeln!(out, "The clock of this node has not jumped; there is nothing to accept.");

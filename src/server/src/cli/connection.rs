@@ -1,4 +1,4 @@
-//! How commands reach a listener: its address, the token, and the certificates that they trust and show.
+//! Connections of commands to a listener: address, token and certificates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::settings::{Sources, internal_endpoint};
 /// Certificates for a listener that speaks TLS.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Certificates {
-    /// PEM of the authority from which the listener's certificate comes, in addition to the system's. Default: without --url, exactly the
+    /// PEM of the authority that issued the listener's certificate, in addition to the system's. Default: without --url, exactly the
     /// certificate that the settings name.
     #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CA")]
     pub(super) ca: Option<PathBuf>,
-    /// PEM of a certificate to show, with its chain.
+    /// PEM of a client certificate, with its chain.
     #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CLIENT_CERT")]
     pub(super) client_cert: Option<PathBuf>,
     /// PEM of its private key.
@@ -29,7 +29,7 @@ pub(crate) struct Certificates {
     pub(super) client_key: Option<PathBuf>,
 }
 
-/// How a command reaches the internal listener, and as whom.
+/// Address of the internal listener, and the operator's token.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Access {
     /// URL of the internal listener. Default: `server.internal_addr` of the settings.
@@ -43,10 +43,10 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// The listener. The settings are read for what is not given.
+    /// Returns the listener's API. Missing options come from the settings.
     ///
     /// # Errors
-    /// The settings or a file are not good.
+    /// The settings are invalid, or a file cannot be read or used.
     pub(crate) fn api(&self, sources: &Sources) -> Result<Api, CliError> {
         let (url, token, certificate) = match (&self.url, &self.token) {
             (Some(url), Some(token)) => (url.clone(), token.clone(), None),
@@ -60,7 +60,7 @@ impl Access {
 }
 
 impl Certificates {
-    /// The way to a listener. `own` is its certificate if the settings say where it is.
+    /// Returns the egress to a listener. `own` is its certificate if the settings name one.
     ///
     /// # Errors
     /// A file cannot be read or used.

@@ -1,6 +1,5 @@
-//! `sakshi admin consents`: the register of consents of a client, for people or as a file for an auditor.
-//!
-//! A file is written as it is read, so that a register of years needs no memory.
+//! `sakshi admin consents`: a client's register of consents, for people or as a file for an auditor. Entries are written as they are read,
+//! so a large register needs little memory.
 
 use clap::{Args, ValueEnum};
 use sakshi_client::internal;
@@ -37,13 +36,13 @@ const FIELDS: &[&str] = &[
 pub(super) struct Consents {
     /// Id of the client that asked the people.
     client_id: String,
-    /// Only people who were asked at this time or later, ISO 8601 with an offset.
+    /// Only people asked at this time or later, ISO 8601 with an offset.
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Only people who were asked before this time.
+    /// Only people asked before this time.
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// The form of the output.
+    /// Format of the output.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
 }
@@ -52,14 +51,14 @@ pub(super) struct Consents {
 enum Format {
     /// Columns for people.
     Table,
-    /// For a spreadsheet.
+    /// CSV for a spreadsheet.
     Csv,
-    /// One JSON object a line, also with --json.
+    /// One JSON object per line; also the format with --json.
     Jsonl,
 }
 
 impl Consents {
-    /// Reads the register to its end and writes it.
+    /// Reads the whole register and writes it.
     pub(super) async fn export(&self, api: &Api, is_json: bool, out: &mut dyn Out) -> Result<(), CliError> {
         let format = if is_json { Format::Jsonl } else { self.format };
         if format == Format::Csv {
@@ -88,7 +87,7 @@ impl Consents {
     }
 }
 
-/// A line of a spreadsheet. What was asked is one cell, with spaces between.
+/// Returns a line of CSV. A list is one cell, separated by spaces.
 fn line(entry: &ConsentEntry) -> String {
     let entry = json!(entry);
     let text = |value: &Value| match value {

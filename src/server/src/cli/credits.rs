@@ -1,4 +1,4 @@
-//! `sakshi admin credits`
+//! `sakshi admin credits`: balances and ledgers.
 
 use clap::Subcommand;
 use sakshi_client::{Call, internal};
@@ -13,17 +13,17 @@ use super::error::CliError;
 pub(super) const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
 /// Columns of the audit of all ledgers.
 pub(super) const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
-/// Columns of what waits for a second operator.
+/// Columns of a grant request.
 pub(super) const GRANT_REQUEST: &[&str] =
     &["grant_id", "client_id", "kind", "amount", "reference", "state", "asked_by_name", "asked_at", "ends_at", "decided_by_name"];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Credits {
-    /// Add credits; the same reference again changes nothing. Many credits may wait for a second operator.
+    /// Add credits; the same reference again changes nothing. A large grant may wait for a second operator.
     Grant {
         /// Id of the client.
         client_id: String,
-        /// Credits.
+        /// Number of credits.
         amount: i64,
         /// Your reference, such as an invoice number.
         #[arg(long)]
@@ -33,31 +33,31 @@ pub(super) enum Credits {
     Adjust {
         /// Id of the client.
         client_id: String,
-        /// Credits.
+        /// Number of credits.
         #[arg(allow_negative_numbers = true)]
         amount: i64,
         /// Your reference, such as an invoice number.
         #[arg(long)]
         reference: String,
     },
-    /// Grants that wait for a second operator.
+    /// List grants that wait for a second operator.
     Requests,
-    /// Confirm a grant that another operator has asked for.
+    /// Confirm a grant that another operator requested.
     Confirm {
         /// Id of the request.
         grant_id: String,
     },
-    /// Refuse a grant that waits, or withdraw your own.
+    /// Refuse a pending grant, or withdraw your own.
     Refuse {
         /// Id of the request.
         grant_id: String,
     },
-    /// The balance.
+    /// Show the balance.
     Balance {
         /// Id of the client.
         client_id: String,
     },
-    /// The ledger, oldest first.
+    /// Show the ledger, oldest entry first.
     Statement {
         /// Id of the client.
         client_id: String,

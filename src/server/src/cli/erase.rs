@@ -1,4 +1,4 @@
-//! `sakshi admin erase`
+//! `sakshi admin erase`: erases personal data before its time.
 
 use std::time::Duration;
 
@@ -11,32 +11,32 @@ use super::admin::{View, answer};
 use super::api::Api;
 use super::error::CliError;
 
-/// How long the command waits; the service goes on when nobody waits any more.
+/// Timeout of the command; the service continues after it.
 const TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// What to erase: one of them.
+/// The subject of the erasure; exactly one.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 pub(super) struct Erase {
-    /// A transaction with its webhook; of a guest also what the event keeps, also when the transaction itself is gone.
+    /// A transaction with its webhook; for a guest also the event's record, even if the transaction itself is gone.
     #[arg(long, visible_alias = "registration", value_name = "TXN_ID")]
     transaction: Option<String>,
     /// A flow with its reports.
     #[arg(long, value_name = "ID")]
     flow: Option<String>,
-    /// An event with its guests and all that they have begun.
+    /// An event with its guests and their verifications.
     #[arg(long, value_name = "ID")]
     event: Option<String>,
-    /// Everything that is kept for an app, which itself stays.
+    /// All data of an app; the app itself stays.
     #[arg(long, value_name = "ID")]
     app: Option<String>,
-    /// The same for all apps of a client; suspend it first.
+    /// All data of a client's apps; suspend the client first.
     #[arg(long, value_name = "ID")]
     client: Option<String>,
 }
 
 impl Erase {
-    /// Asks the service to erase it.
+    /// Sends the request to the service.
     pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
         let subjects = [
             (ErasureKind::Transaction, &self.transaction),

@@ -1,29 +1,29 @@
-//! How a command ends when it has no answer.
+//! Errors that end a command.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use crate::settings::Problems;
 
-/// The settings are not good, or the service cannot be asked; starting again helps nobody.
+/// Exit code for invalid settings or an unreachable service; a restart does not help.
 pub(super) const SETTINGS_REFUSED: u8 = 2;
 
-/// Why a command ends without an answer.
+/// Error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The settings are not good.
+    /// The settings are invalid.
     #[error("the settings are not good:\n{0}")]
     Settings(#[from] Problems),
-    /// The service cannot be asked.
+    /// The service is unreachable.
     #[error("cannot reach the service: {0}")]
     Unreachable(String),
-    /// The service refuses.
+    /// The service refused the request.
     #[error("{0}")]
     Refused(String),
-    /// The service has no such thing.
+    /// The service returned 404.
     #[error("{0}")]
     NotFound(String),
-    /// It cannot be done from here.
+    /// A local failure.
     #[error("{0}")]
     Local(String),
     /// The output cannot be written.
@@ -31,14 +31,14 @@ pub enum CliError {
     Output(#[from] io::Error),
 }
 
-/// The exit code, with the reason written when there is one.
+/// Returns the exit code, after writing the error if there is one.
 pub fn conclude(done: Result<bool, CliError>, err: &mut dyn Write) -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
             let refused = matches!(error, CliError::Refused(_) | CliError::NotFound(_));
-            // A closed pipe leaves nobody to tell.
+            // If stderr is closed, the error cannot be reported.
             let _ = writeln!(err, "error: {error}");
             ExitCode::from(if refused { 1 } else { SETTINGS_REFUSED })
         }

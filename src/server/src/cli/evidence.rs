@@ -1,7 +1,5 @@
-//! `sakshi verify-evidence`: checks an evidence file without a service and without a network.
-//!
-//! The seal and the credential are checked with the keys that the file itself holds. A stranger's file has keys of
-//! the stranger, so the answer names the keys, and options say which ones are trusted.
+//! `sakshi verify-evidence`: checks an evidence file offline. The file holds the keys that check its seal and credential, so a forged file
+//! holds the forger's keys. The answer names the keys, and options list the trusted ones.
 
 use std::path::{Path, PathBuf};
 
@@ -17,12 +15,12 @@ use super::style::Out;
 /// Options of `verify-evidence`.
 #[derive(Args, Clone, Debug)]
 pub struct VerifyEvidence {
-    /// The file, as the API has answered.
+    /// File with the evidence that the API returned.
     file: PathBuf,
-    /// The issuer's keys, a JWKS: the file's must be among them.
+    /// The issuer's keys, a JWKS; it must contain the keys in the file.
     #[arg(long, value_name = "FILE")]
     issuer_keys: Option<PathBuf>,
-    /// The keys of the service, a JWKS as /.well-known/jwks.json: the one that sealed the file must be among them.
+    /// Keys of the service, a JWKS such as /.well-known/jwks.json; it must contain the key that sealed the file.
     #[arg(long, value_name = "FILE")]
     seal_keys: Option<PathBuf>,
     /// Print the answer as JSON.
@@ -31,10 +29,10 @@ pub struct VerifyEvidence {
 }
 
 impl VerifyEvidence {
-    /// Checks the file; returns true if all is well.
+    /// Checks the file. Returns true if every check passes.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file cannot be read.
     pub(super) fn run(&self, out: &mut dyn Out) -> Result<bool, CliError> {
         let file = read(&self.file)?;
         let issuer_keys = self.issuer_keys.as_deref().map(keys).transpose()?;
@@ -64,7 +62,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CliError> {
     std::fs::read(path).map_err(|error| CliError::Local(format!("{}: {error}", path.display())))
 }
 
-/// The keys of a JWKS.
+/// Reads the keys of a JWKS.
 fn keys(path: &Path) -> Result<Vec<Value>, CliError> {
     let set: Option<Value> = serde_json::from_slice(&read(path)?).ok();
     let listed = set.and_then(|mut set| set.get_mut("keys").and_then(Value::as_array_mut).map(std::mem::take));

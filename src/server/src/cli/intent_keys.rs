@@ -1,4 +1,4 @@
-//! `sakshi admin intent-keys`: the keys that sign intents, and which of them does.
+//! `sakshi admin intent-keys`: the keys that sign intents, and the one in use.
 
 use clap::{Args, Subcommand};
 use sakshi_client::internal;
@@ -21,10 +21,10 @@ pub(super) struct IntentKeys {
 enum Action {
     /// Let a key sign from now on, on every node within a second.
     Use {
-        /// Its id; the settings name the keys.
+        /// Id of the key, as in the settings.
         #[arg(required_unless_present = "by_settings")]
         kid: Option<String>,
-        /// Go back to what the settings and their times say.
+        /// Return to the choice of the settings and their times.
         #[arg(long, conflicts_with = "kid")]
         by_settings: bool,
     },

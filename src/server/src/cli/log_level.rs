@@ -13,7 +13,7 @@ use super::error::CliError;
 pub(super) struct LogLevel {
     /// The level, such as debug or sakshi_store=trace. Without one, show the level in effect.
     level: Option<String>,
-    /// The time after which the node returns to its usual level, such as 90s, 10m or 2h. Default: 15m; at most 24h.
+    /// Time after which the node returns to its usual level, such as 90s, 10m or 2h. Default: 15m; at most 24h.
     #[arg(long = "for", value_name = "TIME", requires = "level", value_parser = seconds)]
     time: Option<u64>,
     /// Return to the usual level now.
@@ -32,7 +32,7 @@ impl LogLevel {
     }
 }
 
-/// Seconds of a time such as 10m.
+/// Reads a time such as 10m, in seconds.
 fn seconds(text: &str) -> Result<u64, String> {
     let (number, unit) = text.split_at(text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len()));
     let unit = match unit {

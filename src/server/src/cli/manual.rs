@@ -1,4 +1,4 @@
-//! `sakshi completions` and `sakshi man`: what shells and manual readers are told, made from the command line's own definition.
+//! `sakshi completions` and `sakshi man`, generated from the command line's definition.
 
 use std::io::Write;
 use std::path::Path;

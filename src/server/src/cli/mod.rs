@@ -1,8 +1,5 @@
-//! The command line: what can be typed, and what each command does.
-//!
-//! Commands write to the writer they are given and answer with an exit code: 0 when all is well,
-//! 1 when the answer is "no", 2 when the question could not be asked. `check-config` ends as `serve`
-//! would: with 2 when the settings are not good, with 1 when a file that they name is not.
+//! The command line: its syntax and its commands. Commands write to the given writer and return an exit code: 0 for success, 1 for "no", 2
+//! for a command that could not run. `check-config` ends as `serve` would: 2 for invalid settings, 1 for an invalid file.
 
 mod admin;
 pub(crate) mod api;
@@ -57,20 +54,20 @@ pub use top::Top;
 #[derive(Debug, Parser)]
 #[command(name = "sakshi", version = version(), arg_required_else_help = true)]
 pub struct Cli {
-    /// Settings file; the environment (SAKSHI__SECTION__KEY) wins over it.
+    /// Settings file; the environment (SAKSHI__SECTION__KEY) overrides it.
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The version, the commit and the schema of the store.
+/// Returns the version, the commit and the schema of the store.
 fn version() -> String {
     format!("{} ({COMMIT}, schema {})", env!("CARGO_PKG_VERSION"), SCHEMA.number())
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the service.
@@ -81,21 +78,21 @@ pub enum Command {
     Developer(developer::Command),
     /// Manage clients, apps, keys and credits of a running service.
     Admin(Admin),
-    /// Show what all nodes do, each second: their actors, what has failed, and what waits for receivers.
+    /// Show the activity of all nodes, each second: their actors, failures and pending webhooks.
     Top(Top),
-    /// Report every problem of the settings and of the files they name; ends with the code that `serve` would end with.
+    /// Report every problem of the settings and of the files they name; the exit code is that of `serve`.
     CheckConfig(CheckConfig),
     /// Write a backup of the embedded store, also while a node serves.
     Backup(Backup),
-    /// Put a backup of the embedded store in place, while no node serves.
+    /// Restore a backup of the embedded store, while no node serves.
     Restore(Restore),
     /// Upgrade an embedded store of an earlier release, after a backup, while no node serves.
     Migrate,
-    /// Move an embedded store into Redis, or back: everything, compared afterwards; a later run into Redis carries what has changed.
+    /// Move an embedded store into Redis, or back: everything, compared afterwards; a later run into Redis copies the changes since.
     Move(Move),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
-    /// Check an evidence file, without a service and a network; exit code 1 when it fails a check.
+    /// Check an evidence file offline; exit code 1 when it fails a check.
     VerifyEvidence(VerifyEvidence),
     /// Print completions of this command line for a shell.
     Completions(Completions),
@@ -114,7 +111,7 @@ pub struct CheckConfig {
 /// Options of `healthcheck`.
 #[derive(Args, Clone, Debug)]
 pub struct Healthcheck {
-    /// URL of the internal listener; default: from the settings.
+    /// URL of the internal listener. Default: from the settings.
     #[arg(long, value_name = "URL")]
     pub url: Option<url::Url>,
     #[command(flatten)]
@@ -131,19 +128,19 @@ pub struct Completions {
 /// Options of `man`.
 #[derive(Args, Clone, Debug)]
 pub struct Man {
-    /// Where to write `sakshi.1`, `sakshi-serve.1` and so on; without it the first is printed.
+    /// Directory for `sakshi.1`, `sakshi-serve.1` and so on. Default: print the first page.
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
 }
 
 impl Cli {
-    /// The sources of settings of this invocation.
+    /// Returns the sources of settings of this invocation.
     #[must_use]
     pub fn sources(&self) -> Sources {
         Sources::from_process(self.config.clone())
     }
 
-    /// Checked settings, with their warnings written to `err`.
+    /// Reads and checks the settings, and writes their warnings to `err`.
     ///
     /// # Errors
     /// Every problem of the settings.
@@ -151,7 +148,7 @@ impl Cli {
         warned(load(&self.sources()), err)
     }
 
-    /// The same for a command that uses some of them.
+    /// The same for a command that uses some of the settings.
     fn used_settings(&self, used: Used, err: &mut dyn Write) -> Result<Loaded, CliError> {
         warned(load_used(&self.sources(), used), err)
     }
@@ -165,7 +162,7 @@ fn warned(loaded: Result<Loaded, Problems>, err: &mut dyn Write) -> Result<Loade
     Ok(loaded)
 }
 
-/// Carries out a command, with the answer to `out` and complaints to `err`.
+/// Runs a command, with its output to `out` and its errors to `err`.
 pub async fn run(cli: &Cli, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
     let done = match &cli.command {
         Command::Serve => match load(&cli.sources()) {

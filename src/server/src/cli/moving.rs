@@ -1,4 +1,4 @@
-//! `sakshi move`: from an embedded store into Redis, and back.
+//! `sakshi move`: moves an embedded store into Redis, or back.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -20,25 +20,24 @@ use crate::{bounds, keys, storage};
 /// Options of `move`.
 #[derive(Args, Clone, Debug)]
 pub struct Move {
-    /// The directory of an embedded store that no node has open, or a backup of one; or a Redis, one server. Default: the Redis of
-    /// the settings, which may be sentinels or a cluster.
+    /// Directory of an embedded store that no node has open, or a backup of one; or the URL of one Redis server. Default: the Redis of the
+    /// settings, which may be sentinels or a cluster.
     #[arg(long, value_name = "PATH|URL", hide_env_values = true)]
     pub from: Option<Place>,
-    /// The Redis into which it is moved, or the directory of a new embedded store. Default: the Redis of the settings.
+    /// URL of the target Redis, or the directory of a new embedded store. Default: the Redis of the settings.
     #[arg(long, value_name = "URL|PATH", hide_env_values = true)]
     pub to: Option<Place>,
-    /// Let nodes open the Redis afterwards. Without it a later run carries what has changed meanwhile. A move into a directory is one
-    /// run.
+    /// Let nodes open the Redis afterwards. Without it a later run copies the changes since. A move into a directory is a single run.
     #[arg(long)]
     pub finish: bool,
 }
 
-/// Where a store is.
+/// Location of a store.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// A directory, or a backup.
+    /// A directory, or the file of a backup.
     Path(PathBuf),
-    /// One server, whose URL may have a password.
+    /// URL of one server; it may contain a password.
     Redis(SecretString),
 }
 
@@ -52,7 +51,7 @@ impl From<String> for Place {
     }
 }
 
-/// Moves the store; what was moved to `out`.
+/// Moves the store and writes a summary to `out`.
 pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) -> Result<bool, CliError> {
     let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
     let (path, url, is_back) = match (&options.from, &options.to) {
@@ -81,7 +80,7 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
     let is_watched = io::stderr().is_terminal();
     let progress = move |what: &str, keys: u64| {
         if is_watched {
-            // Nobody is hindered when the terminal is gone.
+            // A closed terminal does not stop the move.
             let _ = write!(io::stderr(), "\r{what}: {keys} keys");
         }
     };

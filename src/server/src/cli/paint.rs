@@ -1,7 +1,4 @@
-//! JSON answers as people read them: pairs and tables.
-//!
-//! Names that operators chose are shown without control characters, so that none can move the
-//! terminal's cursor.
+//! JSON answers for people, as pairs and tables. Control characters in operators' names are replaced, so that none can move the cursor.
 
 use std::io::{self, Write};
 
@@ -10,12 +7,12 @@ use serde_json::{Map, Value};
 
 use super::style::{Line, Out, Tone, write_lines};
 
-/// Blanks between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// A column of this width is not narrowed further.
+/// Width below which a column is not narrowed further.
 const NARROW: usize = 12;
 
-/// One `name: value` a line.
+/// Writes one `name: value` per line.
 pub(super) fn pairs(value: &Value, out: &mut dyn Write) -> io::Result<()> {
     let Some(object) = value.as_object() else { return writeln!(out, "{}", cell(value)) };
     let width = object.keys().map(String::len).max().unwrap_or(0);
@@ -25,7 +22,7 @@ pub(super) fn pairs(value: &Value, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Rows under their columns; a sentence when there are none. On a terminal that is too narrow the widest columns are cut.
+/// Writes rows under their columns, or `none`. On a narrow terminal the widest columns are cut.
 pub(crate) fn table(rows: &[Value], columns: &[&str], out: &mut dyn Out) -> io::Result<()> {
     if rows.is_empty() {
         return writeln!(out, "none");
@@ -57,7 +54,7 @@ fn fitted(mut widths: Vec<usize>, most: Option<usize>) -> Vec<usize> {
     widths
 }
 
-/// A value in one line.
+/// Formats a value in one line.
 pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),

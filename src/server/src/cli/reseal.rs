@@ -1,5 +1,4 @@
-//! `sakshi admin reseal`: seals everything in the store with the key that seals now, step by step, and says whether an old key is
-//! still needed for it.
+//! `sakshi admin reseal`: re-encrypts everything in the store with the current key, step by step, and reports keys that are still needed.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,12 +12,12 @@ use super::error::CliError;
 use super::paint;
 use super::style::Out;
 
-/// Passes after which it gives up: one is usual, and another one to see that nothing is left.
+/// Most passes: usually one, and another to verify that nothing is left.
 const PASSES: u32 = 8;
 
 pub(super) const LEFT: &[&str] = &["key_id", "values"];
 
-/// Passes until one has found nothing to do, or something that it cannot do.
+/// Runs passes until one changes nothing.
 pub(super) async fn ask(api: &Api) -> Result<Value, CliError> {
     let mut all = 0;
     for pass in 1..=PASSES {
@@ -34,7 +33,7 @@ pub(super) async fn ask(api: &Api) -> Result<Value, CliError> {
     Err(CliError::Local("there was no pass".to_owned()))
 }
 
-/// What a pass did.
+/// Result of a pass.
 #[derive(Default)]
 struct Pass {
     sealing_key: String,
@@ -44,7 +43,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Whether another pass would find nothing new. What was left by a pass that did something may have changed at that moment.
+    /// Returns true if another pass is pointless. Values left by a pass with changes may have changed concurrently.
     const fn is_last(&self) -> bool {
         self.resealed == 0
     }
@@ -65,7 +64,7 @@ async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
         for left in left {
             *pass.left.entry(left.key_id).or_default() += left.values;
         }
-        // Progress is no answer, so it is beside the output.
+        // Progress goes to stderr; it is not part of the output.
         let Pass { looked_at, resealed, .. } = &pass;
         writeln!(io::stderr(), "pass {number}: {looked_at} values looked at, {resealed} sealed anew")?;
         match next {
@@ -75,7 +74,7 @@ async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
     }
 }
 
-/// What was done, and whether old keys can go.
+/// Writes the result, and whether old keys can be removed.
 pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     let key = answer["sealing_key"].as_str().unwrap_or_default();
     writeln!(out, "{} values were sealed anew with the key {key}.", answer["resealed"])?;

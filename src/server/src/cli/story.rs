@@ -1,4 +1,4 @@
-//! A transaction as a story: what was asked for whom, what came of it, and its webhook; ids come last.
+//! A transaction as a story: the request, its outcome and its webhook; ids come last.
 
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::time::Timestamp;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::paint::cell;
 use super::style::{Line, Tone, span};
 
-/// The story, told at `now`.
+/// Returns the story, as of `now`.
 pub(super) fn lines(transaction: &TransactionResponse, now: Timestamp) -> Vec<Line> {
     let TransactionResponse { txn_id, client_id, app_id, event_id, client_name, app_name, event_name, .. } = transaction;
     let event = event_name.as_deref().map(|name| format!(", for the event {}", shown(name))).unwrap_or_default();
@@ -36,12 +36,12 @@ fn fact(what: &str, tone: Tone, told: &str) -> Line {
     Line::of(Tone::Plain, format!("{what:<13}")).and(tone, told)
 }
 
-/// A name without characters that move the cursor.
+/// Returns a name without characters that move the cursor.
 fn shown(name: &str) -> String {
     format!("\u{201c}{}\u{201d}", cell(&json!(name)))
 }
 
-/// The outcome.
+/// Returns the outcome.
 fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
     let TransactionResponse { status, expires_at, opened_at, verified_at, verification_passed, refused, .. } = transaction;
     let after = |at: &Timestamp| match at.since(*opened_at).as_secs() {
@@ -57,7 +57,7 @@ fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
     }
 }
 
-/// The outcome of the webhook.
+/// Returns the outcome of the webhook.
 fn webhook(transaction: &TransactionResponse) -> (Tone, String) {
     let origin = transaction.webhook_origin.as_deref();
     let Some(delivery) = &transaction.delivery else {

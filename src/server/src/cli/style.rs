@@ -1,23 +1,23 @@
-//! How output looks: colours and widths on a terminal, plain text everywhere else.
+//! Style of output: colours and widths on a terminal, plain text elsewhere.
 
 use std::io::{self, IsTerminal as _, Write};
 
 use rustix::termios::tcgetwinsize;
 
-/// The capabilities of an output.
+/// Capabilities of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// A person reads it as it is written.
+    /// True if it is a terminal.
     pub is_terminal: bool,
-    /// It shows colours, and `NO_COLOR` does not forbid them.
+    /// True if it shows colours and `NO_COLOR` does not forbid them.
     pub has_colour: bool,
-    /// Its columns and rows, if they are known.
+    /// Columns and rows, if known.
     pub size: Option<(usize, usize)>,
 }
 
-/// The output of a command's answer.
+/// Output of a command.
 pub trait Out: Write {
-    /// Its capabilities; plain text of any width by default.
+    /// Returns its capabilities. Default: plain text of any width.
     fn look(&self) -> Look {
         Look::default()
     }
@@ -40,7 +40,7 @@ impl Out for io::Stdout {
     }
 }
 
-/// The tone of a text.
+/// Tone of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -52,7 +52,7 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
-    /// The parameters of its escape sequence (ECMA-48, SGR).
+    /// Returns the parameters of the escape sequence (ECMA-48, SGR).
     const fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -66,7 +66,7 @@ impl Tone {
 }
 
 impl Look {
-    /// A text in a tone.
+    /// Returns a text in a tone.
     pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         if self.has_colour && tone != Tone::Plain && !text.is_empty() {
             format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code())
@@ -75,49 +75,49 @@ impl Look {
         }
     }
 
-    /// The columns of a terminal.
+    /// Returns the columns of a terminal.
     pub(crate) fn width(self) -> Option<usize> {
         self.size.map(|(columns, _)| columns)
     }
 }
 
-/// A line of texts in their tones.
+/// A line of texts with tones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line(Vec<(Tone, String)>);
 
 impl Line {
-    /// A line of one text.
+    /// Builds a line of one text.
     pub(crate) fn of(tone: Tone, text: impl Into<String>) -> Self {
         Self::default().and(tone, text)
     }
 
-    /// The same with another text at its end.
+    /// Appends a text.
     #[must_use]
     pub(crate) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
         self.0.push((tone, text.into()));
         self
     }
 
-    /// The same with another line at its end.
+    /// Appends another line.
     #[must_use]
     pub(crate) fn join(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// Characters.
+    /// Returns the number of characters.
     pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// The same with blanks at its end, up to a width.
+    /// Pads the line with spaces, up to a width.
     #[must_use]
     pub(crate) fn padded(self, width: usize) -> Self {
         let missing = width.saturating_sub(self.width());
         self.and(Tone::Plain, " ".repeat(missing))
     }
 
-    /// The same, cut at a width with an ellipsis.
+    /// Cuts the line at a width, with an ellipsis.
     #[must_use]
     pub(crate) fn cut(self, width: usize) -> Self {
         if self.width() <= width {
@@ -133,14 +133,14 @@ impl Line {
         line.and(Tone::Dim, if width > 0 { "…" } else { "" })
     }
 
-    /// The text with its escape sequences, without blanks at its end.
+    /// Returns the text with escape sequences, without trailing spaces.
     pub(crate) fn painted(&self, look: Look) -> String {
         let text: String = self.0.iter().map(|(tone, text)| look.paint(*tone, text)).collect();
         text.trim_end_matches(' ').to_owned()
     }
 }
 
-/// Writes lines, cut at the width of a terminal.
+/// Writes lines, cut at the terminal's width.
 pub(crate) fn write_lines(lines: impl IntoIterator<Item = Line>, out: &mut dyn Out) -> io::Result<()> {
     let look = out.look();
     for line in lines {
@@ -150,7 +150,7 @@ pub(crate) fn write_lines(lines: impl IntoIterator<Item = Line>, out: &mut dyn O
     Ok(())
 }
 
-/// A time span in words: seconds, and beyond two of the next unit that unit.
+/// Formats a time span: seconds, or a larger unit once the value is at least two of it.
 pub(crate) fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -164,7 +164,7 @@ pub(crate) fn span(seconds: u64) -> String {
 pub(crate) mod tests {
     use super::*;
 
-    /// An output that is a terminal with colours, of this width.
+    /// A terminal output with colours, of this width.
     pub(crate) struct Screen(pub(crate) Vec<u8>, pub(crate) usize);
 
     impl Write for Screen {

@@ -1,4 +1,4 @@
-//! The supervision tree for people: columns that line up, and what is wrong in colour and in words.
+//! The supervision tree for people: aligned columns, with problems in colour and in words.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use sakshi_wire::operator::views::{LastPanic, TreeNode};
 
 use super::style::{Line, Tone, span};
 
-/// The kind of the actor that a store of one node does not need.
+/// Kind of the actor that a store of one node does not need.
 const CHANGE_LISTENER: &str = "change_listener";
 
-/// The tree, one line for each node and one below each that has panicked.
+/// Returns one line for each node of the tree, and one more below each that has panicked.
 pub(super) fn lines(root: &TreeNode, now: Timestamp) -> Vec<Line> {
     let mut rows = Vec::new();
     collect(root, "", "", &mut rows);
@@ -26,7 +26,7 @@ pub(super) fn lines(root: &TreeNode, now: Timestamp) -> Vec<Line> {
     lines
 }
 
-/// The tone and the words for a node that is not as it should be.
+/// Returns the tone and the words for an unhealthy node.
 pub(super) fn trouble(node: &TreeNode) -> Option<(Tone, Cow<'static, str>)> {
     match node.last_exit.as_deref() {
         _ if is_unneeded(node) => None,
@@ -37,7 +37,7 @@ pub(super) fn trouble(node: &TreeNode) -> Option<(Tone, Cow<'static, str>)> {
     }
 }
 
-/// The last panic in words.
+/// Describes the last panic.
 pub(super) fn told(panic: &LastPanic, now: Timestamp) -> String {
     let LastPanic { at, place, request_id, count } = panic;
     let times = if *count == 1 { "once".to_owned() } else { format!("{count} times") };
@@ -45,14 +45,14 @@ pub(super) fn told(panic: &LastPanic, now: Timestamp) -> String {
     format!("panicked {times} at {place}{request}, {} ago", span(now.since(*at).as_secs()))
 }
 
-/// Returns true for the listener on a store of one node: it has nothing to hear and ended by itself.
+/// Returns true for the listener on a store of one node: it has no changes to hear and ended by itself.
 fn is_unneeded(node: &TreeNode) -> bool {
     node.kind == CHANGE_LISTENER && node.state == "down" && node.last_exit.is_none()
 }
 
 struct Row<'a> {
     label: String,
-    /// The text before a line below it.
+    /// Text before a line below it.
     below: String,
     node: &'a TreeNode,
 }
@@ -87,7 +87,7 @@ pub(super) mod tests {
     use super::super::style::Look;
     use super::*;
 
-    /// A node that has run for two hours.
+    /// Builds a node that has run for two hours.
     pub(crate) fn node(name: &str, kind: &'static str, children: Vec<TreeNode>) -> TreeNode {
         TreeNode {
             name: name.into(),
@@ -103,7 +103,7 @@ pub(super) mod tests {
         }
     }
 
-    /// One that has panicked at three seconds.
+    /// Builds a node that panicked at three seconds.
     pub(crate) fn panicked(node: TreeNode, request_id: Option<&str>) -> TreeNode {
         let request_id = request_id.map(str::to_owned);
         let last_panic = LastPanic { at: Timestamp::from_millis(3_000), place: "actors/src/ledger.rs:70".into(), request_id, count: 2 };

@@ -1,4 +1,4 @@
-//! `sakshi migrate`, for the embedded store, and `sakshi admin finish-upgrade`, for one in Redis.
+//! `sakshi migrate` for the embedded store, and `sakshi admin finish-upgrade` for Redis.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::style::Out;
 use crate::settings::{Settings, StoreKind};
 use crate::{bounds, keys, storage};
 
-/// Walks the embedded store up to the schema of this release, while no node serves.
+/// Migrates the embedded store to the schema of this release, while no node serves.
 pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
     let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
     if !matches!(settings.store.kind, StoreKind::Embedded) {
@@ -35,7 +35,7 @@ pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, 
     Ok(true)
 }
 
-/// Asks until the upgrade is finished or cannot be.
+/// Repeats the request until the upgrade is finished or cannot finish.
 pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
     loop {
         let answer = api.send(internal::finish_upgrade()).await?;
@@ -45,7 +45,7 @@ pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
             answer["clean"] = is_done.into();
             return Ok(answer);
         }
-        // Progress is no answer, so it is beside the output.
+        // Progress goes to stderr; it is not part of the output.
         writeln!(std::io::stderr(), "{} records looked at, {} changed", answer.looked_at, answer.changed)?;
     }
 }

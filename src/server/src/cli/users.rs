@@ -1,4 +1,4 @@
-//! `sakshi admin users …`: the people of a client who use the portal.
+//! `sakshi admin users …`: a client's users of the portal.
 
 use clap::Subcommand;
 use sakshi_client::internal;
@@ -18,10 +18,10 @@ pub(super) enum Users {
     Invite {
         /// Id of the client.
         client_id: String,
-        /// The name of the person.
+        /// Name of the person.
         #[arg(long)]
         name: String,
-        /// The e-mail address with which the person signs in.
+        /// E-mail address with which the person signs in.
         #[arg(long)]
         email: String,
         /// view: reads; organise: also verifies people and looks after events and webhooks; admin: also looks after keys and the team.
@@ -50,12 +50,12 @@ pub(super) enum Users {
         /// Id of the user.
         user_id: String,
     },
-    /// Make a new link for a user who has lost the password or the phone. Both end at once.
+    /// Make a new link for a user who has lost the password or the phone. Both become invalid at once.
     Reset {
         /// Id of the user.
         user_id: String,
     },
-    /// Remove a user with name and address.
+    /// Remove a user, with name and address.
     Remove {
         /// Id of the user.
         user_id: String,
@@ -63,7 +63,7 @@ pub(super) enum Users {
 }
 
 impl Users {
-    /// Asks the service for what the command says.
+    /// Sends the command's request to the service.
     pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
         match self {
             Self::Invite { client_id, name, email, role } => {

@@ -1,5 +1,4 @@
-//! `sakshi demo`: walks one verification on a fresh embedded store, tells what happens, and keeps
-//! serving.
+//! `sakshi demo`: runs one verification on a fresh embedded store, prints each step, and keeps serving.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,18 +23,20 @@ use crate::settings::{LogFormat, Sources, load};
 use crate::telemetry;
 use crate::telemetry::{LogLevel, PrometheusRecorder};
 
-/// How long the service may take to answer.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the demo waits for its webhook.
+/// Time the demo waits for its webhook.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Options of `demo`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Demo {
-    /// Port of the public listener on 127.0.0.1; 0 takes any that is free. Default: as the settings say (8080), or any when that is taken.
+    /// Port of the public listener on 127.0.0.1; 0 takes any free port. Default: the port of the settings (8080), or any free port if that
+    /// is taken.
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Port of the internal listener on 127.0.0.1; 0 takes any that is free. Default: as the settings say (8081), or any when that is taken.
+    /// Port of the internal listener on 127.0.0.1; 0 takes any free port. Default: the port of the settings (8081), or any free port if
+    /// that is taken.
     #[arg(long, value_name = "PORT")]
     pub internal_port: Option<u16>,
 }
@@ -81,7 +82,7 @@ async fn walk(
     Ok((node, signals, receiver, directory))
 }
 
-/// Starts a node on the ports that were asked for. Where none was, it is the one of the settings, or any when that is taken.
+/// Starts a node on the requested ports. Default: the port of the settings, or any free port if that is taken.
 async fn start(
     options: Demo,
     sources: &Sources,
@@ -109,7 +110,7 @@ async fn start(
     }
 }
 
-/// One verification as client backend, resident and webhook receiver see it.
+/// Runs one verification, seen by client backend, resident and webhook receiver.
 async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timeline<'_>) -> Result<(), Failure> {
     let request = json!({
         "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "language": "english",
@@ -145,7 +146,7 @@ fn text<'a>(body: &'a Value, field: &str) -> Result<&'a str, Failure> {
     body[field].as_str().ok_or_else(|| format!("the answer has no {field}").into())
 }
 
-/// The address to open first, in a box where it fits: a person who sees the demo for the first time needs nothing else.
+/// Prints the address to open first, in a box if it fits. A first-time user needs nothing else.
 fn open_this(out: &mut dyn Out, base: &str, link: Option<&str>) -> io::Result<()> {
     let url = format!("{base}{}", link.unwrap_or("/portal"));
     let minutes = LINK_LIFETIME.as_secs() / 60;
@@ -167,12 +168,12 @@ fn open_this(out: &mut dyn Out, base: &str, link: Option<&str>) -> io::Result<()
     out.flush()
 }
 
-/// This program as a shell finds it.
+/// Returns the name of this program as typed in the shell.
 fn program() -> String {
     std::env::args().next().unwrap_or_else(|| "sakshi".to_owned())
 }
 
-/// What to try next, as commands to copy: any shell takes them, so none has a comment in it.
+/// Prints what to try next, as commands to copy. They contain no comments, so that any shell accepts them.
 fn ways_on(out: &mut dyn Out, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
     let base = &node.public_base;
     let (key, app) = (first.key.reveal(), &first.app);
@@ -224,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Where the demo serves the public when its settings say `public`.
+    /// Returns the public address of a demo whose settings say `public`.
     async fn serves_at(public: SocketAddr, options: Demo) -> Result<SocketAddr, Failure> {
         let directory = tempfile::tempdir().unwrap();
         let mut sources = Sources::default();

@@ -1,4 +1,4 @@
-//! An inbox of a sandbox, where webhooks wait until this command reads them: this machine needs no public address.
+//! An inbox of a sandbox: it queues webhooks until this command reads them, so this machine needs no public address.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::api::Api;
 use crate::cli::error::CliError;
 
-/// Shown when the service has no such path.
+/// Error for a service without this path.
 const NO_INBOXES: &str = "the service has no inboxes for webhooks: it is no sandbox, or one of an earlier version";
 
 #[derive(Deserialize)]
@@ -19,18 +19,18 @@ struct Next {
     webhook: Option<InboxWebhook>,
 }
 
-/// An inbox of this run; the sandbox closes it when nobody reads it any more.
+/// An inbox of this run; the sandbox closes it when it is no longer read.
 pub(super) struct Inbox {
     api: Api,
     path: String,
-    /// Where webhooks are to be sent.
+    /// URL for the webhooks.
     pub(super) url: String,
-    /// The number of the last webhook that was read.
+    /// Number of the last webhook read.
     read: u64,
 }
 
 impl Inbox {
-    /// Opens one for the app whose key `api` has. The sandbox has made sure that webhooks reach it.
+    /// Opens an inbox for the app of `api`'s key. The sandbox has checked that webhooks reach it.
     pub(super) async fn open(api: &Api) -> Result<Self, CliError> {
         let opened = api.send(Call::<OpenInbox>::post("/sandbox/inboxes", &json!({}))).await;
         let OpenInbox { id, url } = opened.map_err(|error| match error {
@@ -40,7 +40,7 @@ impl Inbox {
         Ok(Self { api: api.clone(), path: format!("/sandbox/inboxes/{}", segment(&id)), url, read: 0 })
     }
 
-    /// The next webhook; `None` when none arrives within `wait`, of which whole seconds count.
+    /// Returns the next webhook, or `None` if none arrives within `wait`, in whole seconds.
     pub(super) async fn next(&mut self, wait: Duration) -> Result<Option<Received>, CliError> {
         let path = format!("{}?after={}&wait={}", self.path, self.read, wait.as_secs());
         let Some(webhook) = self.api.send(Call::<Next>::get(path)).await?.webhook else { return Ok(None) };

@@ -1,9 +1,9 @@
-//! Steps of a walk, each with the time since it began.
+//! Steps of a run, each with the time since its start.
 
 use super::listen::pretty::pretty;
 use crate::cli::style::{Out, Tone};
 
-/// The column at which the lines under a step begin.
+/// Column at which the lines under a step begin.
 const MARGIN: usize = 23;
 use std::io;
 use std::time::Instant;
@@ -15,12 +15,12 @@ pub(super) struct Timeline<'a> {
 }
 
 impl<'a> Timeline<'a> {
-    /// Begins now.
+    /// Starts the clock.
     pub(super) fn begin(out: &'a mut dyn Out) -> Self {
         Self { began: Instant::now(), out }
     }
 
-    /// Writes what it is about.
+    /// Writes the title.
     ///
     /// # Errors
     /// The writer's.
@@ -28,7 +28,7 @@ impl<'a> Timeline<'a> {
         writeln!(self.out, "{title}\n")
     }
 
-    /// Writes a step; without a name it continues the one before.
+    /// Writes a step; without a name it continues the previous one.
     ///
     /// # Errors
     /// The writer's.
@@ -36,7 +36,7 @@ impl<'a> Timeline<'a> {
         self.toned(Tone::Plain, step, what)
     }
 
-    /// Writes a step that came out as it should, or not.
+    /// Writes a step in the tone of success or failure.
     ///
     /// # Errors
     /// The writer's.
@@ -63,7 +63,7 @@ impl<'a> Timeline<'a> {
         self.out.flush()
     }
 
-    /// Where the lines go.
+    /// Returns the writer of the lines.
     pub(super) fn out(&mut self) -> &mut dyn Out {
         self.out
     }

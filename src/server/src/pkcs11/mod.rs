@@ -1,6 +1,5 @@
-//! Keys on PKCS#11 tokens (hardware security modules), which never enter this process: the intent key signs there (`signer`), and the
-//! encryption key is unwrapped there at the start (`unwrap`). A key is named by an RFC 7512 URI (`uri`) and found through its token's
-//! library (`module`).
+//! Keys on PKCS#11 tokens (hardware security modules), which never enter this process. The token signs with the intent key (`signer`) and
+//! unwraps the encryption key at the start (`unwrap`). An RFC 7512 URI names a key (`uri`); the token's library finds it (`module`).
 
 mod module;
 mod signer;

@@ -1,4 +1,4 @@
-//! The library of a token, and sessions in which a key was found.
+//! The library of a token, and sessions with a key.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,44 +14,44 @@ use sakshi_authority::intent::RsaPublicNumbers;
 
 use super::uri::KeyUri;
 
-/// Why a key on a token cannot be used.
+/// Error of a key on a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// The file of the PIN.
+    /// The file of the PIN cannot be read.
     #[error("the PIN cannot be read: {path}: {error}")]
     Pin {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: std::io::ErrorKind,
     },
-    /// The token refuses the PIN. It is not tried again, because a token locks itself after some tries.
+    /// The token refuses the PIN. There is no retry, because a token locks itself after several attempts.
     #[error("the token refuses the PIN, or is locked")]
     PinRefused,
-    /// The library cannot be loaded or does not start.
+    /// The library cannot be loaded or started.
     #[error("the library {path} cannot be used: {error}")]
     Library {
-        /// Which.
+        /// Path of the library.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         error: String,
     },
-    /// There is no such token.
+    /// No token matches, or several do.
     #[error("there is no such token, or more than one")]
     NoToken,
-    /// There is no such key.
+    /// No key matches, or several do.
     #[error("the token has no such private key, or more than one")]
     NoKey,
-    /// The key has another type.
+    /// The key is not RSA.
     #[error("must be an RSA key: the authority reads RS256 only")]
     OtherType,
-    /// The token does not tell the public half of the key.
+    /// The token does not provide the public half of the key.
     #[error("the token does not tell the modulus and the exponent of the key")]
     NoPublicHalf,
-    /// The token makes signatures that the public half does not verify.
+    /// The public half does not verify the token's signatures.
     #[error("the token's signature does not fit the public half of the key")]
     Unverified,
-    /// The wrapped or the unwrapped bytes are no key.
+    /// The wrapped or unwrapped bytes are not a key.
     #[error("{0}")]
     Unwrapped(&'static str),
     /// Another failure of the token.
@@ -72,25 +72,25 @@ impl From<Error> for TokenError {
     }
 }
 
-/// A library of tokens: written while it starts again, read while it is called.
+/// A library of tokens: locked for writing while it restarts, for reading while it is called.
 type Library = RwLock<Option<Pkcs11>>;
 
-/// Every library of this process, by its path: it starts once for all keys, and is never unloaded, because some cannot be.
+/// Every library of this process, by path. Each starts once for all keys and is never unloaded, because some cannot be.
 static LIBRARIES: Mutex<BTreeMap<PathBuf, Arc<Library>>> = Mutex::new(BTreeMap::new());
 
-/// Ends every library, once no call is under way: some crash a process that ends without. No key can be used any more.
+/// Finalises every library once no call is in flight, because some crash a process that exits without. No key can be used afterwards.
 pub fn end() {
     for library in LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner).values() {
         let mut library = library.write().unwrap_or_else(PoisonError::into_inner);
         HAS_ENDED.store(true, Ordering::Release);
         if let Some(started) = library.take() {
-            // The process ends whatever it says.
+            // The process ends whatever the result.
             drop(started.finalize());
         }
     }
 }
 
-/// Libraries do not start again.
+/// True once libraries have ended; they never restart.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// The library of a key, shared by its sessions.
@@ -101,7 +101,7 @@ pub(super) struct Module {
     pin_refused: Mutex<bool>,
 }
 
-/// A session in which the key was found.
+/// A session, and the key found in it.
 pub(super) struct KeySession {
     pub(super) session: Session,
     pub(super) key: ObjectHandle,
@@ -122,29 +122,29 @@ impl Module {
         Ok(Arc::new(Self { uri: uri.clone(), library, pin_refused: Mutex::default() }))
     }
 
-    /// Calls the library, which does not start again meanwhile.
+    /// Calls the library, and prevents its restart meanwhile.
     ///
     /// # Errors
-    /// Those of the calls, and a library that does not start.
+    /// A call fails, or the library does not start.
     pub(super) fn call<T>(&self, calls: impl FnOnce(&Pkcs11) -> Result<T, TokenError>) -> Result<T, TokenError> {
         let library = self.library.read().unwrap_or_else(PoisonError::into_inner);
         calls(library.as_ref().ok_or_else(|| TokenError::Failed("its library does not start".to_owned()))?)
     }
 
-    /// Closes a session, unless the library has ended: a call to one that has crashes the process.
+    /// Closes a session, unless the library has ended: calling an ended library crashes the process.
     pub(super) fn close(&self, session: KeySession) {
         let library = self.library.read().unwrap_or_else(PoisonError::into_inner);
         if library.is_some() { drop(session) } else { std::mem::forget(session) }
     }
 
-    /// Starts the library again: some find a token that came back only then. All sessions end.
+    /// Restarts the library, because some find a returned token only then. All sessions end.
     pub(super) fn restart(&self) -> Result<(), TokenError> {
         let mut library = self.library.write().unwrap_or_else(PoisonError::into_inner);
         if HAS_ENDED.load(Ordering::Acquire) {
             return Err(TokenError::Failed("the process ends".to_owned()));
         }
         if let Some(old) = library.take() {
-            // It is started again whatever it says.
+            // The restart goes on whatever the result.
             drop(old.finalize());
         }
         *library = Some(start(&self.uri)?);
@@ -170,7 +170,7 @@ impl Module {
     fn slot(&self, library: &Pkcs11) -> Result<Slot, TokenError> {
         let mut found = Vec::new();
         for slot in library.get_slots_with_token()? {
-            // A token that is just being removed says nothing.
+            // A token that is being removed gives no information.
             let Ok(token) = library.get_token_info(slot) else { continue };
             let is_it = self.uri.token.as_deref().is_none_or(|label| label == token.label().trim_end())
                 && self.uri.serial.as_deref().is_none_or(|serial| serial == token.serial_number().trim_end())
@@ -189,7 +189,7 @@ impl Module {
             return Err(TokenError::PinRefused);
         }
         match session.login(UserType::User, Some(&pin)) {
-            // The login is the process', not the session's.
+            // The login belongs to the process, not to the session.
             Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(()),
             Err(error) => {
                 let error = TokenError::from(error);
@@ -208,7 +208,7 @@ fn start(uri: &KeyUri) -> Result<Pkcs11, TokenError> {
 }
 
 impl KeySession {
-    /// The public numbers of the key: its own, or those of the public key with the same id or label.
+    /// Returns the public numbers of the key: its own, or those of the public key with the same id or label.
     pub(super) fn public_numbers(&self) -> Result<RsaPublicNumbers, TokenError> {
         let of = |attributes: Vec<Attribute>| {
             let (mut modulus, mut exponent) = (Vec::new(), Vec::new());

@@ -1,8 +1,6 @@
-//! Signs with a key on a token, on threads of its own, each with a session.
-//!
-//! A signature that fails is tried again once in a new session, because a token that restarts ends all sessions. After that the key is
-//! away: every request for a signature is refused at once, the node is not ready, and its threads try again each second until the token
-//! signs. An idle token is asked now and then, so that the node notices when it goes away.
+//! Signs with a key on a token, on threads of its own, each with a session. A failed signature is retried once in a new session, because a
+//! token that restarts ends all sessions. Then the key is unavailable: requests fail at once, the node is unready, and threads retry each
+//! second until the token signs. Idle tokens are probed, so that the node notices a lost token.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,17 +20,17 @@ use super::uri::KeyUri;
 
 /// Sessions of a key, and threads: a token on the network answers after milliseconds.
 const SESSIONS: usize = 8;
-/// Requests that wait for a session at most.
+/// Most requests that wait for a session.
 const WAITING_MAX: usize = 1_024;
-/// How often an idle token is asked.
+/// Interval between probes of an idle token.
 const LOOK: Duration = Duration::from_secs(5);
-/// The pause before a token that is away is tried again.
+/// Pause before an unavailable token is retried.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Bytes of the longest message that the token hashes itself.
+/// Longest message that the token hashes itself, in bytes.
 const WHOLE_BYTES_MAX: usize = 4_096;
-/// Stands before a SHA-256 that is signed (RFC 8017 §9.2).
+/// Prefix of a SHA-256 digest for signature (RFC 8017 §9.2).
 const DIGEST_INFO: &[u8] = &[0x30, 0x31, 0x30, 0x0d, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1, 5, 0, 4, 0x20];
-/// The message that an idle token signs.
+/// Message that an idle token signs.
 const PROBE: &[u8] = b"sakshi asks whether the token signs";
 
 /// A request for a signature.
@@ -54,7 +52,7 @@ impl fmt::Debug for TokenKey {
 }
 
 impl TokenKey {
-    /// Opens the key, checks a signature of it, and starts its threads.
+    /// Opens the key, checks one of its signatures, and starts its threads.
     ///
     /// # Errors
     /// The token or the key cannot be used.
@@ -73,7 +71,7 @@ impl TokenKey {
     }
 }
 
-/// Opens a key and checks a signature of it.
+/// Opens a key and checks one of its signatures.
 ///
 /// # Errors
 /// The token or the key cannot be used.
@@ -81,7 +79,7 @@ pub(crate) fn check(uri: &KeyUri) -> Result<(), TokenError> {
     checked(uri).map(drop)
 }
 
-/// The module of a key whose signatures its public half verifies.
+/// Returns the module of a key, after its public half has verified a signature.
 fn checked(uri: &KeyUri) -> Result<(Arc<Module>, RsaPublicNumbers), TokenError> {
     let module = Module::load(uri)?;
     let (public, signature) = module.call(|library| {
@@ -117,7 +115,7 @@ impl KeySession {
         if message.len() <= WHOLE_BYTES_MAX {
             return Ok(self.session.sign(&Mechanism::Sha256RsaPkcs, self.key, message)?);
         }
-        // Tokens bound what they hash in one call, and evidence may hold a photo.
+        // Tokens limit the bytes hashed in one call, and evidence may hold a photo.
         let hashed = [DIGEST_INFO, digest(&SHA256, message).as_ref()].concat();
         Ok(self.session.sign(&Mechanism::RsaPkcs, self.key, &hashed)?)
     }
@@ -140,14 +138,14 @@ impl SigningThread {
             match job {
                 Ok(job) if job.answer.is_closed() => {}
                 Ok(Job { message, answer }) => match self.signature(&mut open, &message) {
-                    // Nobody may wait for it any more.
+                    // The requester may have gone.
                     Some(signature) => drop(answer.send(signature)),
                     None => {
                         drop(answer);
                         self.note_away(&mut open);
                     }
                 },
-                // One thread waits at a time, so the token is asked once.
+                // One thread waits at a time, so the token is probed once.
                 Err(RecvTimeoutError::Timeout) => {
                     if self.signature(&mut open, PROBE).is_none() {
                         self.note_away(&mut open);
@@ -161,13 +159,13 @@ impl SigningThread {
         }
     }
 
-    /// A signature; `None` when the token makes none.
+    /// Returns a signature, or `None` if the token makes none.
     fn signature(&self, open: &mut Option<KeySession>, message: &[u8]) -> Option<Vec<u8>> {
         let signed = self.try_to_sign(open, message).or_else(|_| self.try_to_sign(open, message));
         signed.inspect_err(|error| tracing::error!(%error, "the token that signs intents makes no signature")).ok()
     }
 
-    /// The token is away. The thread that notices this first waits until it signs again.
+    /// Marks the token unavailable. The first thread that notices waits until the token signs again.
     fn note_away(&self, open: &mut Option<KeySession>) {
         if self.is_available.swap(false, Ordering::AcqRel) {
             metrics::gauge!("sakshi_signer_available").set(0);

@@ -1,4 +1,4 @@
-//! The encryption key by envelope: the settings have it encrypted for a key on a token, which decrypts it once, at the start.
+//! Envelope encryption: the settings hold the encryption key encrypted for a token's key, which decrypts it once at the start.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,10 +11,10 @@ use super::uri::KeyUri;
 
 const FORM: &str = "must be 32 bytes, encrypted with RSA-OAEP for the key on the token, in Base64";
 
-/// Decrypts a key that was encrypted with RSA-OAEP (RFC 8017 §7.1), by SHA-256 or SHA-1.
+/// Decrypts a key that was encrypted with RSA-OAEP (RFC 8017 §7.1), with SHA-256 or SHA-1.
 ///
 /// # Errors
-/// The token cannot be used, or has not what was encrypted for it.
+/// The token cannot be used, or the bytes are not encrypted for it.
 pub(crate) fn unwrap_key(uri: &KeyUri, wrapped: &str) -> Result<Zeroizing<Vec<u8>>, TokenError> {
     let wrapped = STANDARD.decode(wrapped.trim()).map_err(|_| TokenError::Unwrapped(FORM))?;
     let module = Module::load(uri)?;

@@ -1,4 +1,4 @@
-//! The name of a key on a token: a `pkcs11:` URI (RFC 7512), with the library and the file of the PIN.
+//! Name of a key on a token: a `pkcs11:` URI (RFC 7512), with the library and the file of the PIN.
 
 use std::fmt;
 use std::fs;
@@ -20,20 +20,20 @@ pub struct KeyUri {
     pub(super) token: Option<String>,
     /// The token's serial number.
     pub(super) serial: Option<String>,
-    /// The number of the slot that the token is in.
+    /// Number of the token's slot.
     pub(super) slot: Option<u64>,
     /// The key's label.
     pub(super) object: Option<String>,
     /// The key's id.
     pub(super) id: Option<Vec<u8>>,
-    /// The library that speaks with the token.
+    /// Library of the token.
     pub(super) module: PathBuf,
     pin: Pin,
 }
 
 #[derive(Clone, PartialEq, Eq)]
 enum Pin {
-    /// The file that has it.
+    /// In this file.
     File(PathBuf),
     /// In the URI itself.
     Value(String),
@@ -56,7 +56,7 @@ impl KeyUri {
     /// Reads a URI.
     ///
     /// # Errors
-    /// The accepted form.
+    /// The text has another form.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let rest = text.strip_prefix("pkcs11:").ok_or(FORM)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -88,15 +88,15 @@ impl KeyUri {
         if names_token && names_key && uri.module.is_absolute() { Ok(uri) } else { Err(FORM) }
     }
 
-    /// Returns true if the PIN stands in the URI, for everybody who sees the settings.
+    /// Returns true if the PIN is in the URI, visible to readers of the settings.
     pub(crate) const fn has_open_pin(&self) -> bool {
         matches!(self.pin, Pin::Value(_))
     }
 
-    /// The PIN, read again each time; `None` when the token needs none.
+    /// Returns the PIN, read again each time; `None` if the URI names none.
     ///
     /// # Errors
-    /// Its file cannot be read.
+    /// The file cannot be read.
     pub(super) fn pin(&self) -> Result<Option<SecretString>, TokenError> {
         match &self.pin {
             Pin::None => Ok(None),

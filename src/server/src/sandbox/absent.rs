@@ -1,5 +1,4 @@
-//! The sandbox of a binary that is built without it: types without values. Nothing here is reached, because the settings refuse
-//! the sandbox profile.
+//! Uninhabited sandbox types for a binary without the sandbox. Nothing here is reached, because the settings refuse the profile.
 
 use std::error::Error;
 use std::io::Write;

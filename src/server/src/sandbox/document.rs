@@ -1,16 +1,16 @@
-//! `GET /sandbox/openapi.json`: what the sandbox offers beside the API, for tests that generate their client.
+//! `GET /sandbox/openapi.json`: the sandbox's own API, for tests that generate their client.
 
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 use sakshi_service::Service;
 use serde_json::{Value, json};
 
-/// Answers with the document.
+/// Responds with the document.
 pub(super) async fn show(service: Data<Service>) -> HttpResponse {
     HttpResponse::Ok().json(document(&service.authority.public_base))
 }
 
-/// The document of the sandbox that is reached under this URL.
+/// Builds the document of the sandbox under this URL.
 fn document(base: &str) -> Value {
     let text = json!({ "type": "string" });
     let path = |name: &str| json!({ "name": name, "in": "path", "required": true, "schema": text });

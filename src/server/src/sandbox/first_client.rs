@@ -1,6 +1,4 @@
-//! The sandbox's own client, created at the first start, so that the first request needs no operator.
-//!
-//! Its key is shown once, like any other, and not kept.
+//! The sandbox's own client, created at the first start, so that the first request needs no operator. Its key is shown once and not stored.
 
 use std::io;
 
@@ -12,22 +10,22 @@ use sakshi_domain::time::Timestamp;
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::{PageRequest, Store, StoreError};
 
-/// Credits that the sandbox's client begins with.
+/// Initial credits of the sandbox's client.
 const CREDITS: i64 = 1_000;
 const NAME: &str = "Sandbox client";
 
-/// What a client backend needs for its first request.
+/// Credentials for a client backend's first request.
 #[derive(Debug)]
 pub struct FirstClient {
-    /// Whose credits are spent.
+    /// The client whose credits are spent.
     pub client: ClientId,
-    /// `X-API-APP-ID`.
+    /// Value of `X-API-APP-ID`.
     pub app: AppId,
-    /// `X-API-KEY`.
+    /// Value of `X-API-KEY`.
     pub key: ApiKey,
 }
 
-/// Why there is no first client.
+/// Error of the first client's creation.
 #[derive(Debug, thiserror::Error)]
 pub enum FirstClientError {
     /// The store failed.
@@ -41,7 +39,7 @@ pub enum FirstClientError {
 /// Creates the client unless the store has clients already.
 ///
 /// # Errors
-/// The store's, or a failing random source.
+/// The store or the random source failed.
 pub async fn ensure(store: &Store, now: Timestamp) -> Result<Option<FirstClient>, FirstClientError> {
     let known = store.list_clients(PageRequest { page: 1, page_size: 1 }).await?;
     if known.total > 0 {

@@ -1,4 +1,4 @@
-//! `/sandbox/inboxes`: URLs of the sandbox that take webhooks for a developer's machine, which reads them here.
+//! `/sandbox/inboxes`: URLs that receive webhooks for a developer's machine, which reads them here.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) async fn open(Authenticated(caller): Authenticated, inboxes: Data<Inb
     Ok(HttpResponse::Ok().json(inboxes.open(&caller.app.app_id).await.map_err(|error| refusal(&error))?))
 }
 
-/// Takes a webhook. It answers as most receivers do, so the sender learns nothing about the reader.
+/// Stores a webhook. The response is that of most receivers, so the sender learns nothing about the reader.
 pub(super) async fn put(
     path: Path<String>,
     request: HttpRequest,
@@ -41,7 +41,7 @@ pub(super) async fn put(
     Ok(HttpResponse::Ok().finish())
 }
 
-/// Answers with the webhook that follows number `after`, or with null when none has arrived after `wait` seconds.
+/// Responds with the webhook after number `after`, or with null if none arrives within `wait` seconds.
 pub(super) async fn next(
     Authenticated(caller): Authenticated,
     path: Path<String>,
@@ -61,7 +61,7 @@ pub(super) async fn next(
     Ok(HttpResponse::Ok().json(json!({ "webhook": webhook })))
 }
 
-/// The two HTTP libraries have types of their own for headers.
+/// Converts headers, for which the two HTTP libraries have different types.
 fn headers(given: &HeaderMap) -> reqwest::header::HeaderMap {
     let known = given.iter().filter_map(|(name, value)| Some((name.as_str().parse().ok()?, value.as_bytes().try_into().ok()?)));
     known.collect()

@@ -1,4 +1,4 @@
-//! What only the operator sees and sets in production, for the calling app alone: the attempts of its webhooks, and its settings.
+//! Webhook attempts and settings of the calling app, which only the operator reads and changes in production.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use sakshi_wire::operator::tenancy::{AppResponse, PatchAppRequest};
 use sakshi_wire::operator::views::{DeliveryResponse, FlowWebhook};
 use serde_json::{Value, json};
 
-/// The webhook of a transaction of the app.
+/// Returns the webhook of one of the app's transactions.
 pub(super) async fn delivery(
     Authenticated(caller): Authenticated,
     path: Path<String>,
@@ -31,8 +31,8 @@ pub(super) async fn delivery(
     Ok(Json(record.ok_or(ServiceError::NotFound("delivery"))?.into()))
 }
 
-/// Sends the webhook of a completed transaction of the app again, with the same body. It exists in the sandbox alone, and the answer says
-/// that it is a repetition: elsewhere no webhook is sent twice.
+/// Sends the webhook of a completed transaction again, with the same body; the response says that it is a repetition. Only the sandbox does
+/// this: elsewhere no webhook is sent twice.
 pub(super) async fn send_again(
     Authenticated(caller): Authenticated,
     path: Path<String>,
@@ -47,7 +47,7 @@ pub(super) async fn send_again(
     Ok(Json(json!({ "repeated": true, "outcome": attempt.outcome.as_str(), "status": attempt.status })))
 }
 
-/// The webhooks of a flow of the app, in the order in which they were queued.
+/// Returns the webhooks of one of the app's flows, in the order in which they were queued.
 pub(super) async fn deliveries(
     Authenticated(caller): Authenticated,
     path: Path<String>,
@@ -59,7 +59,7 @@ pub(super) async fn deliveries(
     Ok(Json(json!({ "deliveries": found.collect::<Vec<_>>() })))
 }
 
-/// Changes the settings of the app: how its payloads are spelled, and where the webhooks of wealth data go.
+/// Changes the settings of the app: the spelling of its payloads, and the URLs for wealth-data webhooks.
 pub(super) async fn change(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
     service: Data<Service>,

@@ -1,6 +1,5 @@
-//! The stand-ins for the identity app and for the upstreams, mounted after the node's own routes.
-//!
-//! They speak to the service as the real ones do: over HTTP, with the tokens of the settings.
+//! Stand-ins for the identity app and the upstreams, mounted after the node's own routes. They speak to the service as the real ones do:
+//! over HTTP, with the tokens of the settings.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -33,32 +32,32 @@ use crate::settings::Settings;
 pub use sakshi_sandbox::issuer::SandboxIssuer as Issuer;
 pub use sakshi_sandbox::keys::KeyError as IssuerError;
 
-/// The `iss` of the sandbox issuer's credentials.
+/// `iss` of the sandbox issuer's credentials.
 pub const ISSUER: &str = "https://issuer.sandbox.invalid";
 
-/// Why the stand-ins cannot be set up.
+/// Error of the stand-ins' setup.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The identity app.
+    /// The identity app cannot be set up.
     #[error(transparent)]
     App(#[from] app::SetupError),
-    /// The upstreams.
+    /// The upstreams cannot be set up.
     #[error(transparent)]
     Upstreams(#[from] upstreams::SetupError),
-    /// The inboxes.
+    /// The inboxes cannot be set up.
     #[error("the HTTP client cannot be built: {0}")]
     Inboxes(#[from] reqwest::Error),
 }
 
-/// A fresh key of the sandbox's issuer (PKCS #8).
+/// Generates a key for the sandbox's issuer (PKCS #8).
 ///
 /// # Errors
-/// The cryptographic library's.
+/// The cryptographic library failed.
 pub fn new_issuer_key() -> Result<Vec<u8>, IssuerError> {
     SandboxIssuer::generate(ISSUER)?.to_pkcs8()
 }
 
-/// The sandbox's issuer with this key.
+/// Returns the sandbox's issuer with this key.
 ///
 /// # Errors
 /// The key cannot be used.
@@ -66,7 +65,7 @@ pub fn issuer(pkcs8: &[u8]) -> Result<Issuer, IssuerError> {
     SandboxIssuer::from_pkcs8(ISSUER, pkcs8)
 }
 
-/// The stand-ins of one node.
+/// Stand-ins of one node.
 #[derive(Clone, Debug)]
 pub struct StandIns {
     app: Option<Data<SandboxApp>>,
@@ -76,10 +75,10 @@ pub struct StandIns {
 }
 
 impl StandIns {
-    /// The stand-ins that the settings ask for; `None` outside the sandbox.
+    /// Builds the stand-ins that the settings need; `None` outside the sandbox.
     ///
     /// # Errors
-    /// One of them cannot be set up.
+    /// A stand-in cannot be set up.
     pub fn of(
         settings: &Settings,
         issuer: Option<&Arc<Issuer>>,
@@ -104,7 +103,7 @@ impl StandIns {
         Ok(Some(Self { app, upstreams: Data::new(upstreams), inboxes, webhooks }))
     }
 
-    /// Mounts what people and developers' tools use on the public listener, after its other routes.
+    /// Mounts the routes for people and developers' tools on the public listener, after its other routes.
     pub fn configure_pages(self, config: &mut ServiceConfig) {
         config.service(resource("/", vec![(Method::GET, web::to(to_portal))]));
         if let Some(app) = self.app.clone() {
@@ -128,13 +127,13 @@ impl StandIns {
         });
     }
 
-    /// Mounts the upstreams that take orders on the internal listener, after its other routes.
+    /// Mounts the upstreams' order routes on the internal listener, after its other routes.
     pub fn configure_orders(self, config: &mut ServiceConfig) {
         mount(config, |config| upstreams::configure_orders(config, self.upstreams));
     }
 }
 
-/// The person who answers by themselves if a request says so.
+/// The simulated person who answers if a request asks for it.
 #[derive(Debug)]
 struct Person(Data<SandboxApp>);
 
@@ -148,7 +147,7 @@ impl HearOpened for Person {
     }
 }
 
-/// Mounts stand-ins so that their errors have the same body as all others.
+/// Mounts stand-ins with the service's error body.
 fn mount(config: &mut ServiceConfig, stand_ins: impl FnOnce(&mut ServiceConfig)) {
     config.service(web::scope("").wrap(from_fn(with_refusals)).configure(stand_ins));
 }
@@ -161,7 +160,7 @@ async fn with_refusals<B: MessageBody>(request: ServiceRequest, next: Next<B>) -
     })
 }
 
-/// The error of a stand-in as a row of the error table.
+/// Converts a stand-in's error to a row of the error table.
 fn refusal(error: &Error) -> Option<ApiError> {
     if let Some(error) = error.as_error::<AppError>() {
         return Some(ApiError::Other { status: error.status_code(), code: error.code(), message: error.to_string() });
@@ -172,7 +171,7 @@ fn refusal(error: &Error) -> Option<ApiError> {
     })
 }
 
-/// A browser that opens the sandbox without a path is redirected to the portal.
+/// Redirects a browser at the sandbox's root to the portal.
 async fn to_portal() -> HttpResponse {
     HttpResponse::SeeOther().insert_header((LOCATION, "/portal")).finish()
 }
@@ -180,10 +179,10 @@ async fn to_portal() -> HttpResponse {
 /// Creates the first client of an empty store, and prints its key on `err`.
 ///
 /// # Errors
-/// The store's, or a failing random source.
+/// The store, the random source or the writer failed.
 pub async fn announce_first_client(store: &Store, public_base: &str, err: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
     let first = match first_client::ensure(store, SystemClock.now()).await {
-        // A node that waits for its store serves all the same.
+        // A node that waits for its store serves anyway.
         Err(FirstClientError::Store(error @ (StoreError::Unavailable(_) | StoreError::DataLost(_)))) => {
             tracing::warn!(%error, "the sandbox's first client is not made; start the node again when the store is there");
             None

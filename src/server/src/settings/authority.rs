@@ -1,4 +1,4 @@
-//! `[authority]`: what is agreed with the identity authority.
+//! `[authority]`: the agreement with the identity authority.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,41 +17,41 @@ use crate::pkcs11::KeyUri;
 
 const FURTHER_KEY: &str =
     "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign a time such as 2026-12-01T00:00:00Z";
-/// Characters of the scope bitmap that have a meaning.
+/// Significant characters of the scope bitmap.
 const SCOPE_BITS: u64 = 40;
 
-/// `[authority]`; what is `None` may be absent in the sandbox only.
+/// `[authority]`; a `None` is allowed in the sandbox only.
 #[derive(Clone, Debug)]
 pub struct Authority {
-    /// The `iss` of accepted credentials.
+    /// `iss` of accepted credentials.
     pub issuer: Option<String>,
-    /// The issuer's public keys.
+    /// File of the issuer's public keys.
     pub jwks_path: Option<PathBuf>,
-    /// Where the issuer publishes them.
+    /// URL of the issuer's public keys.
     pub jwks_url: Option<Url>,
-    /// How often they are fetched from there.
+    /// Interval between fetches of the keys.
     pub jwks_refresh: Duration,
-    /// What a credential must prove about its holder's key.
+    /// Required proof of the holder's key.
     pub key_binding: KeyBinding,
-    /// The rules of credential status.
+    /// Rules of credential status.
     pub status: StatusRules,
     /// Permits `authority.status = "off"` outside the sandbox, so that revoked credentials are accepted.
     pub accept_revoked: bool,
-    /// Where QR values point.
+    /// URL that QR values point to.
     pub qr_host: Option<Url>,
-    /// How long an accepted credential is refused under other transactions.
+    /// Time for which an accepted credential is refused in other transactions.
     pub credential_replay_window: Duration,
-    /// The private key that signs intents.
+    /// Private key that signs intents.
     pub intent_key: Option<KeyPlace>,
-    /// Keys beside that one, each with its id and from when on it signs.
+    /// Further keys, each with its id and the time from which it signs.
     pub further_intent_keys: Vec<FurtherKey>,
-    /// What all intents have in common.
+    /// Common settings of all intents.
     pub intent: IntentSettings,
-    /// The names that launch the identity app.
+    /// Names that launch the identity app.
     pub links: AppLinks,
 }
 
-/// The place of a private key.
+/// Location of a private key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPlace {
     /// In a PEM file.
@@ -65,7 +65,7 @@ impl KeyPlace {
         if KeyUri::is_meant(text) { KeyUri::parse(text).map(Self::Token) } else { Ok(Self::File(text.into())) }
     }
 
-    /// Returns true if the PIN of a token stands in the settings.
+    /// Returns true if the settings contain the PIN of a token.
     pub(super) const fn has_open_pin(&self) -> bool {
         matches!(self, Self::Token(uri) if uri.has_open_pin())
     }
@@ -74,11 +74,11 @@ impl KeyPlace {
 /// An entry of `authority.further_intent_keys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FurtherKey {
-    /// Its id at the authority.
+    /// Id of the key at the authority.
     pub kid: String,
     /// The private key.
     pub place: KeyPlace,
-    /// From when on it signs; never without a time.
+    /// Time from which it signs; without one it never does by itself.
     pub not_before: Option<Timestamp>,
 }
 
@@ -135,7 +135,7 @@ impl Authority {
     }
 }
 
-/// Reads the rules of credential status. Unless hosts are listed, the issuer's own host is, if its name is a URL.
+/// Reads the rules of credential status. The default host is the issuer's own, if its name is a URL.
 fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> StatusRules {
     let policies = [("require", StatusPolicy::Require), ("if_present", StatusPolicy::IfPresent), ("off", StatusPolicy::Off)];
     let policy = reader.one_of("authority.status", &policies);
@@ -158,19 +158,19 @@ fn android_component(text: &str) -> Result<String, &'static str> {
     is_component.then(|| text.to_owned()).ok_or("must be a package and a class such as org.example.idapp/org.example.idapp.Verify")
 }
 
-/// Letters, digits, underscores, dots and dollar signs.
+/// Returns true for letters, digits, underscores, dots and dollar signs.
 fn is_package(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$'))
 }
 
-/// A host, with or without a port, as URLs spell it.
+/// Parses a host, with or without a port, as URLs spell it.
 fn host(text: &str) -> Result<String, &'static str> {
     const REFUSAL: &str = "must be a host such as status.example or status.example:8443";
     let url = Url::parse(&format!("https://{text}/")).map_err(|_| REFUSAL)?;
     let is_bare =
         url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
     let host = url.host_str().filter(|_| is_bare).ok_or(REFUSAL)?;
-    // Not from the URL, which drops the port of its scheme.
+    // The URL would drop the default port of its scheme.
     let port =
         text.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty());
     Ok(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))

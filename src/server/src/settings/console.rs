@@ -1,4 +1,4 @@
-//! `[console]`: where operators' browsers reach the console, and the identity provider at which they may sign in.
+//! `[console]`: the console's address for operators' browsers, and the identity provider for their sign-in.
 
 use sakshi_console::ProviderSettings;
 use sakshi_domain::operator::Role;
@@ -14,13 +14,13 @@ use super::sections::origin;
 /// `[console]`
 #[derive(Clone, Debug)]
 pub struct ConsoleSettings {
-    /// The origin of the internal listener, as browsers know it.
+    /// Origin of the internal listener in browsers.
     pub base_url: Option<Url>,
-    /// The identity provider, and the roles of its groups.
+    /// Identity provider, and the roles of its groups.
     pub provider: Option<(ProviderSettings, ProviderRoles)>,
 }
 
-/// The rule for what belongs to the provider.
+/// Rule for the keys that need a provider.
 const WITH_ISSUER: &str = "must be set together with console.oidc_issuer";
 
 impl ConsoleSettings {
@@ -50,7 +50,7 @@ impl ConsoleSettings {
         Self { base_url, provider: Some((settings, roles)) }
     }
 
-    /// Notes what may not be.
+    /// Adds a problem for an issuer without https.
     pub(super) fn refuse(&self, profile: Profile, problems: &mut Problems) {
         let Some((settings, _)) = &self.provider else { return };
         let is_https = settings.issuer.starts_with("https:");
@@ -59,7 +59,7 @@ impl ConsoleSettings {
     }
 }
 
-/// An issuer is compared as it is written.
+/// Parses an issuer, unchanged because issuers are compared as text.
 fn issuer(text: &str) -> Result<String, &'static str> {
     let is_url = Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")

@@ -1,5 +1,4 @@
-//! Where a running service listens, for the commands that call it: a few settings, whether or not the others
-//! are good enough to serve with.
+//! Endpoints of a running service, for commands that call it. They need a few settings; the others may be invalid.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,15 +15,15 @@ use super::sections::origin;
 /// The internal listener, as a command calls it.
 #[derive(Clone, Debug)]
 pub struct InternalEndpoint {
-    /// Its origin.
+    /// Origin of the listener.
     pub url: Url,
-    /// The operator's token; empty when it is not set.
+    /// The operator's token; empty when not set.
     pub admin_token: SecretString,
-    /// The file of its certificate, if it speaks TLS and is where the settings say.
+    /// File of the listener's certificate, if it speaks TLS and its address comes from the settings.
     pub certificate: Option<PathBuf>,
 }
 
-/// Reads where the internal listener is, unless the command line says it.
+/// Reads the endpoint of the internal listener, unless the command line gives it.
 ///
 /// # Errors
 /// The layers cannot be read, or the port is left to the system.
@@ -39,7 +38,7 @@ pub fn internal_endpoint(sources: &Sources, given: Option<&Url>) -> Result<Inter
     Ok(InternalEndpoint { url, admin_token, certificate })
 }
 
-/// Reads where the public listener is: its public name, or its address.
+/// Reads the endpoint of the public listener: its public name, or its address.
 ///
 /// # Errors
 /// The layers cannot be read, or the port is left to the system.
@@ -59,13 +58,13 @@ pub fn profile(sources: &Sources) -> Result<Profile, Problems> {
     merge(sources).map(|(profile, _)| profile)
 }
 
-/// A URL to connect to. `flag` says where the service is instead of the settings.
+/// Builds a URL to connect to. `flag` is the option that overrides the settings.
 fn url_of(scheme: &str, address: SocketAddr, key: &str, flag: &str) -> Result<Url, Problems> {
     let url = Url::parse(&format!("{scheme}://{}/", reachable(address))).ok().filter(|_| address.port() != 0);
     url.ok_or_else(|| Problems::one(key, format!("leaves the port to the system; say where the service is with {flag}")))
 }
 
-/// An address to connect to, for one that listens everywhere.
+/// Returns an address to connect to; an unspecified address becomes loopback.
 pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
@@ -73,7 +72,7 @@ pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Whether a URL names this machine.
+/// Returns true if a URL names this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",

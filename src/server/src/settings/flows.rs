@@ -1,4 +1,4 @@
-//! `[upstreams]` and `[flows]`: where flows are ordered, and how long they are kept.
+//! `[upstreams]` and `[flows]`: the upstreams of flows, and their retention.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,31 +13,31 @@ use super::reader::Reader;
 
 const DAY: u64 = 86_400;
 
-/// `[upstreams]`; without a URL a flow is not offered, except in the sandbox, which stands in for every upstream.
+/// `[upstreams]`; a flow without a URL is not offered, except in the sandbox, which stands in for every upstream.
 #[derive(Clone, Debug)]
 pub struct Upstreams {
-    /// Where documents to be signed are ordered.
+    /// URL for documents to sign.
     pub esign_url: Option<Url>,
-    /// Where documents of the locker are ordered.
+    /// URL for documents of the locker.
     pub doclocker_url: Option<Url>,
-    /// Where e-stamps are ordered.
+    /// URL for e-stamps.
     pub estamp_url: Option<Url>,
-    /// Where wealth-data consents are ordered.
+    /// URL for wealth-data consents.
     pub wealth_url: Option<Url>,
-    /// Where the verifications that are answered at once are asked, by the name of their kind.
+    /// URLs for checks, by the name of their kind.
     pub check_urls: BTreeMap<&'static str, Url>,
-    /// What upstreams know this service by; empty when it is not set.
+    /// Token of this service at upstreams; empty when not set.
     pub token: SecretString,
-    /// Bound of one order in all.
+    /// Timeout of one order.
     pub timeout: Duration,
 }
 
 /// `[flows]`
 #[derive(Clone, Copy, Debug)]
 pub struct Flows {
-    /// How long the result of a flow can be fetched.
+    /// Time for which the result of a flow can be fetched.
     pub result_ttl: Duration,
-    /// How long a flow waits for its upstream.
+    /// Time for which a flow waits for its upstream.
     pub pending_ttl: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Upstreams {
         }
     }
 
-    /// Every URL that is set, with its key.
+    /// Returns every URL that is set, with its key.
     pub fn urls(&self) -> impl Iterator<Item = (String, &Url)> {
         let flows =
             [("esign", &self.esign_url), ("doclocker", &self.doclocker_url), ("estamp", &self.estamp_url), ("wealth", &self.wealth_url)];
@@ -63,7 +63,7 @@ impl Upstreams {
     }
 }
 
-/// The key of the address of an upstream.
+/// Returns the key of an upstream's URL.
 fn key_of(name: &str) -> String {
     format!("upstreams.{name}_url")
 }
@@ -82,7 +82,7 @@ fn address(text: &str) -> Result<Url, &'static str> {
     Url::parse(address.as_str()).map_err(|_| "must be an absolute URL")
 }
 
-/// Whether requests to this URL are encrypted or stay on this machine.
+/// Returns true if requests to this URL are encrypted or stay on this machine.
 pub(super) fn is_private(url: &Url) -> bool {
     url.scheme() == "https" || is_loopback(url)
 }

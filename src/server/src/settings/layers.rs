@@ -1,6 +1,5 @@
-//! Merges the layers of settings; later ones win: defaults, profile, file, environment, command line.
-//!
-//! [`super::reader`] reads typed values from the result.
+//! Merges the layers of settings; later ones win: defaults, profile, file, environment, command line. [`super::reader`] reads typed values
+//! from the result.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,10 +16,10 @@ const SANDBOX: &str = include_str!("../../../../config/sandbox.toml");
 const STAGE: &str = include_str!("../../../../config/stage.toml");
 const PRODUCTION: &str = include_str!("../../../../config/production.toml");
 
-/// What every variable of ours begins with; the rest is `SECTION__KEY`.
+/// Prefix of our environment variables; the rest is `SECTION__KEY`.
 const PREFIX: &str = "sakshi__";
 
-/// Where settings come from, besides the files that are built into the binary.
+/// Sources of settings, besides the files that are built into the binary.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// The operator's file.
@@ -32,7 +31,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The process's environment and an optional file.
+    /// Returns the process's environment and an optional file.
     #[must_use]
     pub fn from_process(file: Option<PathBuf>) -> Self {
         let as_text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
@@ -40,7 +39,7 @@ impl Sources {
     }
 }
 
-/// The profile and the merged table.
+/// Returns the profile and the merged table.
 pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
     let mut given = sources.file.as_deref().map_or_else(|| Ok(Table::new()), read)?;
     let variables: BTreeMap<String, &String> = sources.environment.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
@@ -65,7 +64,7 @@ pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
     Ok((profile, merged))
 }
 
-/// Warns of a file that holds a value of one of these keys and can be read by others than its owner.
+/// Warns of a file that contains one of these secrets and that others than its owner can read.
 pub(super) fn exposed(file: &Path, secrets: &[String]) -> Option<Problem> {
     let mode = file.metadata().ok()?.permissions().mode() & 0o777;
     let table = read(file).ok()?;
@@ -75,7 +74,7 @@ pub(super) fn exposed(file: &Path, secrets: &[String]) -> Option<Problem> {
     (mode & 0o044 != 0 && holds_one).then(|| Problem { key: file.display().to_string(), message })
 }
 
-/// Returns whether a value is secret: it is not empty, nor a URL without a password.
+/// Returns true if a value is secret: neither empty nor a URL without a password.
 fn holds_secret(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(holds_secret),
@@ -84,7 +83,7 @@ fn holds_secret(value: &Value) -> bool {
     }
 }
 
-/// Sets `key` or `section.key`. A value in the place of the section stays there, and is refused later.
+/// Sets `key` or `section.key`. A value in place of the section stays, and is refused later.
 fn set(table: &mut Table, path: &str, value: &str) {
     let (section, key) = match path.split_once('.') {
         Some((section, key)) => (table.entry(section).or_insert_with(|| Table::new().into()).as_table_mut(), key),
@@ -95,7 +94,7 @@ fn set(table: &mut Table, path: &str, value: &str) {
     }
 }
 
-/// Puts a layer over what is there, key by key.
+/// Merges a layer over the earlier ones, key by key.
 fn add(merged: &mut Table, layer: Table) {
     for (name, value) in layer {
         match (merged.get_mut(&name), value) {
@@ -111,7 +110,7 @@ fn read(path: &Path) -> Result<Table, Problems> {
     parse(&name, &text)
 }
 
-/// A syntax error is reported with its place and reason, without the line itself, which may contain a secret.
+/// Parses TOML. A syntax error has its place and reason, but not the line, which may contain a secret.
 fn parse(name: &str, text: &str) -> Result<Table, Problems> {
     text.parse().map_err(|error: toml::de::Error| {
         let shown = error.to_string();

@@ -1,7 +1,7 @@
 //! Settings: layered, typed and checked before anything starts.
 //!
-//! `config/default.toml` documents every key. A problem names the key and what would be accepted;
-//! all problems are reported at once. Values of secrets are never shown.
+//! `config/default.toml` documents every key. A problem names the key and the accepted values; all are reported at once. Secrets are never
+//! shown.
 
 mod authority;
 mod console;
@@ -35,10 +35,10 @@ pub use store::{KeySource, RedisSettings, StoreKind, StoreSettings};
 
 use reader::Reader;
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the service is run.
+    /// The profile.
     pub profile: Profile,
     /// Listeners and their workers.
     pub server: Server,
@@ -48,45 +48,45 @@ pub struct Settings {
     pub admin: Admin,
     /// The console of operators.
     pub console: ConsoleSettings,
-    /// What is agreed with the identity authority.
+    /// The agreement with the identity authority.
     pub authority: Authority,
     /// Times of a verification.
     pub ovse: Ovse,
-    /// What the pages name and link.
+    /// Names and links on the pages.
     pub pages: PageSettings,
-    /// How webhooks are sent.
+    /// Sending of webhooks.
     pub webhooks: Webhooks,
-    /// The way out.
+    /// Outbound connections.
     pub outbound: Outbound,
-    /// Where flows are ordered.
+    /// Upstreams of flows.
     pub upstreams: Upstreams,
-    /// How long flows are kept.
+    /// Retention of flows.
     pub flows: Flows,
     /// Sizes, rates and depths.
     pub limits: Limits,
-    /// Logs.
+    /// Logs, metrics and traces.
     pub telemetry: Telemetry,
     /// The operators' audit log.
     pub audit_log: AuditLog,
 }
 
-/// Settings that are good, and what is worth knowing about them.
+/// Valid settings, with warnings and effective values.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The settings; boxed, because they are large and futures hold them.
     pub settings: Box<Settings>,
-    /// Allowed, but risky.
+    /// Warnings of settings that are allowed but risky.
     pub warnings: Vec<Problem>,
-    /// Every key and its value in effect, secrets withheld, in the order of the sections.
+    /// Every key and its effective value, secrets withheld, in the order of the sections.
     pub effective: Vec<(String, String)>,
 }
 
-/// Sections and keys that are used.
+/// Sections and keys in use.
 pub(crate) type Used = &'static [&'static str];
 
-/// Of a command that works on the store's files.
+/// Settings of a command that works on the store's files.
 pub(crate) const OF_FILES: Used = &["profile", "store"];
-/// Of a command that opens a store to move or to migrate it.
+/// Settings of a command that opens a store to move or to migrate it.
 pub(crate) const OF_MOVE: Used = &["profile", "store", "authority.issuer", "ovse", "limits"];
 
 /// Reads, types and checks the settings.
@@ -97,10 +97,10 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     read(sources, |_| true)
 }
 
-/// The same for a command that uses some of the settings: the others need not be set, nor be good.
+/// The same for a command that uses some of the settings; the others may be missing or invalid.
 ///
 /// # Errors
-/// Every problem of those that are used.
+/// Every problem of the settings in use.
 pub(crate) fn load_used(sources: &Sources, used: Used) -> Result<Loaded, Problems> {
     read(sources, |problem| used.iter().any(|part| problem.is_within(part)))
 }

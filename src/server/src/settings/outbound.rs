@@ -1,4 +1,4 @@
-//! `[outbound]`: how this installation reaches receivers, upstreams and the authority.
+//! `[outbound]`: connections from this installation to receivers, upstreams and the authority.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ const PROXY: &str = "must be a URL such as http://[user:password@]proxy.example:
 /// `[outbound]`
 #[derive(Clone, Debug, Default)]
 pub struct Outbound {
-    /// The forward proxy; its URL may hold a password.
+    /// Forward proxy; its URL may contain a password.
     pub proxy: Option<SecretString>,
-    /// Hosts, domains and networks that are reached without it.
+    /// Hosts, domains and networks that bypass the proxy.
     pub no_proxy: Vec<String>,
-    /// Certificate authorities that are trusted in addition to the system's.
+    /// Certificate authorities trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
-    /// The certificate that this installation shows, with its chain.
+    /// Client certificate of this installation, with its chain.
     pub client_cert: Option<PathBuf>,
-    /// Its private key.
+    /// Private key of the client certificate.
     pub client_key: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! `[pages]`: what the pages for residents and guests name and link.
+//! `[pages]`: names and links on the pages for residents and guests.
 
 use sakshi_domain::icon::Icon;
 use sakshi_domain::language::Language;
@@ -8,7 +8,7 @@ use url::Url;
 
 use super::reader::Reader;
 
-/// Characters of a name that fit a button on a phone.
+/// Most characters of a name that fit a button on a phone.
 const NAME_CHARS_MAX: usize = 40;
 
 pub(super) fn read(reader: &mut Reader) -> PageSettings {

@@ -1,23 +1,23 @@
-//! What is wrong with the settings: one sentence for each key, all of them together.
+//! Problems of the settings: one sentence per key, reported together.
 
 use std::fmt;
 
-/// One key and what would be accepted there. Never holds the value: it may be a secret.
+/// A problem with one key and its accepted values. It never contains the value, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {message}")]
 pub struct Problem {
-    /// The key's path, for example `server.public_addr`, or the name of the file that cannot be read.
+    /// Path of the key, such as `server.public_addr`, or the name of the unreadable file.
     pub key: String,
-    /// One sentence for the operator.
+    /// Sentence for the operator.
     pub message: String,
 }
 
-/// Every problem that was found, in the order of the settings.
+/// All problems, in the order of the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Problems(pub Vec<Problem>);
 
 impl Problem {
-    /// Returns whether it belongs to this section or key, or to an item of its list.
+    /// Returns true if it belongs to this section or key, or to an item of its list.
     #[must_use]
     pub fn is_within(&self, part: &str) -> bool {
         self.key.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -25,25 +25,25 @@ impl Problem {
 }
 
 impl Problems {
-    /// Notes a problem.
+    /// Adds a problem.
     pub fn add(&mut self, key: impl Into<String>, message: impl Into<String>) {
         self.0.push(Problem { key: key.into(), message: message.into() });
     }
 
-    /// Notes a problem unless `holds`, or something is wrong with the key already.
+    /// Adds a problem unless `holds`, or the key already has one.
     pub fn require(&mut self, holds: bool, key: &str, message: &str) {
         if !holds && !self.has(key) {
             self.add(key, message);
         }
     }
 
-    /// Whether something is wrong with this key, or with an item of its list, already.
+    /// Returns true if this key, or an item of its list, has a problem.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.0.iter().any(|problem| problem.is_within(key))
     }
 
-    /// A single problem.
+    /// Returns a single problem.
     #[must_use]
     pub fn one(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self(vec![Problem { key: key.into(), message: message.into() }])

@@ -1,7 +1,6 @@
-//! Takes typed values out of the merged table and collects every problem. Keys that remain are unknown.
-//!
-//! Values from the environment are text, so numbers, flags and lists are read from text too. After a problem
-//! a stand-in is returned, so that the rules between settings are still checked.
+//! Reads typed values from the merged table and collects every problem. Remaining keys are unknown. Values from the environment are text,
+//! so numbers, flags and lists are read from text too. After a problem a stand-in is returned, so that rules between settings are still
+//! checked.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,7 +12,7 @@ use toml::{Table, Value};
 
 use super::problem::Problems;
 
-/// The names that are sections and not keys.
+/// Names of sections.
 const SECTIONS: [&str; 14] = [
     "server",
     "store",
@@ -33,12 +32,12 @@ const SECTIONS: [&str; 14] = [
 
 const UNKNOWN: &str = "is not a setting; config/default.toml lists them all";
 
-/// What an address to listen on must be.
+/// Rule for a listener's address.
 pub(super) const ADDRESS: &str = "must be an IP address and a port, such as 127.0.0.1:8080";
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The table that is being read, and what was found so far.
+/// The table being read, and the results so far.
 #[derive(Debug)]
 pub(super) struct Reader {
     table: Table,
@@ -46,12 +45,12 @@ pub(super) struct Reader {
     pub problems: Problems,
     /// Every key with its value; secrets are withheld.
     pub effective: Vec<(String, String)>,
-    /// The keys whose values are withheld.
+    /// Keys whose values are withheld.
     pub secrets: Vec<String>,
 }
 
 impl Reader {
-    /// Starts on a merged table.
+    /// Starts with a merged table.
     pub(super) fn new(table: Table) -> Self {
         Self { table, problems: Problems::default(), effective: Vec::new(), secrets: Vec::new() }
     }
@@ -61,27 +60,27 @@ impl Reader {
         if self.problems.0.is_empty() { Ok(()) } else { Err(self.problems) }
     }
 
-    /// A text; empty when it is not set.
+    /// Reads a text; empty when not set.
     pub(super) fn text(&mut self, path: &str) -> String {
         let text = self.take_text(path);
         self.show(path, format!("{text:?}"));
         text
     }
 
-    /// A text that must be set.
+    /// Reads a required text.
     pub(super) fn required(&mut self, path: &str, refusal: &str) -> String {
         let text = self.text(path);
         self.problems.require(!text.is_empty(), path, refusal);
         text
     }
 
-    /// A text with a meaning; `None` when it is not set or has none.
+    /// Parses a text; `None` if it is not set or invalid.
     pub(super) fn optional<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Option<T> {
         let text = Some(self.text(path)).filter(|text| !text.is_empty())?;
         parse(&text).map_err(|message| self.problems.add(path, message)).ok()
     }
 
-    /// One of a few words; the first stands in.
+    /// Reads one of a few words; the first stands in.
     pub(super) fn one_of<T: Clone>(&mut self, path: &str, choices: &[(&str, T)]) -> T {
         let text = self.text(path);
         let chosen = choices.iter().find(|(word, _)| *word == text);
@@ -92,7 +91,7 @@ impl Reader {
         chosen.unwrap_or(&choices[0]).1.clone()
     }
 
-    /// Where to listen.
+    /// Reads a listener's address.
     pub(super) fn address(&mut self, path: &str) -> SocketAddr {
         self.text(path).parse().unwrap_or_else(|_| {
             self.problems.add(path, ADDRESS);
@@ -100,7 +99,7 @@ impl Reader {
         })
     }
 
-    /// A text that is not shown. The file that the same key with `_file` names goes first.
+    /// Reads a secret text. The file that the same key with `_file` names takes precedence.
     pub(super) fn secret(&mut self, path: &str) -> Option<SecretString> {
         let text = self.take_text(path);
         let text = self.take_file(path).unwrap_or(text);
@@ -109,13 +108,13 @@ impl Reader {
         (!text.is_empty()).then(|| SecretString::from(text))
     }
 
-    /// A secret with a meaning; the problem does not repeat it.
+    /// Parses a secret; the problem does not repeat it.
     pub(super) fn parsed_secret<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Option<T> {
         let secret = self.secret(path)?;
         parse(secret.expose_secret()).map_err(|message| self.problems.add(path, message)).ok()
     }
 
-    /// A list of secrets with a meaning.
+    /// Parses a list of secrets.
     pub(super) fn secrets<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
         let texts = self.take_list(path);
         let file = self.take_file(path);
@@ -126,14 +125,14 @@ impl Reader {
         self.parse_list(path, &texts, parse)
     }
 
-    /// A list of texts with a meaning.
+    /// Parses a list of texts.
     pub(super) fn list<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
         let texts = self.take_list(path);
         self.show(path, format!("{texts:?}"));
         self.parse_list(path, &texts, parse)
     }
 
-    /// A whole number within bounds, which `T` can hold; the lower one stands in.
+    /// Reads a whole number within bounds, which `T` can hold; the lower bound stands in.
     pub(super) fn number<T: TryFrom<u64> + Default>(&mut self, path: &str, range: RangeInclusive<u64>) -> T {
         let number = match self.take(path) {
             Some(Value::Integer(number)) => u64::try_from(number).ok(),
@@ -148,22 +147,22 @@ impl Reader {
         T::try_from(number.unwrap_or(*range.start())).unwrap_or_default()
     }
 
-    /// A number of seconds.
+    /// Reads a number of seconds.
     pub(super) fn seconds(&mut self, path: &str, range: RangeInclusive<u64>) -> Duration {
         Duration::from_secs(self.number(path, range))
     }
 
-    /// A number of milliseconds.
+    /// Reads a number of milliseconds.
     pub(super) fn millis(&mut self, path: &str, range: RangeInclusive<u64>) -> Duration {
         Duration::from_millis(self.number(path, range))
     }
 
-    /// A number of days.
+    /// Reads a number of days.
     pub(super) fn days(&mut self, path: &str, range: RangeInclusive<u64>) -> Duration {
         DAY * self.number::<u32>(path, range)
     }
 
-    /// True or false; false stands in.
+    /// Reads true or false; false stands in.
     pub(super) fn flag(&mut self, path: &str) -> bool {
         let flag = match self.take(path) {
             Some(Value::Boolean(flag)) => Some(flag),
@@ -214,7 +213,7 @@ impl Reader {
         }
     }
 
-    /// The content of the file that a secret's twin names, which goes first; `None` when it names none.
+    /// Reads the file that a secret's `_file` key names, if set; it takes precedence.
     fn take_file(&mut self, path: &str) -> Option<String> {
         let twin = format!("{path}_file");
         let file = Some(self.take_text(&twin)).filter(|file| !file.is_empty())?;
@@ -227,7 +226,7 @@ impl Reader {
         None
     }
 
-    /// The items that are not empty.
+    /// Returns the items that are not empty.
     fn take_list(&mut self, path: &str) -> Vec<String> {
         let texts: Option<Vec<String>> = match self.take(path) {
             Some(Value::String(text)) => Some(text.split(',').map(|item| item.trim().to_owned()).collect()),

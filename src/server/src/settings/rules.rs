@@ -1,5 +1,4 @@
-//! Rules between settings: contradictions, what a profile requires, and what is allowed but
-//! deserves a warning.
+//! Rules between settings: contradictions, requirements of a profile, and warnings.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,16 +14,16 @@ use super::problem::{Problem, Problems};
 use super::sections::CONNECTOR_TOKENS;
 use super::{KeySource, Settings, StoreKind};
 
-/// Characters below which a token can be guessed.
+/// Least characters of a token that cannot be guessed.
 const TOKEN_CHARS_MIN: usize = 32;
-/// An intent is set back by 10 s against clock skew (protocol, section 1), and somebody has to scan it.
+/// Least lifetime of an intent: it is backdated by 10 s against clock skew (protocol, section 1), and a person has to scan it.
 const INTENT_LIFETIME_MIN: Duration = Duration::from_secs(30);
-/// The rule for a flow's own connector token.
+/// Rule for a flow's own connector token.
 const OWN_TOKEN: &str = "must be another token than admin.token, upstreams.token and those of other connectors";
-/// Every token and issuer of the sandbox begins like this.
+/// Prefix of every token and issuer of the sandbox.
 const SANDBOX_MARK: &str = "sandbox";
 
-/// Notes what may not be.
+/// Adds a problem for each broken rule.
 pub(super) fn refuse(settings: &Settings, problems: &mut Problems) {
     built_in(settings.profile, cfg!(feature = "sandbox"), problems);
     tokens(settings, problems);
@@ -35,7 +34,7 @@ pub(super) fn refuse(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// The sandbox is part of some binaries only.
+/// Refuses the sandbox profile in a binary without the sandbox.
 pub(super) fn built_in(profile: Profile, has_sandbox: bool, problems: &mut Problems) {
     let refusal = "must be \"stage\" or \"production\": this binary is built without the sandbox";
     problems.require(profile != Profile::Sandbox || has_sandbox, "profile", refusal);
@@ -113,7 +112,7 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
     refuse(only_previous, "store.previous_encryption_keys", "need a store.encryption_key beside them");
 }
 
-/// What stage and production demand beyond the sandbox.
+/// Adds problems for the requirements of stage and production.
 fn demands(settings: &Settings, problems: &mut Problems) {
     let profile = settings.profile.as_str();
     let mut demand = |holds: bool, key: &str, what: &str| problems.require(holds, key, &format!("{what} in the {profile} profile"));
@@ -156,7 +155,7 @@ fn demands(settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// What is allowed and still worth a second look.
+/// Returns warnings of settings that are allowed but risky.
 pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
     let Settings { server, store, authority, ovse, telemetry, .. } = settings;
     let is_sandbox = settings.profile == Profile::Sandbox;

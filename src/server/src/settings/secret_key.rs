@@ -6,15 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
-/// Thirty-two secret bytes, wiped when dropped and never shown.
+/// Thirty-two secret bytes, zeroed on drop and never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey(Zeroizing<Vec<u8>>);
 
 impl SecretKey {
-    /// Reads standard Base64.
+    /// Decodes standard Base64.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The accepted form.
     pub fn from_base64(text: &str) -> Result<Self, &'static str> {
         let refusal = "must be 32 random bytes in Base64, as `openssl rand -base64 32` prints them";
         let bytes = Zeroizing::new(STANDARD.decode(text.trim()).map_err(|_| refusal)?);
@@ -25,7 +25,7 @@ impl SecretKey {
         Ok(Self(bytes))
     }
 
-    /// The bytes, for the vault.
+    /// Returns the bytes, for the vault.
     #[must_use]
     pub const fn bytes(&self) -> &Zeroizing<Vec<u8>> {
         &self.0

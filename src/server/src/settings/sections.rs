@@ -1,4 +1,4 @@
-//! The typed sections, apart from `[authority]`, and how each is read.
+//! Typed sections, apart from `[authority]`, and their reading.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -19,13 +19,13 @@ use url::Url;
 use super::reader::{ADDRESS, Reader};
 
 const DAY: u64 = 86_400;
-/// What a rate may be.
+/// Range of a rate.
 const RATE: RangeInclusive<u64> = 0..=1_000_000;
 
-/// A byte of an id chooses the worker.
+/// Most workers: one byte of an id chooses the worker.
 pub(crate) const WORKERS_MAX: u16 = 256;
 
-/// The tokens that are good for the reports of one flow.
+/// Tokens for the reports of one flow.
 pub(super) const CONNECTOR_TOKENS: [(&str, &[ReportKind]); 4] = [
     ("admin.connector_token_esign", &[ReportKind::ESign]),
     ("admin.connector_token_doclocker", &[ReportKind::DocLocker]),
@@ -36,13 +36,13 @@ pub(super) const CONNECTOR_TOKENS: [(&str, &[ReportKind]); 4] = [
 /// `[server]`
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Where clients and residents connect.
+    /// Address for clients and residents.
     pub public_addr: SocketAddr,
-    /// Where the operator and probes connect, and connectors unless they have an address of their own.
+    /// Address for the operator and probes, and for connectors without an address of their own.
     pub internal_addr: SocketAddr,
-    /// Where connectors connect, if it is an address of their own.
+    /// Address for connectors, if they have their own.
     pub connector_addr: Option<SocketAddr>,
-    /// The origin under which the public listener is reached; `None` (sandbox only) means the bound address.
+    /// Origin of the public listener; `None` (sandbox only) means the bound address.
     pub public_base_url: Option<Url>,
     /// TLS of the public listener.
     pub tls: Option<ListenerFiles>,
@@ -50,28 +50,28 @@ pub struct Server {
     pub internal_tls: Option<ListenerFiles>,
     /// TLS of the connectors' listener.
     pub connector_tls: Option<ListenerFiles>,
-    /// HTTP workers; zero means one per core.
+    /// Number of HTTP workers; zero means one per core.
     pub workers: usize,
-    /// Peers whose `X-Forwarded-For` is believed.
+    /// Peers whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// How long the node serves on after SIGTERM, unready, so that balancers notice.
+    /// Time the node serves on after SIGTERM, unready, so that balancers notice.
     pub drain_notice: Duration,
-    /// How long work under way may take to finish after SIGTERM.
+    /// Time for requests and webhooks in flight to finish after SIGTERM.
     pub drain_timeout: Duration,
 }
 
-/// The PEM files of a listener that speaks TLS.
+/// PEM files of a listener that speaks TLS.
 #[derive(Clone, Debug)]
 pub struct ListenerFiles {
-    /// The beginning of the names of its settings, after `server.`.
+    /// Prefix of the names of its settings, after `server.`.
     pub listener: &'static str,
-    /// Its certificate, with the chain.
+    /// Certificate, with the chain.
     pub certificate: PathBuf,
-    /// The private key of that.
+    /// Private key of the certificate.
     pub key: PathBuf,
-    /// The authorities of whose certificates clients must have one.
+    /// Authorities that must have issued a client's certificate.
     pub client_authorities: Option<PathBuf>,
-    /// Probes, which have no certificate, ask it.
+    /// True if probes use it, which have no certificate.
     pub has_probes: bool,
 }
 
@@ -82,56 +82,56 @@ pub struct Admin {
     pub token: SecretString,
     /// Bearer tokens of the connectors.
     pub connector_tokens: ConnectorTokens,
-    /// Credits above which a grant waits for a second operator.
+    /// Credits above which a grant needs a second operator.
     pub second_person_above: Option<u64>,
 }
 
 /// `[ovse]`
 #[derive(Clone, Copy, Debug)]
 pub struct Ovse {
-    /// How long a transaction can be completed.
+    /// Time for which a transaction can be completed.
     pub window: Duration,
-    /// How long its result can be fetched.
+    /// Time for which its result can be fetched.
     pub result_ttl: Duration,
-    /// How long registrations are kept.
+    /// Retention of registrations.
     pub registration_ttl: Duration,
-    /// The time for which the register of consents keeps an entry; zero for no register.
+    /// Retention of the register of consents; zero for no register.
     pub consent_ttl: Duration,
-    /// The clock of an event that names none.
+    /// Time zone of an event that names none.
     pub time_zone: TimeZone,
-    /// The time that the person of the sandbox takes.
+    /// Time that the sandbox's simulated person takes.
     pub sandbox_person: Duration,
 }
 
 /// `[webhooks]`
 #[derive(Clone, Copy, Debug)]
 pub struct Webhooks {
-    /// The schemes a client may register.
+    /// Schemes that a client may register.
     pub schemes: Schemes,
-    /// Whether internal addresses may be connected to.
+    /// True if connections to internal addresses are allowed.
     pub allow_private_targets: bool,
-    /// Bound of one attempt in all.
+    /// Timeout of one attempt.
     pub timeout: Duration,
-    /// Bound of its connection.
+    /// Timeout of its connection.
     pub connect_timeout: Duration,
-    /// Attempts under way at one moment.
+    /// Most attempts in flight.
     pub max_in_flight: usize,
-    /// The same to one origin: scheme, host and port.
+    /// Most attempts in flight to one origin: scheme, host and port.
     pub max_in_flight_per_origin: usize,
 }
 
-/// `[limits]`; rates are per second unless they say otherwise, zero means no limit.
+/// `[limits]`; rates are per second unless stated otherwise, zero means no limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a JSON body.
+    /// Most bytes of a JSON body.
     pub body_bytes: usize,
-    /// Bytes of a callback.
+    /// Most bytes of a callback.
     pub callback_bytes: usize,
     /// Inits of one app.
     pub init_per_second_per_app: u32,
     /// Orders, checks and new events of one client.
     pub orders_per_second_per_client: u32,
-    /// Events of one app that are kept, unless its client has a limit of its own; 0 for no limit.
+    /// Events kept per app, unless its client has its own limit; zero for no limit.
     pub events_per_app: u32,
     /// Result polls of one app.
     pub polls_per_second_per_app: u32,
@@ -143,42 +143,42 @@ pub struct Limits {
     pub event_starts_per_second_per_address: u32,
     /// Guests' verifications of one event started from all addresses, per minute.
     pub event_starts_per_minute_per_event: u32,
-    /// Attempts per minute to sign in to the portal from one address.
+    /// Attempts to sign in to the portal from one address, per minute.
     pub sign_ins_per_minute_per_address: u32,
-    /// Requests under way at one moment.
+    /// Most requests in flight.
     pub max_in_flight: usize,
-    /// Messages that wait for one actor.
+    /// Most messages that wait for one actor.
     pub mailbox_depth: usize,
-    /// Live transactions of this process.
+    /// Most live transactions of this process.
     pub max_live_transactions: usize,
 }
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 /// `[telemetry]`
 #[derive(Clone, Debug)]
 pub struct Telemetry {
-    /// How log lines are written.
+    /// Format of log lines.
     pub log_format: LogFormat,
-    /// Clients with fewer credits are counted in a metric.
+    /// Balance below which clients are counted in a metric.
     pub low_credits: u64,
-    /// Where spans go, if anywhere.
+    /// Collector of spans, if set.
     pub otlp_endpoint: Option<Url>,
-    /// How many of a thousand traces are recorded.
+    /// Recorded traces per thousand.
     pub traces_per_thousand: u32,
 }
 
 /// `[audit_log]`
 #[derive(Clone, Debug)]
 pub struct AuditLog {
-    /// The receiver of the operators' audit log, if there is one.
+    /// Receiver of the operators' audit log, if set.
     pub push: Option<AuditReceiver>,
 }
 
@@ -231,7 +231,7 @@ impl Admin {
     }
 }
 
-/// A token of a flow for each kind of its reports.
+/// Returns a flow's token for each kind of its reports.
 fn of_kinds(token: Option<SecretString>, kinds: &'static [ReportKind]) -> impl Iterator<Item = (ReportKind, SecretString)> {
     token.into_iter().flat_map(move |token| kinds.iter().map(move |kind| (*kind, token.clone())))
 }
@@ -299,7 +299,7 @@ impl AuditLog {
     }
 }
 
-/// An http(s) URL that is nothing but an origin.
+/// Parses an http(s) URL that is only an origin.
 pub(super) fn origin(text: &str) -> Result<Url, &'static str> {
     let is_origin = |url: &Url| {
         let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();

@@ -1,4 +1,4 @@
-//! `[store]`: which store is used, and with which keys personal data is sealed.
+//! `[store]`: the store, and the keys that encrypt personal data.
 
 use std::path::PathBuf;
 
@@ -15,32 +15,32 @@ use crate::pkcs11::KeyUri;
 /// `[store]`
 #[derive(Clone, Debug)]
 pub struct StoreSettings {
-    /// Where everything is kept.
+    /// The kind of store.
     pub kind: StoreKind,
-    /// The directory of the embedded store, and of what the sandbox generates.
+    /// Directory of the embedded store, and of the sandbox's generated files.
     pub path: PathBuf,
-    /// Seals what is personal; `None` (sandbox only) means one is generated under the path.
+    /// Encrypts personal data; `None` (sandbox only) means a key is generated under the path.
     pub encryption_key: Option<KeySource>,
-    /// Still open what they sealed.
+    /// Decrypt older records.
     pub previous_encryption_keys: Vec<SecretKey>,
-    /// The installation whose store becomes this one's.
+    /// Installation whose store becomes this one's.
     pub take_over_from: Option<Installation>,
-    /// A file of an earlier release is walked up when a node opens it.
+    /// True if a node upgrades a file of an earlier release when it opens it.
     pub upgrade_at_start: bool,
 }
 
-/// The source of the encryption key.
+/// Source of the encryption key.
 #[derive(Clone, Debug)]
 pub enum KeySource {
-    /// From the settings.
+    /// The key itself.
     Given(SecretKey),
-    /// This program with these arguments prints it.
+    /// A program, with arguments, that prints the key.
     Command(Vec<String>),
-    /// A key on a token decrypts it; earlier keys follow.
+    /// The key is encrypted for a key on a token; earlier keys follow.
     Wrapped {
-        /// The keys, encrypted, in Base64.
+        /// Encrypted keys, in Base64.
         keys: Vec<String>,
-        /// The key on the token.
+        /// Key on the token.
         by: KeyUri,
     },
 }
@@ -60,36 +60,36 @@ impl KeySource {
     }
 }
 
-/// Where everything is kept.
+/// Kind of store.
 #[derive(Clone, Debug)]
 pub enum StoreKind {
-    /// In files of this machine, for one node.
+    /// Files of this machine, for one node.
     Embedded,
-    /// In Redis, for many nodes.
+    /// Redis, for many nodes.
     Redis(RedisSettings),
 }
 
-/// How Redis is reached.
+/// Connection to Redis.
 #[derive(Clone, Debug)]
 pub struct RedisSettings {
-    /// URLs; they may hold a password.
+    /// URLs; they may contain a password.
     pub addresses: Vec<SecretString>,
-    /// What answers at these addresses.
+    /// Kind of servers at these addresses.
     pub topology: RedisTopology,
-    /// Replicas that must confirm a write before it is answered.
+    /// Replicas that must confirm a write before it is acknowledged.
     pub wait_replicas: u32,
-    /// The certificate authorities that are trusted instead of the system's.
+    /// Certificate authorities trusted instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// The certificate that this installation shows.
+    /// Client certificate of this installation.
     pub client_cert: Option<PathBuf>,
-    /// Its private key.
+    /// Private key of the client certificate.
     pub client_key: Option<PathBuf>,
-    /// A node starts and waits while Redis cannot be reached.
+    /// True if a node starts, and waits, while Redis is unavailable.
     pub waits_at_start: bool,
 }
 
 impl StoreKind {
-    /// Its name in the settings.
+    /// Returns its name in the settings.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -153,7 +153,7 @@ impl RedisSettings {
     }
 }
 
-/// The address of a server, a sentinel or a cluster node.
+/// Parses the URL of a server, a sentinel or a cluster node.
 fn redis_url(text: &str) -> Result<SecretString, &'static str> {
     let is_redis =
         |url: &Url| matches!(url.scheme(), "redis" | "rediss") && url.has_host() && url.query().is_none() && url.fragment().is_none();

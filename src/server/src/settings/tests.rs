@@ -1,4 +1,4 @@
-//! What is accepted, refused and warned of.
+//! Accepted settings, refusals and warnings.
 
 use std::collections::HashMap;
 use std::fs::Permissions;
@@ -27,7 +27,7 @@ fn keys(problems: &Problems) -> Vec<&str> {
     problems.0.iter().map(|problem| problem.key.as_str()).collect()
 }
 
-/// A complete production environment.
+/// Returns a complete production environment.
 fn production() -> Vec<(&'static str, &'static str)> {
     vec![
         ("SAKSHI__PROFILE", "production"),
@@ -361,7 +361,7 @@ fn a_connector_token_of_one_flow_is_good_and_another_than_all() {
         "fedcba9876543210fedcba9876543210",
         OWN,
     ] {
-        // Of two that are the same one is named.
+        // Of two equal tokens one is named.
         let key = if wrong == OWN { "admin.connector_token_wealth" } else { "admin.connector_token_esign" };
         assert_eq!(keys(&load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", wrong).unwrap_err()), [key], "{wrong}");
     }

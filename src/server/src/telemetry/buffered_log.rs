@@ -1,8 +1,6 @@
-//! A buffer for log lines, written by a thread of its own.
-//!
-//! The service never waits for the reader of its log: lines that do not fit into the buffer are counted and dropped. The thread
-//! pauses after each write, so the first line after a silence is written at once, and the following ones together with one call.
-//! Logging a line copies it; while other lines wait it wakes nobody.
+//! A buffer for log lines, written by a thread of its own. The service never waits for the log's reader: lines beyond the buffer are
+//! counted and dropped. The thread pauses after each write, so a first line is written at once and the following ones in one call. Logging
+//! wakes it only if no line waits.
 
 use std::io::{self, Write};
 use std::mem;
@@ -13,16 +11,16 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that may wait to be written.
+/// Most bytes of lines that wait to be written.
 const WAITING_MAX: usize = 16 * 1_024 * 1_024;
 
 /// Capacity that the buffer keeps between two writes.
 const CAPACITY_KEPT: usize = 256 * 1_024;
 
-/// How long a line may wait at most, and so what a crash may lose of the log.
+/// Longest wait of a line, and so the part of the log that a crash may lose.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long the guard waits for a reader that does not read.
+/// Time the guard waits for a reader that does not read.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The buffer; clones share it.
@@ -41,7 +39,7 @@ struct Waiting {
     ended: bool,
 }
 
-/// Keeps the log's thread running. When this is dropped, the thread writes what waits and ends.
+/// Keeps the log's thread running. On drop, the thread writes the remaining lines and ends.
 #[must_use]
 pub(super) struct FlushGuard {
     lines: BufferedLog,
@@ -52,7 +50,7 @@ impl BufferedLog {
     /// Starts the thread that writes to `out`.
     ///
     /// # Errors
-    /// No thread could be started.
+    /// The thread cannot be started.
     pub(super) fn start(out: impl Write + Send + 'static) -> io::Result<(Self, FlushGuard)> {
         let lines = Self(Arc::new(Shared { waiting: Mutex::default(), changed: Condvar::new() }));
         let (end, written) = channel();
@@ -74,7 +72,7 @@ impl BufferedLog {
             mem::swap(&mut waiting.lines, &mut lines);
             let (dropped, ended) = (mem::take(&mut waiting.dropped), waiting.ended);
             drop(waiting);
-            // There is nowhere to report that the log cannot be written.
+            // There is nowhere to report a failed write.
             let _ = out.write_all(&lines).and_then(|()| out.flush());
             lines.clear();
             lines.shrink_to(CAPACITY_KEPT);
@@ -134,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Says what each call wrote, and carries it out when it may.
+    /// Records each write, and completes it when allowed.
     struct Calls {
         called: Sender<Vec<u8>>,
         may: Receiver<()>,

@@ -1,4 +1,4 @@
-//! Every metric: its name, what it is, and the series that are there from the start, so that a first failure is an increase.
+//! Every metric: its name, kind and help, and the series that start at zero, so that a first failure is an increase.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,25 +15,25 @@ use sakshi_web::error::CODES;
 use self::Kind::{Counter, Gauge, Histogram};
 use crate::COMMIT;
 
-/// What a metric is.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows.
+    /// Only increases.
     Counter,
-    /// It goes up and down.
+    /// Goes up and down.
     Gauge,
-    /// It counts by size.
+    /// Counts values by size.
     Histogram,
 }
 
-/// A row of the catalogue.
+/// Entry of the catalogue.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// As Prometheus reads it.
+    /// Name in Prometheus.
     pub name: &'static str,
-    /// What it is.
+    /// Kind of the metric.
     pub kind: Kind,
-    /// What it says, in one sentence.
+    /// Help text, in one sentence.
     pub help: &'static str,
 }
 
@@ -41,7 +41,7 @@ const fn metric(name: &'static str, kind: Kind, help: &'static str) -> Metric {
     Metric { name, kind, help }
 }
 
-/// Every metric that a node has, in the order of their names.
+/// Every metric of a node, in the order of names.
 #[rustfmt::skip]
 pub const METRICS: &[Metric] = &[
     metric("process_cpu_seconds_total", Counter, "Processor time of the process."),
@@ -133,7 +133,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_webhook_origins_resolving", Gauge, "Receivers whose webhooks wait for name resolution."),
 ];
 
-/// Describes every metric to the recorder and begins the series whose labels are known.
+/// Describes every metric to the recorder and starts the series with known labels.
 pub fn begin() {
     for Metric { name, kind, help } in METRICS {
         match kind {
@@ -167,7 +167,7 @@ pub fn begin() {
     gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT, "schema" => schema).set(1);
 }
 
-/// Begins the series of the objectives, so that the first miss is an increase.
+/// Starts the series of the objectives, so that the first miss is an increase.
 fn begin_objectives() {
     drop(histogram!("sakshi_callback_seconds"));
     for busy in ["false", "true"] {
@@ -175,7 +175,7 @@ fn begin_objectives() {
     }
 }
 
-/// Begins the counters of this process that have labels, but for those of routes, actors and connections, which begin with them.
+/// Starts the labelled counters of this process. Routes, actors and connections start their own.
 fn begin_labelled() {
     begin_each("sakshi_webhook_attempts_total", "outcome", DeliveryOutcome::ALL.iter().map(|outcome| outcome.as_str()));
     begin_each("sakshi_invariants_broken_total", "part", Part::ALL.map(Part::as_str));

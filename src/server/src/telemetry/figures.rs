@@ -1,5 +1,4 @@
-//! The figures of the last two minutes, for an operator who watches. They are differences of the metrics that are counted anyway, taken
-//! every two seconds; no request is counted a second time.
+//! The figures of the last two minutes, for an operator who watches: differences of the existing metrics, taken every two seconds.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,15 +12,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::process;
 use super::prometheus::{BucketCounts, PrometheusRecorder, SECONDS};
 
-/// The time between two samples.
+/// Interval between two samples.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// Samples that are kept.
+/// Number of samples kept.
 const SAMPLES: usize = 60;
 /// Samples over which the load is averaged: ten seconds.
 const OF_LOAD: usize = 5;
-/// The route on which a caller may wait for an outcome; its times say nothing of the node.
+/// Route on which a caller may wait for an outcome; its latency says nothing about the node.
 const LONG_POLL: &str = "/api/v1/nationalid-ovse/result/{txnId}";
-/// The route of callbacks begins so.
+/// Prefix of the callback route.
 const CALLBACK: &str = "/cb/";
 
 /// The latest samples. Clones share them.
@@ -52,8 +51,8 @@ struct Reading {
 }
 
 impl Figures {
-    /// Takes samples from now on, on the current arbiter, until nobody else holds the figures, and reports the load of a node with
-    /// this many processors.
+    /// Takes samples from now on, on the current arbiter, until nobody else holds the figures. Reports the load of a node with this many
+    /// processors.
     pub(crate) fn watch(recorder: PrometheusRecorder, tree: Tree, processors: usize) -> Self {
         let figures = Self::default();
         let samples = Arc::downgrade(&figures.0);
@@ -83,17 +82,17 @@ impl Figures {
         samples.push_back(sample);
     }
 
-    /// Processor time of the last ten seconds, as a share of what so many processors have.
+    /// Returns the processor time of the last ten seconds, as a share of these processors.
     fn cpu_ratio(&self, processors: usize) -> f64 {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let latest = samples.iter().rev().take(OF_LOAD);
-        // Counts of samples and processors are far from 53 bits.
+        // Counts of samples and processors are far below 53 bits.
         #[allow(clippy::cast_precision_loss)]
         let of_all = 100.0 * (latest.len().max(1) * processors.max(1)) as f64;
         latest.map(|sample| sample.cpu_percent).sum::<f64>() / of_all
     }
 
-    /// The samples as the operator gets them.
+    /// Returns the samples for the operator.
     pub(crate) fn shown(&self) -> NodeFigures {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let whole = |of: fn(&Sample) -> u64| samples.iter().map(of).collect();
@@ -127,7 +126,7 @@ impl Reading {
         }
     }
 
-    /// The figures between an earlier reading and this one.
+    /// Returns the figures between an earlier reading and this one.
     fn since(&self, before: &Self) -> Sample {
         let webhooks = self.webhooks.saturating_sub(before.webhooks);
         let mut latencies = self.latencies;
@@ -144,13 +143,12 @@ impl Reading {
     }
 }
 
-/// The pattern of the route that a series is about.
+/// Returns the route of a series.
 fn route(key: &Key) -> &str {
     key.labels().find(|label| label.key() == "route").map_or("", |label| label.value())
 }
 
-/// The seconds within which 99 % of the values are, estimated within their bucket; 0 without values. Values above all bounds count as
-/// the largest bound.
+/// Estimates the 99th percentile in seconds, within its bucket; 0 without values. Values above all bounds count as the largest bound.
 fn percentile_99(counts: &BucketCounts) -> f64 {
     let total: u64 = counts.iter().sum();
     let wanted = (total * 99).div_ceil(100);
@@ -159,7 +157,7 @@ fn percentile_99(counts: &BucketCounts) -> f64 {
         if below + count >= wanted {
             let from = index.checked_sub(1).map_or(0.0, |before| SECONDS[before]);
             let to = SECONDS.get(index).copied().unwrap_or(from);
-            // Counts of two seconds are far from 53 bits.
+            // Counts of two seconds are far below 53 bits.
             #[allow(clippy::cast_precision_loss)]
             let share = (wanted - below) as f64 / *count as f64;
             return from + (to - from) * share;
@@ -169,7 +167,7 @@ fn percentile_99(counts: &BucketCounts) -> f64 {
     0.0
 }
 
-/// Two decimals are enough to look at.
+/// Rounds to two decimals, for display.
 fn hundredths(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }

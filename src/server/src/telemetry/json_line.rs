@@ -1,8 +1,7 @@
 //! Formats log events as JSON lines: timestamp, level, the fields of the event, target.
 //!
-//! Every request logs a line, and the JSON format of `tracing-subscriber` would take a fifth of the instructions of a poll,
-//! because it runs a serialiser for each field. This one writes the fields straight into the line. The service has no spans,
-//! so none are shown.
+//! Every request logs a line. The JSON format of `tracing-subscriber` would take a fifth of a poll's instructions, because it runs a
+//! serialiser for each field; this one writes fields straight into the line. The service has no spans, so none are shown.
 
 use std::fmt::{self, Write as _};
 use std::time::SystemTime;
@@ -41,7 +40,7 @@ fn write_line(mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
     line.write_str("\"}\n")
 }
 
-/// Writes the fields of an event as members of an object, after the members that it has already.
+/// Writes the fields of an event as further members of an object.
 struct Members<'a> {
     line: Writer<'a>,
     written: fmt::Result,

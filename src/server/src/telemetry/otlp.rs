@@ -1,7 +1,6 @@
 //! Sends spans to an OpenTelemetry collector: OTLP over HTTP, in batches, on a thread of its own.
 //!
-//! A collector that is slow or away costs spans and nothing else: what does not fit into the queue is dropped, and the library
-//! says so in the log.
+//! A slow or unavailable collector costs only spans: those that exceed the queue are dropped, and the library logs it.
 
 use std::io;
 use std::thread;
@@ -27,20 +26,20 @@ use self::sampler::ByTraceId;
 mod counted;
 mod sampler;
 
-/// How long the collector may take for a batch.
+/// Timeout of a batch.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Records spans and sends them. What waits is sent when it is dropped, within [`PATIENCE`].
+/// Records spans and sends them. On drop, queued spans are sent within [`PATIENCE`].
 #[derive(Debug)]
 pub struct Spans {
     provider: SdkTracerProvider,
 }
 
 impl Spans {
-    /// Spans for the collector at this origin, of so many of a thousand traces.
+    /// Builds the recorder for the collector at this origin; it records `per_thousand` of a thousand traces.
     ///
     /// # Errors
-    /// There can be no HTTP client or no thread.
+    /// The HTTP client or the thread cannot be created.
     pub fn to(collector: &Url, per_thousand: u32) -> io::Result<Self> {
         let url = collector.join("/v1/traces").map_err(io::Error::other)?;
         let exporter = SpanExporter::builder().with_http().with_http_client(client()?).with_timeout(PATIENCE);
@@ -52,7 +51,7 @@ impl Spans {
         Ok(Self { provider: builder.with_sampler(ByTraceId { per_thousand }).build() })
     }
 
-    /// What takes the service's spans, and none of a library's.
+    /// Returns a layer that takes the service's spans, and none of a library's.
     pub(super) fn layer<S: Subscriber + for<'span> LookupSpan<'span>>(&self) -> impl Layer<S> {
         let layer: OpenTelemetryLayer<S, SdkTracer> = tracing_opentelemetry::layer().with_tracer(self.provider.tracer("sakshi"));
         let layer = layer.with_location(false).with_threads(false).with_target(false).with_tracked_inactivity(false);
@@ -68,7 +67,7 @@ impl Drop for Spans {
     }
 }
 
-/// The library's client must be made where no other work waits.
+/// Builds the library's client, on a thread where it blocks no other work.
 fn client() -> io::Result<Client> {
     let build = || Client::builder().redirect(redirect::Policy::none()).no_proxy().referer(false).timeout(PATIENCE).build();
     let built = thread::Builder::new().name("otlp-setup".to_owned()).spawn(build)?.join();

@@ -1,14 +1,14 @@
-//! What the kernel counts of the process. Elsewhere than on Linux these metrics stay at zero.
+//! Metrics of the process from the kernel. They stay at zero except on Linux.
 
 use std::fs;
 use std::time::Duration;
 
 use metrics::{counter, gauge};
 
-/// Microseconds of one tick of the clock in `/proc`, which has 100 in a second (proc(5), `sysconf(_SC_CLK_TCK)`).
+/// Microseconds of one tick in `/proc`, which has 100 ticks a second (proc(5), `sysconf(_SC_CLK_TCK)`).
 const TICK: u64 = 10_000;
 
-/// Brings the metrics of the process up to date.
+/// Updates the metrics of the process.
 pub(crate) fn publish() {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let number = |name: &str| -> Option<u32> {
@@ -27,7 +27,7 @@ pub(crate) fn publish() {
         counter!("process_cpu_seconds_total").absolute(ticks * TICK);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        // One of them is the directory that is being read.
+        // One of them is the directory being read.
         gauge!("process_open_fds").set(u32::try_from(open.count().saturating_sub(1)).unwrap_or(u32::MAX));
     }
     if let Some(most) = fds_max(&fs::read_to_string("/proc/self/limits").unwrap_or_default()) {
@@ -35,12 +35,12 @@ pub(crate) fn publish() {
     }
 }
 
-/// Processor time of the process so far.
+/// Returns the processor time of the process so far.
 pub(crate) fn cpu_time() -> Duration {
     Duration::from_micros(cpu_ticks(&fs::read_to_string("/proc/self/stat").unwrap_or_default()).unwrap_or(0) * TICK)
 }
 
-/// User and system time, the 14th and 15th field. The second is the program's name, which may hold spaces.
+/// Returns user and system time, the 14th and 15th field. The second field is the program's name, which may contain spaces.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();

@@ -1,8 +1,7 @@
 //! The recorder of the `metrics` crate's macros, which renders the Prometheus text format 0.0.4.
 //!
-//! A counter or gauge is one atomic number, a histogram one for each bucket. So recording takes a few nanoseconds, and there is
-//! no upkeep. A counter is a whole number for those macros, so a counter of seconds, whose name ends with `_seconds_total`, counts
-//! microseconds and is shown in seconds.
+//! A counter or gauge is one atomic number, a histogram one per bucket, so recording takes a few nanoseconds without upkeep. The macros
+//! count in whole numbers, so a counter named `…_seconds_total` counts microseconds and is shown in seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -13,10 +12,10 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-/// Upper bounds of the buckets of every histogram, in seconds.
+/// Upper bounds of every histogram's buckets, in seconds.
 pub(crate) const SECONDS: [f64; 12] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
 
-/// The values under each bound, and those above them all.
+/// Number of values under each bound, and above them all.
 pub(crate) type BucketCounts = [u64; SECONDS.len() + 1];
 
 /// All metrics of the process; clones share them.
@@ -33,10 +32,10 @@ struct Series {
 
 type Table<K, T> = RwLock<HashMap<K, Arc<T>>>;
 
-/// How many values fell under each bound, and what all of them add up to.
+/// Number of values per bucket, and their sum.
 #[derive(Debug, Default)]
 struct Buckets {
-    /// One for each bound, and one for what is above them all.
+    /// One count per bound, and one for values above them all.
     counts: [AtomicU64; SECONDS.len() + 1],
     /// Bits of an `f64`.
     sum: AtomicU64,
@@ -52,7 +51,7 @@ impl HistogramFn for Buckets {
     }
 }
 
-/// The metric of this key; a new one begins at zero.
+/// Returns the metric of this key; a new one starts at zero.
 fn entry<K: Clone + Eq + Hash, T: Default>(table: &Table<K, T>, key: &K) -> Arc<T> {
     if let Some(known) = table.read().unwrap_or_else(PoisonError::into_inner).get(key) {
         return Arc::clone(known);
@@ -87,14 +86,14 @@ impl Recorder for PrometheusRecorder {
 }
 
 impl PrometheusRecorder {
-    /// The sum of the series of a counter whose labels are accepted.
+    /// Returns the sum of a counter's series with accepted labels.
     pub(crate) fn sum(&self, name: &str, accepts: impl Fn(&Key) -> bool) -> u64 {
         let counters = self.0.counters.read().unwrap_or_else(PoisonError::into_inner);
         let of_name = counters.iter().filter(|(key, _)| key.name() == name && accepts(key));
         of_name.map(|(_, value)| value.load(Ordering::Relaxed)).sum()
     }
 
-    /// The values in each bucket of a histogram, of the series whose labels are accepted.
+    /// Returns the bucket counts of a histogram's series with accepted labels.
     pub(crate) fn buckets(&self, name: &str, accepts: impl Fn(&Key) -> bool) -> BucketCounts {
         let mut sums = BucketCounts::default();
         let histograms = self.0.histograms.read().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +103,7 @@ impl PrometheusRecorder {
         sums
     }
 
-    /// All metrics in Prometheus' text format, in the order of their names.
+    /// Renders all metrics in Prometheus' text format, in the order of names.
     #[must_use]
     pub fn render(&self) -> String {
         let mut page = String::new();

@@ -1,4 +1,4 @@
-//! Figures that only the store knows, read from time to time: what waits in the outbox, and clients that need credits.
+//! Figures that only the store knows, read periodically: the outbox, and clients low on credits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use sakshi_domain::tenancy::Client;
 use sakshi_store::{PageRequest, Store, StoreError};
 use tokio::time::sleep;
 
-/// How often the outbox is looked at.
+/// Interval between reads of the outbox.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// All clients are counted once in so many intervals.
+/// Intervals between two counts of the clients.
 const CLIENTS_EVERY: u32 = 6;
 
 /// Reads the figures from now on, on the current arbiter.
 pub(crate) fn watch(store: Store, clock: Arc<dyn Clock>, low_credits: u64) {
     actix_rt::spawn(async move {
         for round in 0_u32.. {
-            // While the store is away the last figures stand; the probes and the log say that it is away.
+            // While the store is unavailable the last figures stand; the probes and the log report it.
             if let Ok(backlog) = store.backlog().await {
                 let age = backlog.oldest.map_or(Duration::ZERO, |oldest| clock.now().since(oldest));
-                // A gauge is a float by its format.
+                // Gauges are floats by their format.
                 #[allow(clippy::cast_precision_loss)]
                 gauge!("sakshi_outbox_deliveries").set(backlog.deliveries as f64);
                 gauge!("sakshi_outbox_oldest_seconds").set(age.as_secs_f64());
@@ -38,7 +38,7 @@ pub(crate) fn watch(store: Store, clock: Arc<dyn Clock>, low_credits: u64) {
     });
 }
 
-/// How many clients have a smaller balance than this, or than their own limit.
+/// Returns the number of clients with a balance below this, or below their own limit.
 async fn clients_below(store: &Store, usual: u64) -> Result<u32, StoreError> {
     let mut low = 0;
     for page in 1.. {

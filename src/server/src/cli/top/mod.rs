@@ -1,6 +1,5 @@
-//! `sakshi top`: what all nodes do, drawn again each second.
-//!
-//! It asks the admin API of one node, which knows the others. Output that is not a terminal gets one picture.
+//! `sakshi top`: shows the activity of all nodes, redrawn each second. It asks the admin API of one node, which knows the others. Output
+//! that is not a terminal gets one picture.
 
 mod picture;
 mod terminal;
@@ -20,11 +19,11 @@ use super::error::CliError;
 use super::style::{Line, Out, Tone, write_lines};
 use crate::settings::Sources;
 
-/// Between two pictures.
+/// Interval between two pictures.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The time in which nodes that had not been watched tell about themselves.
+/// Time for unwatched nodes to publish their first snapshot.
 const FIRST_TELLING: Duration = Duration::from_secs(3);
-/// The width of a picture that no terminal limits.
+/// Width of a picture without a terminal.
 const USUAL_WIDTH: usize = 100;
 
 /// Options of `top`.
@@ -32,7 +31,7 @@ const USUAL_WIDTH: usize = 100;
 pub struct Top {
     #[command(flatten)]
     access: Access,
-    /// Print one picture and end, as when the output is not a terminal.
+    /// Print one picture and exit; the default when the output is not a terminal.
     #[arg(long)]
     once: bool,
 }
@@ -41,7 +40,7 @@ impl Top {
     /// Draws until a key or a signal ends it.
     ///
     /// # Errors
-    /// The service cannot be asked at the start, or the terminal cannot be used.
+    /// The service is unreachable at the start, or the terminal cannot be used.
     pub(super) async fn run(&self, sources: &Sources, out: &mut dyn Out) -> Result<bool, CliError> {
         let api = self.access.api(sources)?;
         let first = ask(&api).await?;
@@ -60,7 +59,7 @@ async fn ask(api: &Api) -> Result<NodesResponse, CliError> {
     api.send(internal::nodes()).await
 }
 
-/// Prints one picture, of nodes that have told about themselves.
+/// Prints one picture, once the nodes have published snapshots.
 async fn print(api: &Api, first: NodesResponse, out: &mut dyn Out) -> Result<(), CliError> {
     let is_whole = first.nodes.iter().all(|node| node.tree.is_some());
     let answer = if is_whole {
@@ -72,7 +71,7 @@ async fn print(api: &Api, first: NodesResponse, out: &mut dyn Out) -> Result<(),
     Ok(write_lines(picture(&answer, out.look().width().unwrap_or(USUAL_WIDTH), ""), out)?)
 }
 
-/// Draws a picture each second until a key or a signal ends it. While the service is away, the last picture stays.
+/// Draws a picture each second until a key or a signal ends it. While the service is unreachable, the last picture stays.
 async fn draw_until_ended(api: &Api, first: NodesResponse, mut terminal: Terminal, out: &mut dyn Out) -> Result<(), CliError> {
     let (mut answer, mut away) = (first, None);
     loop {

@@ -1,4 +1,4 @@
-//! One picture of `top`: what is wrong comes first, then the nodes side by side as far as the width goes.
+//! One picture of `top`: problems first, then the nodes side by side as far as the width allows.
 
 use sakshi_domain::time::Timestamp;
 use sakshi_wire::operator::nodes::{NodeFigures, NodeState, NodesResponse, ReceiverQueue};
@@ -7,18 +7,18 @@ use sakshi_wire::operator::views::TreeNode;
 use crate::cli::style::{Line, Tone, span};
 use crate::cli::tree;
 
-/// The least width of a node.
+/// Least width of a node.
 const NODE_WIDTH: usize = 64;
-/// Blanks between two nodes.
+/// Spaces between two nodes.
 const GAP: usize = 3;
-/// Characters of a node's id that are shown; ids are random.
+/// Characters shown of a node's id; ids are random.
 const ID_SHOWN: usize = 8;
-/// A webhook that has waited for this long is worth a look.
+/// Age in seconds from which a pending webhook is reported.
 const LONG_WAIT_S: u64 = 60;
 /// Bars from the smallest to the largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The lines of a picture of this width; a hint stands in the first.
+/// Returns the lines of a picture of this width; the first contains the hint.
 pub(super) fn picture(answer: &NodesResponse, width: usize, hint: &str) -> Vec<Line> {
     let NodesResponse { now, nodes } = answer;
     let count = |state: &str| nodes.iter().filter(|node| node.state == state).count();
@@ -42,7 +42,7 @@ pub(super) fn picture(answer: &NodesResponse, width: usize, hint: &str) -> Vec<L
     lines
 }
 
-/// The faults that an operator should look at.
+/// Returns the problems that an operator should look at.
 fn problems(node: &NodeState, now: Timestamp) -> Vec<Line> {
     let id = short(&node.node);
     let mut found = Vec::new();
@@ -74,7 +74,7 @@ fn phrase(word: &str) -> String {
     }
 }
 
-/// A node with its figures, its actors and the receivers for which webhooks wait.
+/// Returns a node's figures, actors and receivers with pending webhooks.
 fn block(node: &NodeState, now: Timestamp, width: usize) -> Vec<Line> {
     let tone = match &*node.state {
         "live" => Tone::Good,
@@ -102,14 +102,14 @@ fn block(node: &NodeState, now: Timestamp, width: usize) -> Vec<Line> {
     lines
 }
 
-/// A small curve for each figure, and its latest value.
+/// Returns a small curve for each figure, with its latest value.
 fn curves(figures: &NodeFigures, width: usize) -> Vec<Line> {
     let seconds = figures.interval_s.max(1);
     let rate = |series: &[u64]| {
         let latest = series.last().copied().unwrap_or(0);
         format!("{}.{} /s", latest / seconds, latest % seconds * 10 / seconds)
     };
-    // Counts of two seconds are far from 53 bits.
+    // Counts of two seconds are far below 53 bits.
     #[allow(clippy::cast_precision_loss)]
     let decimal = |series: &[u64]| series.iter().map(|count| *count as f64).collect::<Vec<_>>();
     let failed: u64 = figures.webhooks_failed.iter().sum();
@@ -128,18 +128,18 @@ fn curves(figures: &NodeFigures, width: usize) -> Vec<Line> {
     ]
 }
 
-/// The latest values as bars, the newest last; the largest value fills its bar.
+/// Draws the latest values as bars, the newest last; the largest value fills its bar.
 fn sparkline(series: &[f64], width: usize) -> String {
     let shown = &series[series.len().saturating_sub(width)..];
     let most = shown.iter().copied().fold(0.0, f64::max);
-    // A share of the largest, from 0 to 7.
+    // The share of the largest value, from 0 to 7.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bar = |value: &f64| if most > 0.0 { BARS[((value / most * 7.0).round() as usize).min(7)] } else { BARS[0] };
     let bars: String = shown.iter().map(bar).collect();
     format!("{}{bars}", " ".repeat(width - shown.len()))
 }
 
-/// The receivers for which webhooks wait.
+/// Returns the receivers with pending webhooks.
 fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
     if receivers.is_empty() {
         return vec![Line::default(), Line::of(Tone::Dim, "no webhook waits")];
@@ -160,7 +160,7 @@ fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Blocks beside each other, each of this width.
+/// Places blocks of this width beside each other.
 fn side_by_side(blocks: &[Vec<Line>], width: usize) -> Vec<Line> {
     let height = blocks.iter().map(Vec::len).max().unwrap_or(0);
     let row = |index: usize| {

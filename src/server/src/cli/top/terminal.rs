@@ -1,4 +1,4 @@
-//! The terminal of `top`: another screen without a cursor, keys that come at once, and everything as it was at the end.
+//! Terminal of `top`: an alternate screen without a cursor, unbuffered keys, and the previous modes restored at the end.
 
 use std::io::{self, IsTerminal as _, Read as _, Stdin};
 
@@ -8,20 +8,20 @@ use tokio::sync::mpsc;
 use crate::cli::style::{Line, Out, Tone};
 use crate::serve::Signals;
 
-/// Shows another screen, without a cursor.
+/// Shows the alternate screen, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
-/// Shows the cursor and the screen before.
+/// Shows the cursor and the previous screen.
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
-/// Begins in the first corner.
+/// Moves to the first corner.
 const HOME: &str = "\u{1b}[H";
 /// Clears the rest of a line.
 const REST_OF_LINE: &str = "\u{1b}[K";
 /// Clears the rest of the screen.
 const REST_OF_SCREEN: &str = "\u{1b}[J";
-/// Keys that end it: `q`, Ctrl-C and Ctrl-D.
+/// Keys that exit: `q`, Ctrl-C and Ctrl-D.
 const ENDS: [u8; 4] = [b'q', b'Q', 3, 4];
 
-/// A terminal whose keys come at once. Dropping it gives the modes back.
+/// A terminal with unbuffered keys. Drop restores its modes.
 pub(super) struct Terminal {
     input: Stdin,
     before: Termios,
@@ -30,7 +30,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal over; `None` when no keys can be read from it.
+    /// Opens the terminal; `None` when no keys can be read from it.
     pub(super) fn open(out: &mut dyn Out) -> io::Result<Option<Self>> {
         let input = io::stdin();
         if !input.is_terminal() {
@@ -41,13 +41,13 @@ impl Terminal {
         modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
         tcsetattr(&input, OptionalActions::Now, &modes)?;
         let (sender, keys) = mpsc::unbounded_channel();
-        // It ends with the process: nothing else can interrupt a read.
+        // The thread ends with the process: nothing else can interrupt a read.
         std::thread::spawn(move || io::stdin().lock().bytes().map_while(Result::ok).try_for_each(|key| sender.send(key)));
         write!(out, "{ENTER}")?;
         Ok(Some(Self { input, before, keys, signals }))
     }
 
-    /// Waits for a key that ends it, or for a signal.
+    /// Waits for a key that exits, or for a signal.
     pub(super) async fn ended(&mut self) {
         loop {
             tokio::select! {
@@ -57,7 +57,7 @@ impl Terminal {
         }
     }
 
-    /// Shows the screen before.
+    /// Shows the previous screen.
     pub(super) fn leave(out: &mut dyn Out) -> io::Result<()> {
         write!(out, "{LEAVE}")?;
         out.flush()
@@ -71,7 +71,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Draws lines over those before, in one write; what does not fit is counted.
+/// Draws lines over the previous ones, in one write; hidden lines are counted.
 pub(super) fn draw(mut lines: Vec<Line>, (width, height): (usize, usize), out: &mut dyn Out) -> io::Result<()> {
     let hidden = (lines.len() + 1).saturating_sub(height);
     if hidden > 0 {

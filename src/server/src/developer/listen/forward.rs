@@ -1,4 +1,4 @@
-//! Passes webhooks on to another URL, such as that of a backend under development.
+//! Forwards webhooks to another URL, such as a backend under development.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use url::Url;
 use crate::cli::error::CliError;
 use crate::cli::style::Out;
 
-/// How long the target may take to answer.
+/// Timeout of the target.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Headers that concern one connection only (RFC 9110 §7.6.1), and those that the connection to the target gets anew.
+/// Headers of a single connection (RFC 9110 §7.6.1), and headers that the connection to the target sets itself.
 const NOT_PASSED_ON: [&str; 11] = [
     "connection",
     "content-length",
@@ -28,19 +28,19 @@ const NOT_PASSED_ON: [&str; 11] = [
     "upgrade",
 ];
 
-/// The target.
+/// The target of forwarded webhooks.
 pub(super) struct Forwarder {
     http: reqwest::Client,
     url: Url,
 }
 
-/// What became of a webhook.
+/// Result of a forwarded webhook.
 pub(super) struct Forwarded {
     answer: Result<u16, Error>,
     duration: Duration,
 }
 
-/// Reads a URL that requests can be sent to.
+/// Parses an http or https URL.
 pub(super) fn target(text: &str) -> Result<Url, &'static str> {
     Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https")).ok_or("must be an http or https URL")
 }
@@ -51,7 +51,7 @@ impl Forwarder {
         Ok(Self { http, url })
     }
 
-    /// Sends the request with its method, its headers and the bytes of its body, and waits for the answer.
+    /// Sends the request with its method, headers and body, and waits for the response.
     pub(super) async fn forward(&self, request: &Received) -> Forwarded {
         let mut headers = request.headers.clone();
         for name in NOT_PASSED_ON {

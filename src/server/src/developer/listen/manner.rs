@@ -1,4 +1,4 @@
-//! How the receiver treats what arrives: well, or badly on purpose.
+//! The receiver's behaviour: normal, or faulty on purpose.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -6,31 +6,31 @@ use std::time::Duration;
 use clap::Args;
 use sakshi_sandbox::receiver::Behaviour;
 
-/// Ways to misbehave; at most one of them.
+/// Faulty behaviours; at most one.
 #[derive(Args, Clone, Debug, Default)]
 pub(super) struct Manner {
-    /// Answer with this HTTP status instead of 200.
+    /// Respond with this HTTP status instead of 200.
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(200..=599), group = "way")]
     answer: Option<u16>,
-    /// Never answer and keep the connection open; the sender gives up after its time-out.
+    /// Never respond and keep the connection open; the sender times out.
     #[arg(long, group = "way")]
     hang: bool,
-    /// Close the connection without an answer.
+    /// Close the connection without a response.
     #[arg(long, group = "way")]
     drop: bool,
-    /// Answer 200, but only after so many seconds.
+    /// Respond with 200 after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds, group = "way")]
     slow: Option<Duration>,
-    /// Answer 302 with this `Location`; sakshi follows no redirect.
+    /// Respond with 302 and this `Location`; sakshi follows no redirect.
     #[arg(long, value_name = "URL", value_parser = location, group = "way")]
     redirect: Option<String>,
-    /// Misbehave at every Nth webhook only, with 500 when no other way is given.
+    /// Misbehave at every Nth webhook only; with 500 unless another behaviour is given.
     #[arg(long, value_name = "N")]
     fail_every: Option<NonZeroU64>,
 }
 
 impl Manner {
-    /// How the webhook with this number, counted from 1, is treated.
+    /// Returns the behaviour for the webhook with this number, counted from 1.
     pub(super) fn treat(&self, number: u64) -> Behaviour {
         match self.fail_every {
             Some(every) if number % every != 0 => Behaviour::Answer(200),
@@ -46,7 +46,7 @@ impl Manner {
         slow.or_else(redirect).or_else(answer).or(self.hang.then_some(Behaviour::Hang)).or(self.drop.then_some(Behaviour::Drop))
     }
 
-    /// What a reader should expect, when it is not the usual.
+    /// Describes the behaviour, if it is not the usual one.
     pub(super) fn told(&self) -> Option<String> {
         let way = self.way().or(self.fail_every.map(|_| Behaviour::Answer(500)))?;
         let which =
@@ -55,7 +55,7 @@ impl Manner {
     }
 }
 
-/// What happens to a webhook, in words.
+/// Describes the treatment of a webhook.
 pub(super) fn treated(behaviour: &Behaviour) -> String {
     match behaviour {
         Behaviour::Answer(status) => format!("answered {status}"),

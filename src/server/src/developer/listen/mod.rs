@@ -1,8 +1,6 @@
-//! `sakshi listen`: a webhook receiver for developers. It prints what arrives, marks repeats, and passes it on or fails on
-//! request.
-//!
-//! Webhooks come from the sandbox's receiver on this machine, or from an inbox of a sandbox elsewhere. [`recognise`] finds the flow and
-//! the key of a webhook, [`show`] prints it, and [`forward`] passes it on.
+//! `sakshi listen`: a webhook receiver for developers. It prints webhooks, marks repeats, and forwards or fails on request. Webhooks come
+//! from the receiver on this machine, or from an inbox of a remote sandbox. [`recognise`] finds flow and key, [`show`] prints, [`forward`]
+//! forwards.
 
 mod forward;
 mod manner;
@@ -39,37 +37,37 @@ use crate::cli::error::CliError;
 use crate::cli::style::Out;
 use crate::serve::Signals;
 
-/// How long one question to the inbox waits for a webhook; proxies close what is silent for longer.
+/// Timeout of one request to the inbox; proxies close connections that are silent for longer.
 const WAIT: Duration = Duration::from_secs(20);
-/// How long a sandbox that gives nothing is left alone.
+/// Pause before the next request to a sandbox that returned nothing.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Options of `listen`.
 #[derive(Args, Clone, Debug)]
 pub struct Listen {
-    /// Port to listen on; 0 for any that is free.
+    /// Port to listen on; 0 takes any free port.
     #[arg(long, default_value_t = 9000)]
     port: u16,
-    /// Address to listen on; the default is reachable from this machine alone.
+    /// Address to listen on; the default is reachable from this machine only.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     addr: IpAddr,
-    /// Receive through the sandbox with this public URL (default: `SAKSHI_URL`): it opens a URL for the webhooks, from which they are
-    /// read. Needs an API key and an app id, and answers every webhook with 200.
+    /// Receive through the sandbox with this public URL (default: `SAKSHI_URL`). It opens a URL for the webhooks, and this command reads
+    /// them from there. Needs an API key and an app id; every webhook gets 200.
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", value_parser = base,
           requires_all = ["key", "app"], conflicts_with_all = ["port", "addr", "way", "fail_every"])]
     base: Option<Url>,
     /// API key, together with --base.
     #[arg(long, value_name = "KEY", env = "SAKSHI_API_KEY", hide_env_values = true)]
     key: Option<SecretString>,
-    /// App whose webhooks are taken, together with --base.
+    /// App whose webhooks are received, together with --base.
     #[arg(long, value_name = "APP_ID", env = "SAKSHI_APP_ID")]
     app: Option<String>,
     #[command(flatten)]
     manner: Manner,
-    /// Pass each webhook on to this URL, one after the other, with its method, headers and body.
+    /// Forward each webhook to this URL, one after the other, with its method, headers and body.
     #[arg(long, value_name = "URL", value_parser = forward::target)]
     forward: Option<Url>,
-    /// Print one JSON object a line: `listening`, each `webhook` with its whole body, and the `summary`.
+    /// Print one JSON object per line: `listening`, each `webhook` with its whole body, and the `summary`.
     #[arg(long)]
     json: bool,
     /// Write the body of each webhook to a file in this directory, exactly as it arrived.
@@ -77,13 +75,13 @@ pub struct Listen {
     out: Option<PathBuf>,
 }
 
-/// The URL that was given after `--base`, or that of the environment.
+/// Parses the URL after `--base`, or that of the environment.
 fn base(text: &str) -> Result<Url, String> {
     let text = if text.is_empty() { std::env::var("SAKSHI_URL").unwrap_or_default() } else { text.to_owned() };
     Url::parse(&text).map_err(|error| format!("{error}; give the public URL of the sandbox, or set SAKSHI_URL"))
 }
 
-/// Listens until a signal; the answer is "no" when a webhook came twice.
+/// Listens until a signal. Returns false if a webhook came twice.
 pub(super) async fn run(options: &Listen, out: &mut dyn Out) -> Result<bool, CliError> {
     if let Some(directory) = &options.out {
         fs::create_dir_all(directory).map_err(|error| CliError::Local(format!("cannot write to {}: {error}", directory.display())))?;
@@ -122,7 +120,7 @@ async fn open(address: SocketAddr) -> Result<(receiver::WebhookReceiver, mpsc::R
     })
 }
 
-/// What came before, to recognise repeats.
+/// Earlier webhooks, to recognise repeats.
 struct Log<'a> {
     options: &'a Listen,
     forwarder: Option<Forwarder>,
@@ -137,7 +135,7 @@ struct First {
 }
 
 impl Log<'_> {
-    /// What a reader should know beforehand.
+    /// Returns notes for the reader, before the first webhook.
     fn notes(&self, how: &str) -> Vec<String> {
         let open = (self.options.base.is_none() && !self.options.addr.is_loopback())
             .then(|| "warning: other machines can reach this address; whatever they send is shown here".to_owned());
@@ -156,7 +154,7 @@ impl Log<'_> {
         Ok(())
     }
 
-    /// Reads an inbox as long as the sandbox has it.
+    /// Reads an inbox until the sandbox closes it.
     async fn read_all(&mut self, mut inbox: Inbox, out: &mut dyn Out) -> Result<(), CliError> {
         let mut is_reached = true;
         loop {
@@ -168,7 +166,7 @@ impl Log<'_> {
                     self.pass_on(&request, out).await?;
                 }
                 Ok(None) => sleep(PAUSE).await,
-                // What arrives meanwhile waits in the inbox.
+                // Webhooks that arrive meanwhile wait in the inbox.
                 Err(CliError::Unreachable(reason)) => {
                     if was_reached {
                         show::unreachable(&reason, self.options.json, out)?;
@@ -185,7 +183,7 @@ impl Log<'_> {
         Ok(forwarder.forward(request).await.show(self.tally.webhooks(), self.options.json, out)?)
     }
 
-    /// Shows and keeps a request, and says how it is treated.
+    /// Shows and stores a request, and returns the behaviour for it.
     fn take(&mut self, request: &Received, out: &mut dyn Out) -> Result<Behaviour, CliError> {
         let body: Option<Value> = serde_json::from_slice(&request.body).ok();
         let recognised = body.as_ref().and_then(recognise);
@@ -214,7 +212,7 @@ impl Log<'_> {
         None
     }
 
-    /// A webhook may be personal, so its file is for its owner alone.
+    /// Stores a webhook, readable by its owner only: it may contain personal data.
     fn keep(&self, number: u64, kind: &str, request: &Received) -> Result<Option<PathBuf>, CliError> {
         let Some(directory) = &self.options.out else { return Ok(None) };
         let time: String = request.at.to_string().chars().filter(char::is_ascii_alphanumeric).collect();

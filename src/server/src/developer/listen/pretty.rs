@@ -1,20 +1,19 @@
-//! A JSON body for people: indented, its members in the order in which they were sent, long Base64
-//! shortened to what it is, and nothing in it that could move the terminal's cursor.
+//! A JSON body for people: indented, members in the order sent, long Base64 shortened to its kind, and no characters that move the cursor.
 
 use sakshi_domain::unseen::is_unseen;
 use serde::de::IgnoredAny;
 
-/// Characters of a string that are shown whole.
+/// Longest string that is shown whole, in characters.
 const STRING_MAX: usize = 400;
 /// The same for Base64.
 const BASE64_MAX: usize = 100;
-/// What is shown of a string that is shortened.
+/// Part that is shown of a shortened string.
 const STRING_SHOWN: usize = 200;
 const BASE64_SHOWN: usize = 24;
-/// Characters of the whole.
+/// Most characters of the whole output.
 const TOTAL_MAX: usize = 100_000;
 
-/// The body, indented by `margin` and by depth; `None` when it is not JSON.
+/// Returns the body, indented by `margin` and by depth, or `None` if it is not JSON.
 pub(in crate::developer) fn pretty(body: &str, margin: usize) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(body).ok()?;
     let mut page = Page { text: String::new(), margin, depth: 0 };
@@ -38,7 +37,7 @@ struct Page {
 }
 
 impl Page {
-    /// Writes the next token of valid JSON and returns what follows it.
+    /// Writes the next token of valid JSON and returns the rest.
     fn token<'a>(&mut self, first: char, rest: &'a str) -> &'a str {
         match first {
             '"' => {
@@ -80,7 +79,7 @@ impl Page {
     }
 }
 
-/// What stands between the quotes at the start of a text, as it is written, and what follows them.
+/// Returns the text between the quotes at the start, as written, and the rest.
 fn string(text: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = text.char_indices().skip(1).find(|(_, letter)| {
@@ -104,7 +103,7 @@ fn shortened(string: &str) -> String {
     format!("\"{}\"", visible(string))
 }
 
-/// About the first [`STRING_SHOWN`] bytes; no letter and no escape is cut in half.
+/// Returns about the first [`STRING_SHOWN`] bytes, without splitting a character or an escape.
 fn beginning(string: &str) -> &str {
     let mut end = 0;
     while end < STRING_SHOWN {
@@ -119,7 +118,7 @@ fn beginning(string: &str) -> &str {
     &string[..end]
 }
 
-/// Characters that are not seen as escapes; JSON allows most of them as they are.
+/// Escapes invisible characters, most of which JSON allows unescaped.
 fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, letter| {
         if is_unseen(letter) {
@@ -135,7 +134,7 @@ fn is_base64(text: &str) -> bool {
     text.trim_end_matches('=').bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_'))
 }
 
-/// The kind of a file in Base64, by its first characters.
+/// Names the kind of a file in Base64, by its first characters.
 fn form(base64: &str) -> &'static str {
     let known = [("JVBERi", "a PDF"), ("/9j/", "a JPEG"), ("iVBORw", "a PNG"), ("AAAADGpQ", "a JPEG 2000 image"), ("PD94bWw", "XML")];
     known.iter().find(|(start, _)| base64.starts_with(start)).map_or("a file", |(_, form)| form)

@@ -1,25 +1,25 @@
-//! Recognises a webhook by its body alone, and the key by which a receiver recognises a repeat
-//! (specification, "Deduplication keys"; of wealth data `dataType` too, since it is sent for each).
+//! Recognises a webhook by its body alone, with its deduplication key (specification, "Deduplication keys"). The key of wealth data
+//! includes `dataType`, since one webhook is sent for each.
 
 use serde_json::Value;
 
 /// A webhook of one of the flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::developer) struct Recognised {
-    /// Which flow reports.
+    /// The flow that reports.
     pub(in crate::developer) kind: &'static str,
-    /// The deduplication key, as names and values; `None` when a part of it is not there.
+    /// Deduplication key, as names and values; `None` if a part is missing.
     pub(in crate::developer) key: Option<String>,
 }
 
-/// How the payload of a flow looks.
+/// Shape of a flow's payload.
 struct Form {
     kind: &'static str,
-    /// Whether its fields are those of `data`.
+    /// True if its fields are those of `data`.
     within_data: bool,
-    /// What no other flow's payload has all of, each in any of its spellings.
+    /// Fields that together identify this flow, each in any of its spellings.
     marks: &'static [&'static [&'static str]],
-    /// The parts of the key, each in any of its spellings.
+    /// Parts of the key, each in any of its spellings.
     key: &'static [&'static [&'static str]],
 }
 
@@ -48,7 +48,7 @@ const FORMS: [Form; 7] = [
     },
 ];
 
-/// The flow that a body reports; `None` when it looks like none of them.
+/// Returns the flow that a body reports, or `None` if none matches.
 pub(in crate::developer) fn recognise(body: &Value) -> Option<Recognised> {
     FORMS.iter().find_map(|form| {
         let fields = if form.within_data { body.get("data")? } else { body };

@@ -1,5 +1,4 @@
-//! What `listen` prints: a paragraph for people or a line for machines about each webhook, and the
-//! summary.
+//! Output of `listen`: a paragraph or a JSON line for each webhook, and the summary.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,7 +16,7 @@ use crate::cli::style::{Out, Tone};
 /// Characters shown of a body that is not JSON.
 const TEXT_SHOWN: usize = 2_000;
 
-/// Says at which URL webhooks are taken, and how they are treated, which `notes` say.
+/// Prints the URL that receives webhooks, and `notes` about their treatment.
 pub(super) fn listening(url: &str, notes: &[String], machines: bool, out: &mut dyn Out) -> io::Result<()> {
     if machines {
         writeln!(out, "{}", json!({ "event": "listening", "url": url, "notes": notes }))?;
@@ -31,7 +30,7 @@ pub(super) fn listening(url: &str, notes: &[String], machines: bool, out: &mut d
     out.flush()
 }
 
-/// Says that the sandbox cannot be asked for webhooks, and that it is asked again.
+/// Reports that the sandbox cannot be reached and is retried.
 pub(super) fn unreachable(reason: &str, machines: bool, out: &mut dyn Out) -> io::Result<()> {
     if machines {
         writeln!(out, "{}", json!({ "event": "unreachable", "reason": reason }))?;
@@ -108,7 +107,7 @@ impl Shown<'_> {
     }
 }
 
-/// How many came, by kind.
+/// Number of webhooks by kind.
 #[derive(Debug, Default)]
 pub(super) struct Tally(BTreeMap<&'static str, Count>);
 

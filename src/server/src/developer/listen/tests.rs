@@ -1,4 +1,4 @@
-//! `listen` against a real socket: what it shows, what it answers, and what it says of repeats.
+//! `listen` against a real socket: its output, its responses, and its reports of repeats.
 
 use clap::Parser;
 use reqwest::Client;
@@ -16,7 +16,7 @@ fn typed(words: &[&str]) -> Result<Listen, clap::Error> {
     Typed::try_parse_from([&["listen", "--port", "0"], words].concat()).map(|typed| typed.listen)
 }
 
-/// Sends bodies one after the other; the statuses that came back, and what was printed.
+/// Sends bodies one after the other. Returns the statuses and the output.
 async fn heard(words: &[&str], bodies: &[&str]) -> (Vec<Option<u16>>, String) {
     let options = typed(words).unwrap();
     let (receiver, arrivals) = open(SocketAddr::new(options.addr, options.port)).await.unwrap();

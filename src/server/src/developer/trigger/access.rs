@@ -1,7 +1,5 @@
-//! Which service is driven, and with which key.
-//!
-//! The public URL of a sandbox, a key and an app are enough. A developer with a sandbox on the same machine should not even have to
-//! look for those: a run without a key issues one through the operator's API, for an app of its own, and revokes it at the end.
+//! The service to drive, and the key for it: the public URL of a sandbox, a key and an app. A run without a key issues one through the
+//! operator's API, for an app of its own, and revokes it at the end. A developer with a local sandbox thus needs no options.
 
 use std::time::Duration;
 
@@ -19,9 +17,9 @@ use crate::cli::error::CliError;
 use crate::developer::timeline::Timeline;
 use crate::settings::{Sources, internal_endpoint, profile, public_endpoint};
 
-/// The app of runs that are given none; its registered URLs are theirs to change.
+/// App of runs without an app of their own; runs may change its registered URLs.
 const OWN_APP: &str = "sakshi trigger";
-/// How long a key of one run is valid, should the run not revoke it.
+/// Validity of a run's key, in case the run does not revoke it.
 const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
 
 const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. The portal of the \
@@ -37,36 +35,36 @@ pub(super) struct Access {
     /// URL of the public listener. Default: from the settings.
     #[arg(long, global = true, value_name = "URL", env = "SAKSHI_URL")]
     base: Option<Url>,
-    /// URL of the internal listener of the same service, used only when no key is given. Default: from the settings.
+    /// URL of the internal listener of the same service, used only without a key. Default: from the settings.
     #[arg(long, global = true, value_name = "URL", env = "SAKSHI_ADMIN_URL")]
     internal: Option<Url>,
-    /// API key, together with --app: all that a hosted sandbox asks for. Default: one is issued for this run and revoked at its end.
+    /// API key, together with --app; a hosted sandbox needs nothing else. Default: a key is issued for this run and revoked at its end.
     #[arg(long, global = true, value_name = "KEY", env = "SAKSHI_API_KEY", hide_env_values = true)]
     key: Option<SecretString>,
-    /// App that the flow is driven for; default: one for such runs.
+    /// App that the flow is driven for. Default: an app for such runs.
     #[arg(long, global = true, value_name = "APP_ID", env = "SAKSHI_APP_ID")]
     app: Option<String>,
-    /// Admin token, used only when no key is given; default: admin.token of the settings.
+    /// Admin token, used only without a key. Default: admin.token of the settings.
     #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
     token: Option<SecretString>,
 }
 
-/// A service, and the right to use it.
+/// A service and the credentials for it.
 pub(super) struct Session {
-    /// The public listener, as people see it.
+    /// Public listener, as people see it.
     pub(super) base: Url,
     /// The public API.
     pub(super) client: Api,
-    /// The app that the flow is driven for.
+    /// App that the flow is driven for.
     app: String,
-    /// Whether the app is [`OWN_APP`].
+    /// True if the app is [`OWN_APP`].
     pub(super) is_own_app: bool,
-    /// The operator's API, and the key to be revoked there.
+    /// Operator's API, and the key to revoke there.
     issued: Option<(Api, String)>,
 }
 
 impl Session {
-    /// Finds the service, makes sure that it is a sandbox, and gets a key that it takes.
+    /// Finds the service, checks that it is a sandbox, and gets a valid key.
     pub(super) async fn open(access: &Access, sources: &Sources) -> Result<Self, CliError> {
         let base = access.base.clone().map_or_else(|| public_endpoint(sources), Ok)?;
         require_sandbox(&base).await?;
@@ -90,7 +88,7 @@ impl Session {
         Ok(Self { base, client, app, is_own_app, issued })
     }
 
-    /// Makes sure, before anything is spent, that the service takes the key and that there is a credit where one is needed.
+    /// Checks, before spending anything, that the service accepts the key and that a needed credit exists.
     pub(super) async fn check(&self, costs_a_credit: bool) -> Result<(), CliError> {
         let credits = self.client.json(Call::<Value>::get("/api/v1/credits")).await?;
         if costs_a_credit && credits["balance"] == 0 {
@@ -99,7 +97,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says for whom the flow is driven.
+    /// Writes the app that the flow is driven for.
     pub(super) fn introduce(&self, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
         let key = if self.issued.is_some() { "with a key for this run, revoked at its end" } else { "with the given key" };
         let whose = if self.is_own_app { format!("app {} (\"{OWN_APP}\")", self.app) } else { format!("app {}", self.app) };
@@ -113,7 +111,7 @@ impl Session {
     }
 }
 
-/// Nothing is ordered from a service that would order it from a real upstream.
+/// Refuses a service without a sandbox: it would place orders with real upstreams.
 async fn require_sandbox(base: &Url) -> Result<(), CliError> {
     match Api::new(base.clone(), Credentials::None, &Egress::default())?.done(Call::<()>::get("/sandbox/flows")).await {
         Err(CliError::NotFound(_)) => Err(CliError::Refused(format!(
@@ -130,7 +128,7 @@ async fn issue(operator: &Api, client: &str) -> Result<(SecretString, String), C
     Ok((issued.api_key.0.into(), issued.key_id.to_string()))
 }
 
-/// The given app and its client; without one, an app for such runs of the first client.
+/// Returns the given app and its client; without one, an app for such runs of the first client.
 async fn app_for_run(operator: &Api, given: Option<&str>) -> Result<(String, String), CliError> {
     if let Some(app) = given {
         return Ok((operator.send(internal::app(app)).await?.client_id.to_string(), app.to_owned()));
@@ -146,7 +144,7 @@ async fn app_for_run(operator: &Api, given: Option<&str>) -> Result<(String, Str
     Ok((client, app.to_string()))
 }
 
-/// A member of an answer that must be there.
+/// Returns a required member of an answer.
 pub(super) fn text(answer: &Value, member: &str) -> Result<String, CliError> {
     let found = answer[member].as_str().map(str::to_owned);
     found.ok_or_else(|| CliError::Refused(format!("the service's answer has no {member}; is it of another version?")))

@@ -1,5 +1,5 @@
-//! Asks about a number that the sandbox's source of its kind knows, and judges the answer. It comes at once: there is nothing to poll,
-//! and no webhook.
+//! Checks a number that the sandbox's source of its kind knows, and judges the answer. The answer is immediate: there is no poll and no
+//! webhook.
 
 use clap::ValueEnum;
 use sakshi_client::{Call, public};
@@ -10,7 +10,7 @@ use super::flow_run::FlowRun;
 use super::value_name;
 use crate::cli::error::CliError;
 
-/// What the source does.
+/// Outcome at the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Outcome {
     #[default]
@@ -21,12 +21,12 @@ pub(super) enum Outcome {
     Fail,
 }
 
-/// Reads a kind.
+/// Parses a kind.
 pub(super) fn kind(name: &str) -> Result<&'static Check, String> {
     Check::named(&name.replace('-', "_")).ok_or_else(|| format!("the kinds are {}", kinds()))
 }
 
-/// The kinds in a list.
+/// Returns the list of kinds.
 pub(super) fn kinds() -> String {
     CHECKS.iter().map(|check| check.name.replace('_', "-")).collect::<Vec<_>>().join(", ")
 }

@@ -8,7 +8,7 @@ use super::flow_run::{FlowRun, Poll, is_pending};
 use super::value_name;
 use crate::cli::error::CliError;
 
-/// What the locker gives.
+/// Outcome at the locker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Outcome {
     #[default]
@@ -36,7 +36,7 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
     Ok(good)
 }
 
-/// The outcome that the details show.
+/// Returns the outcome that the details show.
 fn found(details: &Value) -> &'static str {
     let docs = details["data"]["docs"].as_array().map(Vec::as_slice).unwrap_or_default();
     let fetched = docs.iter().filter(|doc| doc["status"] == "Fetched").count();

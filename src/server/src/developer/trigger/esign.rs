@@ -1,4 +1,4 @@
-//! A document to be signed: request, the signers, webhook, status.
+//! A document for signature: request, the signers, webhook, status.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::flow_run::{FlowRun, Poll, is_pending};
 use super::value_name;
 use crate::cli::error::CliError;
 
-/// What the signers do.
+/// Behaviour of the signers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Outcome {
     #[default]
@@ -25,11 +25,11 @@ pub(super) enum Outcome {
     Lapsed,
 }
 
-/// How long signers are invited.
+/// Lifetime of an invitation.
 const INVITATION: Duration = Duration::from_secs(24 * 3_600);
-/// The same when the invitation is to end by itself.
+/// Lifetime of an invitation that is meant to expire.
 const SHORT_INVITATION: Duration = Duration::from_secs(3);
-/// How long after that the service may notice.
+/// Time after that within which the service must notice.
 const LAPSE_PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -79,7 +79,7 @@ fn order(signers: u8, invitation: Duration) -> Value {
     })
 }
 
-/// Waits until the service has noticed that the invitation is over.
+/// Waits until the service has noticed that the invitation expired.
 async fn lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
     run.timeline.line("signers", &format!("do nothing; waiting for the invitation to end, after {} s", SHORT_INVITATION.as_secs()))?;
     let end = Instant::now() + SHORT_INVITATION + LAPSE_PATIENCE;
@@ -89,7 +89,7 @@ async fn lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
     Ok(())
 }
 
-/// A page that says nothing.
+/// A blank page.
 pub(super) const DOCUMENT: &str = "%PDF-1.4
 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj

@@ -1,4 +1,4 @@
-//! A document to be stamped: init, the desk, webhook. There is no poll.
+//! A document for stamping: init, the desk, webhook. There is no poll.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,7 +10,7 @@ use super::flow_run::FlowRun;
 use super::{esign, value_name};
 use crate::cli::error::CliError;
 
-/// What the registry does.
+/// Outcome at the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Outcome {
     #[default]
@@ -20,7 +20,7 @@ pub(super) enum Outcome {
     Pending,
 }
 
-/// Which kind of stamp.
+/// Kind of stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum ApiType {
     #[default]

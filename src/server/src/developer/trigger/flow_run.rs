@@ -1,4 +1,4 @@
-//! The steps that flows share: order, poll, outcome, webhooks, and the judgement of what came out.
+//! Steps that flows share: order, poll, outcome, webhooks, and the judgement of the result.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::cli::error::CliError;
 use crate::developer::listen::recognise::recognise;
 use crate::developer::timeline::Timeline;
 
-/// How long webhooks may take to be attempted; a receiver that hangs takes longer.
+/// Timeout of the webhook attempts; a receiver that hangs takes longer.
 const ATTEMPT_PATIENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(50);
-/// A wait that is longer is told.
+/// Wait after which a line is printed.
 const TOLD_AFTER: Duration = Duration::from_secs(1);
 
 /// One flow on the sandbox, from its order to its outcome.
@@ -25,18 +25,18 @@ pub(super) struct FlowRun<'a, 'out> {
     pub(super) timeline: &'a mut Timeline<'out>,
 }
 
-/// What is polled, by its id.
+/// The resource to poll, by its id.
 pub(super) enum Poll {
     /// The result of a verification.
     Result(String),
-    /// The state of a document to be signed.
+    /// The state of a document for signature.
     Document(String),
     /// Documents of a locker.
     Documents(String),
 }
 
 impl FlowRun<'_, '_> {
-    /// Orders the flow; the answer and the id in it.
+    /// Orders the flow. Returns the answer and the id in it.
     pub(super) async fn order<T>(&mut self, order: Call<T>, id: &str) -> Result<(Value, String), CliError> {
         let path = order.path.clone();
         let opened = self.session.client.json(order).await?;
@@ -45,12 +45,12 @@ impl FlowRun<'_, '_> {
         Ok((opened, named))
     }
 
-    /// A page that a person could use instead of this command.
+    /// Prints a page that a person could use instead of this command.
     pub(super) fn page(&mut self, url: &Value) -> Result<(), CliError> {
         Ok(url.as_str().map_or(Ok(()), |url| self.timeline.line("", &format!("page {url}")))?)
     }
 
-    /// Polls, silently.
+    /// Polls without output.
     pub(super) async fn ask(&self, poll: &Poll) -> Result<Value, CliError> {
         let call = match poll {
             Poll::Result(txn) => public::result(txn).read_as(),
@@ -60,7 +60,7 @@ impl FlowRun<'_, '_> {
         self.session.client.send(call).await
     }
 
-    /// Polls a flow that must not have ended.
+    /// Polls a flow that must still be pending.
     pub(super) async fn poll_pending(&mut self, poll: &Poll) -> Result<bool, CliError> {
         let answer = self.ask(poll).await?;
         let good = is_pending(&answer);
@@ -68,7 +68,7 @@ impl FlowRun<'_, '_> {
         Ok(good)
     }
 
-    /// Has the sandbox's upstream play an outcome; how many of its reports were new to the service.
+    /// Makes the sandbox's upstream play an outcome. Returns the number of accepted and refused reports.
     pub(super) async fn play(&mut self, flow: &str, id: &str, outcome: &str) -> Result<Played, CliError> {
         let path = format!("/sandbox/flows/{flow}/{}", segment(id));
         let answer = self.session.client.send(Call::<Value>::post(path, &json!({ "outcome": outcome }))).await?;
@@ -86,7 +86,7 @@ impl FlowRun<'_, '_> {
         Ok(played)
     }
 
-    /// Waits until every webhook of a flow was attempted, and tells of each; how many there are.
+    /// Waits until every webhook of a flow was attempted, and prints each. Returns their number.
     pub(super) async fn flow_webhooks(&mut self, id: &str) -> Result<usize, CliError> {
         let path = format!("/sandbox/flows/{}/deliveries", segment(id));
         let is_settled = |row: &Value| !matches!(row["state"].as_str(), Some("waiting" | "under_way"));
@@ -118,13 +118,13 @@ impl FlowRun<'_, '_> {
         Ok(1)
     }
 
-    /// Says that there is no webhook, and why if nothing else does.
+    /// Reports that there is no webhook, with the reason if no URL is registered.
     fn no_webhook(&mut self) -> Result<(), CliError> {
         let has_url = self.hook.url().is_some();
         Ok(self.timeline.line("webhook", if has_url { "none" } else { "none: no URL is registered" })?)
     }
 
-    /// What the sandbox says of attempts once `settled` holds, or patience is over.
+    /// Returns the sandbox's view of the attempts once `settled` holds, or after a timeout.
     async fn attempted(&mut self, path: &str, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
         let (began, mut is_told) = (Instant::now(), false);
         loop {
@@ -166,7 +166,7 @@ impl FlowRun<'_, '_> {
         Ok(self.timeline.line("attempt", &told)?)
     }
 
-    /// Polls the end, and compares it with the webhook where this run has it.
+    /// Polls the outcome, and compares it with the webhook if this run received it.
     pub(super) async fn poll_end(&mut self, poll: &Poll) -> Result<(Value, bool), CliError> {
         let answer = self.ask(poll).await?;
         let webhook = self.hook.received().last().and_then(|webhook| serde_json::from_slice::<Value>(&webhook.body).ok());
@@ -182,7 +182,7 @@ impl FlowRun<'_, '_> {
         Ok((answer, same))
     }
 
-    /// Says whether something is what it should be.
+    /// Compares a result with the expected one.
     pub(super) fn judge(&mut self, what: &str, found: &str, expected: &str) -> Result<bool, CliError> {
         let good = found == expected;
         let told = if good { format!("{what} {found}, as it should be") } else { format!("{what} {found}, NOT {expected}") };
@@ -191,16 +191,16 @@ impl FlowRun<'_, '_> {
     }
 }
 
-/// What the service made of the reports of an outcome.
+/// Reports of an outcome, by the service's response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Played {
-    /// It took so many.
+    /// Reports accepted.
     pub(super) accepted: usize,
-    /// It took so many not.
+    /// Reports refused.
     pub(super) refused: usize,
 }
 
-/// Whether a poll's answer is the stub.
+/// Returns true if a poll's answer is the pending stub.
 pub(super) fn is_pending(answer: &Value) -> bool {
     answer["pending"] == true || answer["data"]["pending"] == true
 }

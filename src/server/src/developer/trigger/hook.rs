@@ -1,5 +1,5 @@
-//! Where the webhook of the driven flow goes: to an inbox of this run, which shows it and lets it be compared with the poll; to a
-//! URL that was given; or wherever the app's go.
+//! Target of the flow's webhook: an inbox of this run, which shows it and compares it with the poll; a given URL; or the app's registered
+//! URL.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use crate::cli::error::CliError;
 use crate::developer::inbox::Inbox;
 use crate::developer::timeline::Timeline;
 
-/// The webhook's address, and the registration before.
+/// The webhook's target, and the previous registration.
 pub(super) struct Hook {
     target: Target,
-    /// The requests that register again what this run has replaced.
+    /// Requests that restore the registrations that this run replaced.
     undo: Vec<Call<Value>>,
 }
 
 enum Target {
-    /// To an inbox of this run, with what was read from it.
+    /// An inbox of this run, with the webhooks read from it.
     Own(Inbox, Vec<Received>),
-    /// To a URL that was given.
+    /// A given URL.
     Given(Url),
-    /// Wherever the app's webhooks go, if they go anywhere.
+    /// The URL registered for the app, if any.
     AsRegistered,
 }
 
 impl Hook {
-    /// A given URL is taken. Otherwise this run receives, if it can without changing what belongs to
-    /// somebody else: the order names the receiver, or the app is our own.
+    /// Uses the given URL. Otherwise this run receives the webhook, if that changes no registration of others: the order names the
+    /// receiver, or the app is our own.
     pub(super) async fn choose(given: Option<&Url>, session: &Session, order_names_it: bool) -> Result<Self, CliError> {
         Ok(Self::to(match given {
             Some(url) => Target::Given(url.clone()),
@@ -40,7 +40,7 @@ impl Hook {
         }))
     }
 
-    /// Uses the app's own webhook address.
+    /// Uses the URL registered for the app.
     pub(super) fn as_registered() -> Self {
         Self::to(Target::AsRegistered)
     }
@@ -49,7 +49,7 @@ impl Hook {
         Self { target, undo: Vec::new() }
     }
 
-    /// The URL, if this run decides about it.
+    /// Returns the URL, if this run decides it.
     pub(super) fn url(&self) -> Option<&str> {
         match &self.target {
             Target::Own(inbox, _) => Some(&inbox.url),
@@ -58,7 +58,7 @@ impl Hook {
         }
     }
 
-    /// Reads what has arrived meanwhile.
+    /// Reads the webhooks that have arrived.
     pub(super) async fn read(&mut self) -> Result<(), CliError> {
         if let Target::Own(inbox, received) = &mut self.target {
             while let Some(webhook) = inbox.next(Duration::ZERO).await? {
@@ -68,12 +68,12 @@ impl Hook {
         Ok(())
     }
 
-    /// What was read so far.
+    /// Returns the webhooks read so far.
     pub(super) fn received(&self) -> &[Received] {
         if let Target::Own(_, received) = &self.target { received } else { &[] }
     }
 
-    /// Says where the webhook goes.
+    /// Prints the target of the webhook.
     pub(super) fn introduce(&self, timeline: &mut Timeline<'_>, named: &str) -> Result<(), CliError> {
         let told = match &self.target {
             Target::Own(..) => format!("to this command, through the sandbox, {named}"),
@@ -108,7 +108,7 @@ impl Hook {
         self.introduce(timeline, "set for consent, data and historical data during this run")
     }
 
-    /// Registers again what was registered before this run.
+    /// Restores the previous registrations.
     pub(super) async fn restore(self, session: &Session) -> Result<(), CliError> {
         for call in self.undo {
             session.client.done(call).await?;

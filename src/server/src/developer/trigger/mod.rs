@@ -1,9 +1,6 @@
-//! `sakshi trigger`: drives one flow on a running sandbox from its order to its outcome, and tells
-//! what happens, as the demo does.
-//!
-//! It is a client like any other: what it knows comes from the public listener, from the API and the
-//! JSON side of the sandbox. [`access`] finds the service and a key, [`hook`] says where the
-//! webhook goes, [`flow_run`] has the steps that flows share, and each flow has a file.
+//! `sakshi trigger`: drives one flow on a running sandbox, from its order to its outcome, and prints each step. It is an ordinary client:
+//! it uses only the public listener, with the API and the sandbox's JSON. [`access`] finds service and key, [`hook`] the webhook's target;
+//! [`flow_run`] has shared steps.
 
 mod access;
 mod check;
@@ -33,8 +30,8 @@ use hook::Hook;
 pub struct Trigger {
     #[command(flatten)]
     access: Access,
-    /// Where the webhook goes; registered for the app where the flow takes no URL of its own. Default: this command receives it, unless
-    /// that would change what is registered for a given app.
+    /// Target of the webhook; registered for the app if the flow's order takes no URL. Default: this command receives it, unless that would
+    /// change what is registered for a given app.
     #[arg(long, global = true, value_name = "URL")]
     webhook_url: Option<Url>,
     #[command(subcommand)]
@@ -45,46 +42,46 @@ pub struct Trigger {
 enum Flow {
     /// A verification with the identity app; costs a credit of the sandbox.
     Ovse {
-        /// What the resident does.
+        /// Action of the resident.
         #[arg(long, value_enum, default_value_t)]
         outcome: ovse::Outcome,
     },
-    /// A document to be signed.
+    /// A document for signature.
     Esign {
-        /// What the signers do; `lapsed` waits until an invitation of a few seconds has ended by itself.
+        /// Action of the signers; `lapsed` waits until an invitation of a few seconds has expired.
         #[arg(long, value_enum, default_value_t)]
         outcome: esign::Outcome,
-        /// How many sign, in order.
+        /// Number of signers, in order.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=20))]
         signers: u8,
     },
     /// Documents from a locker.
     Doclocker {
-        /// What the locker gives.
+        /// Outcome at the locker.
         #[arg(long, value_enum, default_value_t)]
         outcome: doclocker::Outcome,
     },
-    /// A document to be stamped.
+    /// A document for stamping.
     Estamp {
-        /// What the registry does.
+        /// Outcome at the registry.
         #[arg(long, value_enum, default_value_t)]
         outcome: estamp::Outcome,
-        /// Which kind of stamp.
+        /// Kind of stamp.
         #[arg(long, value_enum, default_value_t)]
         api_type: estamp::ApiType,
     },
     /// A consent to share wealth data, and the data.
     Wealth {
-        /// What the person and the providers do.
+        /// Action of the person and the providers.
         #[arg(long, value_enum, default_value_t)]
         outcome: wealth::Outcome,
     },
-    /// A number that is verified at once, such as a PAN.
+    /// A number that is verified immediately, such as a PAN.
     Check {
-        /// Which kind; they are listed below.
+        /// The kind; see the list below.
         #[arg(value_parser = check::kind)]
         kind: &'static Check,
-        /// What its source does.
+        /// Outcome at its source.
         #[arg(long, value_enum, default_value_t)]
         outcome: check::Outcome,
     },
@@ -113,7 +110,7 @@ impl Flow {
         }
     }
 
-    /// Whether its order names the receiver of its webhook.
+    /// Returns true if its order names the receiver of its webhook.
     const fn takes_a_url(self) -> bool {
         matches!(self, Self::Ovse { .. } | Self::Esign { .. })
     }
@@ -123,12 +120,12 @@ impl Flow {
     }
 }
 
-/// The name of a value on the command line and in requests to the sandbox.
+/// Returns the name of a value on the command line and in requests to the sandbox.
 fn value_name<E: ValueEnum + Copy>(value: E) -> String {
     value.to_possible_value().map_or_else(String::new, |known| known.get_name().to_owned())
 }
 
-/// The outcomes of every flow, for `--help`.
+/// Returns the outcomes of every flow, for `--help`.
 pub fn outcomes() -> String {
     fn of<E: ValueEnum + Copy>(flow: &str) -> String {
         let names: Vec<String> = E::value_variants().iter().copied().map(value_name).collect();
@@ -145,7 +142,7 @@ pub fn outcomes() -> String {
     format!("Outcomes (--outcome; the first is the default):\n{}Kinds of checks: {}\n", flows.concat(), check::kinds())
 }
 
-/// Drives the flow; the answer is "no" when something did not come out as it should.
+/// Drives the flow. Returns false if something did not come out as expected.
 pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Out) -> Result<bool, CliError> {
     let flow = trigger.flow;
     let mut timeline = Timeline::begin(out);
@@ -153,7 +150,7 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Out) -> Res
     timeline.title(&format!("sakshi trigger {}, {}, at {}", flow.word(), flow.outcome(), session.base.as_str().trim_end_matches('/')))?;
     session.introduce(&mut timeline)?;
     let driven = drive(trigger, &session, &mut timeline).await;
-    // The key is given back whatever happened; if that fails too, the first failure says more.
+    // The key is revoked in any case. If that fails too, the first failure says more.
     let ended = session.end().await;
     let good = driven?;
     ended?;

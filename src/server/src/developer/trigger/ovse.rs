@@ -8,7 +8,7 @@ use super::flow_run::{FlowRun, Poll, is_pending};
 use super::value_name;
 use crate::cli::error::CliError;
 
-/// What the resident does.
+/// Action of the resident.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -19,18 +19,18 @@ pub(super) enum Outcome {
     FailLiveness,
     FailMatch,
     WalkAway,
-    /// The window ends, now.
+    /// The window ends now.
     Expired,
     /// The issuer has revoked the credential.
     Revoked,
     /// The issuer has suspended the credential.
     Suspended,
-    /// The issuer does not say at first whether the credential is valid; the app delivers again.
+    /// The issuer's status is unavailable at first; the app delivers again.
     StatusUnavailable,
 }
 
 impl Outcome {
-    /// The resident, and the answer of the identity app.
+    /// Returns the resident, and the answer of the identity app.
     fn answer(self) -> (&'static str, Value) {
         match self {
             Self::Revoked => ("revoked_ravi", json!({ "action": "approve" })),
@@ -40,7 +40,7 @@ impl Outcome {
         }
     }
 
-    /// The status and the reason with which the callback is refused.
+    /// Returns the status and the reason of the callback's refusal.
     const fn refusal(self) -> Option<(u16, &'static str)> {
         match self {
             Self::Revoked => Some((400, "credential_revoked")),
@@ -51,7 +51,7 @@ impl Outcome {
     }
 }
 
-/// Ends the window, and polls what that is answered with; nothing is sent.
+/// Ends the window and polls the result; no webhook is sent.
 async fn expire(run: &mut FlowRun<'_, '_>, txn: &str, good: bool) -> Result<bool, CliError> {
     let path = format!("/sandbox/transactions/{}/expire", segment(txn));
     let ended = run.session.client.send(Call::<Value>::post(path, &json!({}))).await?;
@@ -68,7 +68,7 @@ async fn expire(run: &mut FlowRun<'_, '_>, txn: &str, good: bool) -> Result<bool
     Ok(good & run.judge("verification", &found, "expired")? & run.judge("webhooks", &webhooks.to_string(), "0")?)
 }
 
-/// Has the sandbox's identity app answer, and returns the service's reply.
+/// Makes the sandbox's identity app answer, and returns the service's response.
 async fn post_answer(run: &mut FlowRun<'_, '_>, opened: &Value, outcome: Outcome) -> Result<Value, CliError> {
     let (resident, mut answer) = outcome.answer();
     answer["intent"] = opened["intentJwt"].clone();

@@ -1,5 +1,5 @@
-//! Drives a flow of wealth data: orders a consent, plays what the person and the providers do, and checks that each report led
-//! to a webhook. The API has nothing to poll for this flow.
+//! Drives a flow of wealth data: orders a consent, plays the person's and the providers' actions, and checks that each report leads to a
+//! webhook. The API has no poll for this flow.
 
 use clap::ValueEnum;
 use sakshi_client::public;
@@ -9,7 +9,7 @@ use super::flow_run::FlowRun;
 use super::value_name;
 use crate::cli::error::CliError;
 
-/// What the person and the providers do.
+/// Action of the person and the providers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Outcome {
     #[default]

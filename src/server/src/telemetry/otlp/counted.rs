@@ -1,5 +1,5 @@
-//! An exporter that counts the spans that its collector did not take. What does not fit into the queue before it is not counted; while
-//! the queue is full, the collector takes none or too few.
+//! An exporter that counts spans that its collector did not accept. Spans that a full queue drops are not counted; the collector then
+//! accepts too few or none.
 
 use std::time::Duration;
 

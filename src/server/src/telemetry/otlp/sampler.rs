@@ -1,13 +1,13 @@
-//! Decides which traces are recorded.
+//! The choice of recorded traces.
 
 use opentelemetry::Context;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{Link, SpanKind, TraceContextExt as _, TraceId, TraceState};
 use opentelemetry_sdk::trace::{Sampler, SamplingDecision, SamplingResult, ShouldSample};
 
-/// Records a part of all traces, chosen by their ids, and all spans of a trace or none.
+/// Records a share of all traces, chosen by id, and all spans of a trace or none.
 ///
-/// The flag in a caller's `traceparent` does not decide: anybody can send one, and could have everything recorded.
+/// The flag in a caller's `traceparent` is ignored: anyone could send one, and have everything recorded.
 #[derive(Clone, Debug)]
 pub(super) struct ByTraceId {
     pub(super) per_thousand: u32,
