@@ -1,4 +1,4 @@
-//! The brand of a client: how pages name it and what they look like. The operator sets it, so that nobody can look like somebody else.
+//! The brand of a client: its name and look on pages. Only the operator sets it, to prevent impersonation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::http_url::{HttpUrl, Schemes};
 
-/// The brand of a client. A part that is not set is as without a brand; an event's brand stands before its client's, part by part.
+/// The brand of a client. An unset part has its default; an event's brand overrides its client's, part by part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brand {
-    /// The name that people read, if it is not the client's.
+    /// The displayed name, if it differs from the client's.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     /// The logo.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
     pub logo: Option<LogoId>,
-    /// The picture that the pages of events show.
+    /// The picture on event pages.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
     pub picture: Option<LogoId>,
     /// The colour of buttons and links.
@@ -30,7 +30,7 @@ pub struct Brand {
     pub privacy_url: Option<HttpUrl>,
 }
 
-/// A part that was kept under other rules than today's is not shown; nothing else depends on it.
+/// Reads a part; a stored value that today's rules refuse counts as unset.
 fn readable<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()))
 }
@@ -42,7 +42,7 @@ impl Brand {
         *self == Self::default()
     }
 
-    /// This brand with the parts of another where it has none.
+    /// Fills unset parts from another brand.
     #[must_use]
     pub fn or(self, usual: &Self) -> Self {
         Self {
@@ -74,7 +74,7 @@ pub struct BrandPatch {
 }
 
 impl Brand {
-    /// The files that it names.
+    /// Returns the ids of its files.
     pub fn files(&self) -> impl Iterator<Item = LogoId> {
         self.logo.into_iter().chain(self.picture)
     }
@@ -91,7 +91,7 @@ impl Brand {
     }
 }
 
-/// Identifies an uploaded logo or picture: 128 random bits, as 32 hexadecimal digits. It is all that loading it takes.
+/// Id of an uploaded logo or picture: 128 random bits, as 32 hexadecimal digits. It suffices to load the file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LogoId(pub [u8; 16]);
@@ -118,37 +118,37 @@ impl FromStr for LogoId {
     }
 }
 
-/// A colour that stands out from the pages' light grounds, as `#rrggbb`.
+/// A colour with enough contrast to the pages' light backgrounds, as `#rrggbb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Colour([u8; 3]);
 
-/// The least contrast of words with their ground (WCAG 2.2, 1.4.3), and that of the pages' own colours (1.4.6), which lightening reaches.
+/// Minimum contrast of text (WCAG 2.2, 1.4.3), and that of the pages' own colours (1.4.6), which lightening reaches.
 const CONTRAST_MIN: f64 = 4.5;
 const CONTRAST_USUAL: f64 = 7.0;
-/// The darkest of the light grounds that stand behind links (`--field` of the style), and the lightest of the dark ones.
+/// The darkest light background of links (`--field` of the style), and the lightest dark one.
 const LIGHT_GROUND: [u8; 3] = [0xf3, 0xf5, 0xf9];
 const DARK_GROUND: [u8; 3] = [0x1e, 0x26, 0x32];
-/// The share of black or white in a button under the pointer, in hundredths.
+/// Share of black or white in a hovered button, in percent.
 const DEEPER: u16 = 18;
 
-/// A colour with its companions, in one scheme.
+/// A colour and its hover variant, in one scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accent {
     /// Buttons and links.
     pub plain: [u8; 3],
-    /// The same under the pointer.
+    /// The same when hovered.
     pub deep: [u8; 3],
 }
 
 impl Colour {
-    /// The colour on light grounds.
+    /// Returns the colour for light backgrounds.
     #[must_use]
     pub fn light(self) -> Accent {
         Accent { plain: self.0, deep: mixed(self.0, [0; 3], DEEPER) }
     }
 
-    /// The colour on dark grounds: lightened as far as is needed.
+    /// Returns the colour for dark backgrounds, lightened as far as needed.
     #[must_use]
     pub fn dark(self) -> Accent {
         let lighter = (0..=100).step_by(4).map(|share| mixed(self.0, [0xff; 3], share));
@@ -179,25 +179,25 @@ impl fmt::Display for Colour {
     }
 }
 
-/// A colour as style sheets write it.
+/// Formats a colour for style sheets.
 #[must_use]
 pub fn css([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// A colour with a share of another, in hundredths.
+/// Mixes a colour with a share of another, in percent.
 fn mixed(colour: [u8; 3], with: [u8; 3], share: u16) -> [u8; 3] {
     let part = |own: u8, other: u8| ((u16::from(own) * (100 - share) + u16::from(other) * share) / 100) as u8;
     [part(colour[0], with[0]), part(colour[1], with[1]), part(colour[2], with[2])]
 }
 
-/// The contrast of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio").
+/// Returns the contrast of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio").
 fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
     let (one, other) = (luminance(one), luminance(other));
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// WCAG 2.2, "relative luminance".
+/// Returns the luminance of a colour (WCAG 2.2, "relative luminance").
 fn luminance(colour: [u8; 3]) -> f64 {
     let linear = colour.map(|part| {
         let part = f64::from(part) / 255.0;
@@ -211,17 +211,17 @@ fn luminance(colour: [u8; 3]) -> f64 {
 #[serde(try_from = "String", into = "String")]
 pub struct Contact(String);
 
-/// Characters of a contact.
+/// Maximum characters of a contact.
 const CONTACT_CHARS_MAX: usize = 200;
 
 impl Contact {
-    /// The contact as people read it.
+    /// Returns the contact for display.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.strip_prefix("https://").map_or(&self.0, |rest| rest.trim_end_matches('/'))
     }
 
-    /// The link that leads there.
+    /// Returns the link to it.
     #[must_use]
     pub fn link(&self) -> String {
         match &*self.0 {
@@ -248,7 +248,7 @@ impl FromStr for Contact {
     }
 }
 
-/// Values that are kept as their text.
+/// Types that are stored as text.
 macro_rules! as_text {
     ($($type:ty),+) => {
         $(impl TryFrom<String> for $type {
@@ -304,11 +304,11 @@ mod tests {
         for colour in accepted {
             let (light, dark) = (colour.light(), colour.dark());
             for plain in [light.plain, light.deep] {
-                // Words on a button are white.
+                // Button text is white.
                 assert!(contrast(plain, LIGHT_GROUND) >= CONTRAST_MIN && contrast(plain, [0xff; 3]) >= CONTRAST_MIN, "{colour}");
             }
             for plain in [dark.plain, dark.deep] {
-                // Words on a button are as dark as the page.
+                // Button text is as dark as the page.
                 assert!(
                     contrast(plain, DARK_GROUND) >= CONTRAST_USUAL && contrast(plain, [0x0d, 0x11, 0x18]) >= CONTRAST_USUAL,
                     "{colour}"

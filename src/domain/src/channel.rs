@@ -1,4 +1,4 @@
-//! How the end user reaches the identity app (specification, OVSE rules 1 to 3).
+//! The end user's way to the identity app (specification, OVSE rules 1 to 3).
 
 use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
@@ -17,7 +17,7 @@ pub struct AndroidApp {
     pub app_signature: String,
 }
 
-/// Where the user starts.
+/// The user's starting point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Channel {
@@ -67,7 +67,7 @@ impl Channel {
         invalid.or_ok().map(|()| parsed)
     }
 
-    /// Its name in the API.
+    /// Returns its name in the API.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ fn check_package(text: &str) -> Result<(), &'static str> {
 const UNPADDED: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
 
-/// The digest in standard Base64, of what tools print: Base64 of either alphabet, with or without padding and line ends, or
+/// Converts a digest to standard Base64. Tools print Base64 of either alphabet, with or without padding and line ends, or
 /// hexadecimal with or without colons.
 fn signature(text: &str) -> Result<String, &'static str> {
     let digest = of_hexadecimal(text.trim()).or_else(|| {
@@ -105,7 +105,7 @@ fn signature(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// The bytes of 64 hexadecimal digits, which may stand in pairs between colons.
+/// Reads 64 hexadecimal digits, optionally in pairs between colons.
 fn of_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let has_colons = text.contains(':');
     if has_colons && !text.split(':').all(|pair| pair.len() == 2) {

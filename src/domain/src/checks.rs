@@ -1,7 +1,7 @@
-//! Verifications that are answered at once (specification, "What the service does" 2), one file for each kind.
+//! Verifications with an immediate response (specification, "What the service does" 2), one file per kind.
 //!
-//! [`CHECKS`] is the table that everything else follows: routes, requests, the questions to sources and their answers, settings, the
-//! API's document and the sandbox. Nothing is opened, kept or debited, and a number that its source does not know is an answer.
+//! [`CHECKS`] is the table behind everything else: routes, requests, queries to sources and their responses, settings, the OpenAPI
+//! document and the sandbox. Nothing is opened, kept or debited. A number unknown to its source is a valid result.
 
 mod bank_account;
 mod gst;
@@ -28,38 +28,38 @@ pub const CHECKS: &[Check] = &[pan::PAN, gst::GST, bank_account::BANK_ACCOUNT, i
 /// A kind of verification.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// What settings, upstreams, metrics and the command line call it.
+    /// Its name in settings, upstreams, metrics and on the command line.
     pub name: &'static str,
     /// Its path in the API.
     pub path: &'static str,
     /// The last word of its `operationId`, and the first of its schemas.
     pub title: &'static str,
-    /// What sentences call what is verified.
+    /// The subject of its messages, such as `PAN`.
     pub noun: &'static str,
     /// The number with its article, as the object of "Verify".
     pub object: &'static str,
-    /// Whether the person must have agreed.
+    /// True if the person's consent is required.
     pub needs_consent: bool,
-    /// The numbers that are asked about. All of them are echoed.
+    /// The queried numbers. All of them are echoed.
     pub numbers: &'static [NumberForm],
-    /// What may be compared with the record.
+    /// Fields that may be compared with the record.
     pub compared: &'static [Compared],
-    /// What a source may say besides the status.
+    /// Fields that a source may return besides the status.
     pub details: &'static [Detail],
 }
 
 /// A field of a request that is compared with the record.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
-    /// What the client calls it.
+    /// Its name in the API.
     pub field: &'static str,
-    /// What the source calls it.
+    /// Its name at the source.
     pub source_field: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: ComparedKind,
 }
 
-/// What a compared field holds.
+/// The type of a compared field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComparedKind {
     /// A name of 1 to 100 characters.
@@ -68,29 +68,29 @@ pub enum ComparedKind {
     Birth,
 }
 
-/// A field of an answer that the source fills; null is what it did not say.
+/// A response field from the source; null if the source leaves it out.
 #[derive(Clone, Copy, Debug)]
 pub struct Detail {
-    /// What the client calls it.
+    /// Its name in the API.
     pub field: &'static str,
-    /// What the source calls it.
+    /// Its name at the source.
     pub source_field: &'static str,
-    /// What it may hold.
+    /// Its type.
     pub form: DetailForm,
-    /// What it means, in a sentence.
+    /// Its meaning, in a sentence.
     pub about: &'static str,
-    /// What it may look like; empty for a match.
+    /// An example value; empty for a match.
     pub example: &'static str,
 }
 
-/// What a field of an answer may hold.
+/// The type of a response field.
 #[derive(Clone, Copy, Debug)]
 pub enum DetailForm {
     /// One of these words.
     Word(&'static [&'static str]),
     /// A text.
     Text,
-    /// Whether the compared field that the source knows by this name is the one on record; nothing if it was not asked.
+    /// True if the compared field with this source name matches the record; null if it was not requested.
     Match(&'static str),
 }
 
@@ -106,7 +106,7 @@ string_enum!(
     }
 );
 
-/// A question to a source.
+/// A query to a source.
 #[derive(Clone, Debug)]
 pub struct CheckQuery {
     /// Its kind.
@@ -115,35 +115,35 @@ pub struct CheckQuery {
     pub numbers: Vec<Number>,
     /// The person's consent, where the kind needs it.
     pub consent: Option<ConsentGiven>,
-    /// For each field that may be compared, what it is compared with.
+    /// The value to compare, for each comparable field.
     pub compared: Vec<Option<Text>>,
 }
 
-/// What a source says.
+/// The response of a source.
 #[derive(Clone, Debug)]
 pub struct CheckResult {
-    /// The kind of the question.
+    /// The kind of the query.
     pub check: &'static Check,
     /// Its numbers.
     pub numbers: Vec<Number>,
-    /// What they are at the source.
+    /// Their status at the source.
     pub status: CheckStatus,
-    /// A value for each field that the kind's sources fill.
+    /// A value for each of the kind's details.
     pub details: Vec<Option<DetailValue>>,
 }
 
-/// A value that a source gave.
+/// A value from a source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum DetailValue {
     /// A word or a text.
     Text(Text),
-    /// Whether something is the same.
+    /// The result of a comparison.
     Match(bool),
 }
 
 impl Check {
-    /// The kind of this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         CHECKS.iter().find(|check| check.name == name)
@@ -151,10 +151,10 @@ impl Check {
 }
 
 impl ComparedKind {
-    /// Reads what is to be compared.
+    /// Reads a value to compare.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// The accepted form.
     pub fn parse(self, text: &str) -> Result<Text, Cow<'static, str>> {
         let bounded = || format!("must be 1 to {LABEL_CHARS_MAX} characters");
         match self {
@@ -166,20 +166,20 @@ impl ComparedKind {
 }
 
 impl CheckQuery {
-    /// The fields that the client has asked about.
+    /// Returns the names of the requested fields.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         let compared = self.check.compared.iter().zip(&self.compared).filter(|(_, asked)| asked.is_some()).map(|(known, _)| known.field);
         self.check.numbers.iter().map(|form| form.field).chain(compared).map(str::to_owned).collect()
     }
 
-    /// What was asked to be compared under this name of the source.
+    /// Returns true if the field with this source name is to be compared.
     #[must_use]
     pub fn compares(&self, source_field: &str) -> bool {
         self.check.compared.iter().zip(&self.compared).any(|(known, asked)| known.source_field == source_field && asked.is_some())
     }
 
-    /// The result when its source knows no more than this.
+    /// Returns a result with this status alone.
     #[must_use]
     pub fn with_status(&self, status: CheckStatus) -> CheckResult {
         CheckResult { check: self.check, numbers: self.numbers.clone(), status, details: vec![None; self.check.details.len()] }
@@ -187,7 +187,7 @@ impl CheckQuery {
 }
 
 impl CheckResult {
-    /// A sentence about it.
+    /// Returns a sentence about it.
     #[must_use]
     pub fn message(&self) -> String {
         let what = match self.status {

@@ -21,13 +21,13 @@ macro_rules! claims {
             /// Every claim, in the specification's order.
             pub const ALL: [Self; CLAIMS_MAX] = [$(Self::$variant),+];
 
-            /// Its name in the API.
+            /// Returns its name in the API.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// The claim with this exact name.
+            /// Returns the claim with this exact name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)+ _ => None }
@@ -77,30 +77,30 @@ impl ClaimSet {
         self.0 |= 1 << claim as u32;
     }
 
-    /// Whether the claim is in the set.
+    /// Returns true if the claim is in the set.
     #[must_use]
     pub const fn contains(self, claim: Claim) -> bool {
         self.0 & (1 << claim as u32) != 0
     }
 
-    /// Whether the set is empty.
+    /// Returns true if the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The claims in the specification's order.
+    /// Returns the claims in the specification's order.
     pub fn iter(self) -> impl Iterator<Item = Claim> {
         Claim::ALL.into_iter().filter(move |claim| self.contains(*claim))
     }
 
-    /// The set as a bit mask, for storage; bit N stands for `Claim::ALL[N]`.
+    /// Returns the set as a bit mask, for storage; bit N stands for `Claim::ALL[N]`.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// The set from its bit mask; unknown bits are ignored.
+    /// Reads a set from its bit mask; unknown bits are ignored.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & ((1 << CLAIMS_MAX) - 1))

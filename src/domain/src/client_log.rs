@@ -1,4 +1,4 @@
-//! The log of a client: what its people, its keys and operators have done. It holds ids and names, never the value of a claim, a key or
+//! The log of a client: actions of its users, its API keys and operators. It holds ids and names, never the value of a claim, a key or
 //! a code.
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 use crate::user::PersonName;
 
 string_enum!(
-    /// An action that the log of a client has.
+    /// An action in a client's log.
     Action {
         /// Signed in to the portal.
         SignedIn = "signed_in",
@@ -24,7 +24,7 @@ string_enum!(
         AppSwitched = "app_switched",
         /// Invited a user.
         UserInvited = "user_invited",
-        /// Made a new link for a user, which resets the password and the codes.
+        /// Created a new link for a user, which resets the password and the codes.
         UserReset = "user_reset",
         /// Accepted an invitation.
         InviteAccepted = "invite_accepted",
@@ -44,25 +44,25 @@ string_enum!(
         KeyRevoked = "key_revoked",
         /// Allowed sign-in with an API key.
         KeySignInAllowed = "key_sign_in_allowed",
-        /// Switched sign-in with an API key off.
+        /// Disabled sign-in with an API key.
         KeySignInRefused = "key_sign_in_refused",
         /// Opened a verification in the portal.
         VerificationOpened = "verification_opened",
-        /// Looked at the details of a transaction.
+        /// Viewed the details of a transaction.
         DetailsShown = "details_shown",
-        /// Asked a source for a check.
+        /// Ran a check at a source.
         CheckMade = "check_made",
         /// Created an event.
         EventCreated = "event_created",
         /// Changed an event.
         EventChanged = "event_changed",
-        /// Made or ended door links of an event.
+        /// Created or ended door links of an event.
         DoorsChanged = "doors_changed",
         /// Opened or downloaded the guest list of an event.
         GuestsListed = "guests_listed",
         /// Registered or removed a webhook URL.
         WebhookUrlChanged = "webhook_url_changed",
-        /// Sent a webhook again.
+        /// Resent a webhook.
         WebhookSentAgain = "webhook_sent_again",
     }
 );
@@ -93,7 +93,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// Returns the id, which the filter of the log takes; an operator and a link have the name of their kind.
+    /// Returns the id for the log's filter; for an operator or a link, the name of the kind.
     #[must_use]
     pub fn id(&self) -> &str {
         match self {
@@ -137,17 +137,17 @@ pub struct LogEntry {
     pub request_id: RequestId,
 }
 
-/// The entries that a reader asks for. What is not set leaves none out.
+/// A filter for log entries. An unset field matches every entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFilter {
-    /// Those of this action.
+    /// Entries of this action.
     pub action: Option<Action>,
-    /// Those of the actor with this [`Actor::id`].
+    /// Entries of the actor with this [`Actor::id`].
     pub actor: Option<String>,
 }
 
 impl LogFilter {
-    /// Returns true if the filter leaves an entry in.
+    /// Returns true if an entry matches.
     #[must_use]
     pub fn has(&self, entry: &LogEntry) -> bool {
         self.action.is_none_or(|action| action == entry.action) && self.actor.as_deref().is_none_or(|actor| actor == entry.actor.id())

@@ -1,5 +1,5 @@
-//! A client as it is handed from one installation to another: with the ids and the key digests that it has
-//! there, so that one key works at both. Keys themselves and credits stay where they are.
+//! A client transferred from one installation to another. It keeps its ids and key digests, so one key works
+//! at both. Keys themselves and credits are not transferred.
 
 use std::collections::HashSet;
 
@@ -20,14 +20,14 @@ pub struct ClientTransfer {
     pub keys: Vec<TransferredKey>,
 }
 
-/// An app, and those of its settings that are handed on.
+/// An app and its transferred settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferredApp {
     /// Its id.
     pub app_id: AppId,
-    /// Its name among operators.
+    /// Its name.
     pub name: String,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
     /// Its settings.
     pub settings: AppPatch,
@@ -36,13 +36,13 @@ pub struct TransferredApp {
 /// A key without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferredKey {
-    /// What is known of it.
+    /// Its record.
     pub key: ApiKeyRecord,
-    /// Finds it when a client sends it.
+    /// Digest that identifies it in requests.
     pub digest: KeyDigest,
 }
 
-/// What an installation has under the ids and digests of a transfer, in its order.
+/// Existing records under the ids and digests of a transfer, in its order.
 #[derive(Clone, Debug, Default)]
 pub struct KnownClient {
     /// The client.
@@ -53,27 +53,27 @@ pub struct KnownClient {
     pub keys: Vec<(Option<TransferredKey>, Option<KeyId>)>,
 }
 
-/// What an import writes.
+/// Records that an import writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientImport {
-    /// The client as it is to be.
+    /// The client after the import.
     pub client: Client,
-    /// Apps that are new or change, as they are to be.
+    /// New and changed apps, as after the import.
     pub apps: Vec<App>,
-    /// Keys that are new or change, as they are to be.
+    /// New and changed keys, as after the import.
     pub keys: Vec<TransferredKey>,
-    /// What is done with each record, the client first.
+    /// The outcome for each record, the client first.
     pub records: Vec<ImportedRecord>,
 }
 
-/// What an import does with a record.
+/// The outcome of an import for one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedRecord {
-    /// What it is.
+    /// Its kind.
     pub kind: RecordKind,
     /// Its id.
     pub id: String,
-    /// What is done.
+    /// The outcome.
     pub outcome: ImportOutcome,
     /// The fields that change.
     pub changed: Vec<&'static str>,
@@ -92,19 +92,19 @@ string_enum!(
 );
 
 string_enum!(
-    /// What an import does with a record.
+    /// The outcome of an import for one record.
     ImportOutcome {
-        /// It is new here.
+        /// New here.
         Created = "created",
-        /// It was here, and differs.
+        /// Existing, with changes.
         Changed = "changed",
-        /// It was here just so.
+        /// Existing, without changes.
         Unchanged = "unchanged",
     }
 );
 
 impl From<App> for TransferredApp {
-    /// A URL that is not set is not handed on: the other installation may have its own.
+    /// Omits URLs that are not set: the other installation may have its own.
     fn from(app: App) -> Self {
         let settings = AppPatch {
             payload_spelling: Some(app.payload_spelling),
@@ -118,7 +118,7 @@ impl From<App> for TransferredApp {
 }
 
 impl TransferredApp {
-    /// The app as it is to be.
+    /// Returns the app after the import.
     #[must_use]
     pub fn onto(&self, client: &ClientId, known: Option<&App>) -> App {
         let mut app = known.cloned().unwrap_or_else(|| App {
@@ -139,8 +139,8 @@ impl TransferredApp {
 }
 
 impl TransferredKey {
-    /// The key as it is to be. What is revoked stays revoked as of the first time, and of two expiry times the
-    /// earlier one stands: no import makes a key work for longer.
+    /// Returns the key after the import. A revoked key stays revoked as of the first time, and the earlier of two
+    /// expiry times applies: no import extends a key's validity.
     fn onto(&self, known: Option<&Self>) -> Self {
         let Some(Self { key: known, .. }) = known else { return self.clone() };
         let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| one.into_iter().chain(other).min();
@@ -156,7 +156,7 @@ impl TransferredKey {
     }
 }
 
-/// The fields of which the values differ.
+/// Names of the fields whose values differ.
 macro_rules! changed {
     ($before:expr, $after:expr, $($field:ident)+) => {
         [$((stringify!($field), $before.$field != $after.$field)),+].into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
@@ -164,7 +164,7 @@ macro_rules! changed {
 }
 
 impl ClientTransfer {
-    /// What is wrong with it, whatever an installation has: an id or a digest that is in it twice.
+    /// Checks that no id or digest appears twice.
     ///
     /// # Errors
     /// Every such field by its path.
@@ -186,10 +186,10 @@ impl ClientTransfer {
         invalid.or_ok()
     }
 
-    /// Holds it against what an installation has.
+    /// Compares it with the records of an installation.
     ///
     /// # Errors
-    /// Every id and digest that belongs to something else there, by its path.
+    /// Every id and digest that belongs to another record there, by its path.
     pub fn onto(&self, known: &KnownClient) -> Result<ClientImport, Invalid> {
         let (mut invalid, owner) = (Invalid::none(), &self.client.client_id);
         let client =
@@ -234,13 +234,13 @@ impl ClientTransfer {
 }
 
 impl ClientImport {
-    /// Whether anything is to be written.
+    /// Returns true if anything is to be written.
     #[must_use]
     pub fn does_something(&self) -> bool {
         self.records.iter().any(|record| record.outcome != ImportOutcome::Unchanged)
     }
 
-    /// Notes what is done with a record, which has these changes if it is known; whether it is to be written.
+    /// Adds the outcome for a record, with its changes if it exists. Returns true if it is to be written.
     fn note(&mut self, kind: RecordKind, id: &str, changed: Option<Vec<&'static str>>) -> bool {
         let outcome = match &changed {
             None => ImportOutcome::Created,

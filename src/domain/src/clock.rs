@@ -1,5 +1,5 @@
-//! Where the current time comes from. Code that depends on time is given a [`Clock`], so that a test can
-//! let fifteen minutes pass without waiting.
+//! The source of the current time. Code that depends on time takes a [`Clock`], so a test can advance it by
+//! fifteen minutes without waiting.
 
 use std::fmt::Debug;
 use std::sync::LazyLock;
@@ -10,12 +10,12 @@ use chrono::Utc;
 
 use crate::time::Timestamp;
 
-/// Tells the time.
+/// A source of time.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// The current time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Time since an arbitrary moment, by a clock that is never set.
+    /// Returns the time since an arbitrary moment, by a clock that is never set.
     fn monotonic(&self) -> Duration;
 }
 
@@ -39,23 +39,23 @@ impl Clock for SystemClock {
 #[derive(Debug)]
 pub struct ManualClock {
     now: AtomicI64,
-    /// Milliseconds of `now` that are jumps.
+    /// Milliseconds of `now` due to jumps.
     jumped: AtomicI64,
 }
 
 impl ManualClock {
-    /// A clock standing at `start`.
+    /// Creates a clock that stands at `start`.
     #[must_use]
     pub const fn starting_at(start: Timestamp) -> Self {
         Self { now: AtomicI64::new(start.millis()), jumped: AtomicI64::new(0) }
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&self, span: Duration) {
         self.now.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
     }
 
-    /// Sets the clock forward, or back, while no time passes.
+    /// Sets the clock forward or back; the monotonic time stays.
     pub fn jump(&self, millis: i64) {
         self.jumped.fetch_add(millis, Ordering::SeqCst);
         self.now.fetch_add(millis, Ordering::SeqCst);

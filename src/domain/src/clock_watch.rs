@@ -1,4 +1,4 @@
-//! Notices that the wall clock was set, by comparing it with a clock that never is, and says when its time can be trusted again.
+//! Detects that the wall clock was set, by comparison with a monotonic clock, and tracks when it can be trusted again.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 pub struct ClockJump {
     /// Last time of the clock before it was set.
     pub since: Timestamp,
-    /// Milliseconds by which the clock is ahead of where it would be; negative when it is behind, small when it is back.
+    /// Milliseconds by which the clock is ahead; negative if it is behind, small once it is back.
     pub ahead_ms: i64,
 }
 
@@ -37,7 +37,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Milliseconds by which the wall clock has gained on the other one since an earlier reading.
+    /// Returns the milliseconds by which the wall clock has gained on the other one since an earlier reading.
     fn gained_since(self, earlier: Self) -> i64 {
         let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         let elapsed = millis(self.monotonic).saturating_sub(millis(earlier.monotonic));
@@ -87,7 +87,7 @@ impl ClockWatch {
         }
     }
 
-    /// The jump because of which the clock is not trusted.
+    /// Returns the jump that makes the clock untrusted.
     #[must_use]
     pub fn jump(&self) -> Option<ClockJump> {
         self.jumped.map(|jumped| self.jump_from(jumped.trusted))
@@ -97,7 +97,7 @@ impl ClockWatch {
         ClockJump { since: trusted.wall, ahead_ms: self.last.gained_since(trusted) }
     }
 
-    /// Trusts the clock as it is now; returns the jump because of which it was not trusted.
+    /// Trusts the clock as it is now; returns the jump that made it untrusted.
     pub fn accept(&mut self) -> Option<ClockJump> {
         let jump = self.jump();
         self.jumped = None;
@@ -117,7 +117,7 @@ mod tests {
     const HOUR: i64 = 60 * MINUTE;
     const START: i64 = 1_800_000_000_000;
 
-    /// Both clocks, of which the wall clock has gained so much.
+    /// Returns a reading with the wall clock ahead by `gained_ms`.
     fn at(elapsed_ms: i64, gained_ms: i64) -> Reading {
         Reading {
             wall: Timestamp::from_millis(START + elapsed_ms + gained_ms),
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn clocks_that_slew_and_readings_that_come_late_are_no_jump() {
         let mut watch = ClockWatch::starting(at(0, 0), None);
-        // 500 ppm, the most that NTP slews by, for a day; then nobody compared for a day; then the limit itself, both ways.
+        // 500 ppm, the maximum NTP slew, for a day; then a day without a comparison; then the limit itself, both ways.
         let slewing = (1..=8_640).map(|reading| (reading * 10_000, reading * 5));
         let later = [(48 * HOUR, 8_640 * 10), (48 * HOUR + 1, 8_640 * 10 + 5 * MINUTE), (48 * HOUR + 2, 8_640 * 10)];
         for (elapsed, gained) in slewing.chain(later) {

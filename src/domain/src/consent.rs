@@ -1,5 +1,5 @@
-//! The register of consents: who asked a person for what, for which purpose and when, and whether the person agreed. It holds no value of
-//! a claim and no number that was verified.
+//! The consent register: each request for a person's data, with its purpose, its time and the person's answer. It holds no claim values
+//! and no verified numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,26 +20,26 @@ const VERIFICATION: &str = "verification";
 string_enum!(
     /// The answer of the person.
     ConsentAnswer {
-        /// The person agreed, and what was asked was shared or fetched.
+        /// The person agreed, and the requested data was shared or fetched.
         Given = "given",
-        /// The client was given nothing: the person refused, was not recognised, or withheld a claim.
+        /// The client got nothing: the person refused, was not recognised, or withheld a claim.
         NotGiven = "not_given",
     }
 );
 
-/// An entry of the register, but for the client and the time of the answer, which are kept beside it.
+/// An entry of the register, without the client and the time of the answer, which are stored beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consent {
     /// `verification`, or the name of the check or flow.
     pub kind: String,
     /// The transaction, the flow, or the correlation id of the check.
     pub id: String,
-    /// The app that asked.
+    /// The requesting app.
     pub app: AppId,
     /// The event whose guest the person was.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub event: Option<EventId>,
-    /// The purpose that the person was shown.
+    /// The purpose shown to the person.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub purpose: Option<String>,
     /// The claims, or the fields of the check.
@@ -52,17 +52,17 @@ pub struct Consent {
     pub text: Option<ConsentDigest>,
     /// The release of the service, whose pages the person saw.
     pub release: String,
-    /// The time of the question.
+    /// Time of the request.
     pub opened_at: Timestamp,
     /// The answer.
     pub answer: ConsentAnswer,
-    /// The code of the identity app, or of this service, for an answer that is `not_given`.
+    /// Code of the identity app, or of this service, for the answer `not_given`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub code: Option<String>,
 }
 
 impl Consent {
-    /// The entry of a verification that has ended so; `code` says why nothing was shared.
+    /// Builds the entry of an ended verification; `code` says why nothing was shared.
     #[must_use]
     pub fn of_verification(opened: &Pending, is_given: bool, code: Option<String>) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Consent {
         }
     }
 
-    /// The entry of a check or a flow: the client says that the person has agreed to the declaration with this digest.
+    /// Builds the entry of a check or a flow: the client states that the person agreed to the declaration with this digest.
     #[must_use]
     pub fn declared(kind: &str, id: String, app: AppId, asked: Vec<String>, text: ConsentDigest, at: Timestamp) -> Self {
         Self {

@@ -8,11 +8,11 @@ use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
 string_enum!(
-    /// Why the balance changed.
+    /// Reason for a change of the balance.
     EntryKind {
         /// The operator added credits.
         Grant = "grant",
-        /// A verification was paid for.
+        /// The client paid for a verification.
         Debit = "debit",
         /// The operator corrected the balance, up or down.
         Adjust = "adjust",
@@ -24,7 +24,7 @@ string_enum!(
 pub struct LedgerEntry {
     /// Position in the client's ledger, from 1 without gaps.
     pub seq: u64,
-    /// Why the balance changed.
+    /// Reason for a change of the balance.
     pub kind: EntryKind,
     /// In credits: positive for a grant and for a debit, signed for an adjustment.
     pub amount: i64,
@@ -32,11 +32,11 @@ pub struct LedgerEntry {
     pub balance_after: u64,
     /// Unique per client and kind; for a debit, the transaction's id.
     pub reference: String,
-    /// When it was written.
+    /// Time of writing.
     pub at: Timestamp,
 }
 
-/// A change of the balance that the operator asks for.
+/// A change of the balance requested by the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreditMove {
     /// Grant or adjustment.
@@ -48,18 +48,18 @@ pub struct CreditMove {
 }
 
 impl EntryKind {
-    /// The effect of an entry on the balance.
+    /// Returns the signed effect of an entry on the balance.
     #[must_use]
     pub const fn signed(self, amount: i64) -> i64 {
         match self {
             Self::Grant | Self::Adjust => amount,
-            // No debit is negative; of a damaged one the audit of ledgers tells.
+            // No debit is negative; the ledger audit reports a damaged one.
             Self::Debit => amount.saturating_neg(),
         }
     }
 }
 
-/// The balance after a change, or `None` when it would be negative or overflow.
+/// Returns the balance after a change; `None` if it would be negative or overflow.
 #[must_use]
 pub fn balance_after(balance: u64, kind: EntryKind, amount: i64) -> Option<u64> {
     let after = i64::try_from(balance).ok()?.checked_add(kind.signed(amount))?;

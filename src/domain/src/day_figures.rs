@@ -1,6 +1,6 @@
-//! Figures of an app for each day: how its verifications ended, how long people took, and how its webhooks fared.
+//! Daily figures of an app: outcomes of its verifications, answer times, and outcomes of its webhooks.
 //!
-//! They are statistics, not accounts: what a node counted in its last seconds is missing when it is killed.
+//! They are statistics, not accounts: the last seconds of a killed node are missing.
 
 use std::ops::AddAssign;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::time::Timestamp;
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Days of which figures are kept, the current one included.
+/// Number of days kept, including the current one.
 pub const FIGURE_DAYS: i64 = 30;
 
-/// The upper ends of the spans by which answers are counted, in seconds. No answer takes longer than a window.
+/// Upper bounds of the answer-time buckets, in seconds. No answer takes longer than a window.
 pub const ANSWER_SPANS: [u64; 14] = [2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 900];
 
 /// The code of the identity app for a person who declined.
@@ -23,26 +23,26 @@ const DECLINED: &str = "301";
 pub struct Day(pub i64);
 
 impl Day {
-    /// The day of a time.
+    /// Returns the day of a time.
     #[must_use]
     pub const fn of(at: Timestamp) -> Self {
         Self(at.millis().div_euclid(DAY_MS))
     }
 
-    /// Its first millisecond.
+    /// Returns its first millisecond.
     #[must_use]
     pub const fn begin(self) -> Timestamp {
         Timestamp::from_millis(self.0.saturating_mul(DAY_MS))
     }
 
-    /// The day so many days later.
+    /// Returns the day `days` later.
     #[must_use]
     pub const fn plus(self, days: i64) -> Self {
         Self(self.0.saturating_add(days))
     }
 }
 
-/// The end of a verification that was answered.
+/// The outcome of an answered verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
     /// The person was verified.
@@ -54,7 +54,7 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// The kind of an answer that passed, or failed with this code.
+    /// Returns the kind of an answer that passed, or failed with this code.
     #[must_use]
     pub fn of(passed: bool, code: Option<&str>) -> Self {
         match (passed, code) {
@@ -65,27 +65,27 @@ impl AnswerKind {
     }
 }
 
-/// The figures of a day. A verification counts on the day on which it was opened, a webhook on that of its attempt.
+/// The figures of a day. A verification counts on the day of its opening, a webhook on the day of its attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DayFigures {
-    /// Verifications that were opened.
+    /// Opened verifications.
     pub opened: u64,
-    /// Those that were verified.
+    /// Verifications that passed.
     pub verified: u64,
-    /// Those that the person declined.
+    /// Verifications that the person declined.
     pub declined: u64,
-    /// Those that failed otherwise.
+    /// Verifications that failed otherwise.
     pub failed: u64,
-    /// Webhooks that were delivered.
+    /// Delivered webhooks.
     pub delivered: u64,
-    /// Webhooks that were lost, or may be.
+    /// Webhooks that are or may be lost.
     pub lost: u64,
-    /// Answers by how long they took: the first span in [`ANSWER_SPANS`] that is not shorter.
+    /// Number of answers per bucket of [`ANSWER_SPANS`]: the first that is not shorter.
     pub took: [u64; ANSWER_SPANS.len()],
 }
 
 impl DayFigures {
-    /// Counts an answer that came so long after the opening.
+    /// Counts an answer that came `took` after the opening.
     pub fn answer(&mut self, kind: AnswerKind, took: Duration) {
         match kind {
             AnswerKind::Verified => self.verified += 1,
@@ -97,26 +97,26 @@ impl DayFigures {
         self.took[ANSWER_SPANS.iter().position(|span| millis <= u128::from(*span) * 1_000).unwrap_or(last)] += 1;
     }
 
-    /// Verifications that were answered.
+    /// Returns the number of answered verifications.
     #[must_use]
     pub const fn answered(&self) -> u64 {
         self.verified + self.declined + self.failed
     }
 
-    /// Verifications without an answer: expired, or still waiting.
+    /// Returns the number of unanswered verifications: expired or pending.
     #[must_use]
     pub const fn unanswered(&self) -> u64 {
         self.opened.saturating_sub(self.answered())
     }
 
-    /// The median time to an answer, as well as the spans tell it; `None` without answers.
+    /// Estimates the median answer time from the buckets; `None` without answers.
     #[must_use]
     pub fn median(&self) -> Option<Duration> {
         let all: u64 = self.took.iter().sum();
         let (mut before, mut begin) = (0, 0);
         for (span, count) in ANSWER_SPANS.into_iter().zip(self.took) {
             if count > 0 && (before + count) * 2 >= all {
-                // Answers within a span are taken to be spread evenly.
+                // Answers within a bucket are assumed to be spread evenly.
                 let millis = (all - before * 2) * (span - begin) * 1_000 / (count * 2);
                 return Some(Duration::from_millis(begin * 1_000 + millis));
             }

@@ -21,7 +21,7 @@ impl fmt::Display for DeliveryId {
     }
 }
 
-/// What a delivery reports.
+/// The subject of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// The outcome of a transaction.
@@ -30,13 +30,13 @@ pub enum Subject {
     Flow {
         /// The flow.
         flow: FlowId,
-        /// Identifies the webhook within the flow.
+        /// Digest that identifies the webhook within the flow.
         webhook: DedupDigest,
     },
 }
 
 impl Subject {
-    /// The partition of the client that receives it.
+    /// Returns the partition of the client that receives it.
     #[must_use]
     pub const fn partition(&self) -> Partition {
         match self {
@@ -45,7 +45,7 @@ impl Subject {
         }
     }
 
-    /// The 16 bytes of a transaction id, or the 16 of a flow id followed by the 16 of its webhook.
+    /// Returns the 16 bytes of a transaction id, or the 16 of a flow id followed by the 16 of its webhook.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
@@ -54,7 +54,7 @@ impl Subject {
         }
     }
 
-    /// Reads what [`Subject::to_bytes`] wrote; `None` when the length is wrong.
+    /// Reads the bytes of [`Subject::to_bytes`]; `None` if the length is wrong.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (id, webhook) = bytes.split_first_chunk::<16>()?;
@@ -91,7 +91,7 @@ pub struct Receiver {
     pub origin: String,
 }
 
-/// A delivery that waits for its attempt.
+/// A delivery before its attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedDelivery {
     /// Its position.
@@ -102,16 +102,16 @@ pub struct QueuedDelivery {
     pub receiver: Receiver,
     /// The app of its transaction or flow.
     pub app: Option<AppId>,
-    /// Bytes of the stored, encrypted outcome or report from which its body is made.
+    /// Bytes of the stored, encrypted outcome or report that its body is built from.
     pub stored_bytes: usize,
 }
 
 string_enum!(
     /// The result of an attempt.
     DeliveryOutcome {
-        /// The receiver answered 2xx.
+        /// The receiver responded with 2xx.
         Delivered = "delivered",
-        /// The receiver answered with another status.
+        /// The receiver responded with another status.
         Rejected = "rejected",
         /// The address guard forbids the receiver's address.
         Blocked = "blocked",
@@ -121,9 +121,9 @@ string_enum!(
         LocalFailure = "local_failure",
         /// No connection or no TLS session could be established.
         Unreachable = "unreachable",
-        /// The connection broke before an answer.
+        /// The connection broke before a response.
         Broken = "broken",
-        /// The receiver did not answer in time.
+        /// The receiver did not respond in time.
         TimedOut = "timed_out",
         /// The process ended during the attempt; the receiver may or may not have the webhook.
         Unknown = "unknown",
@@ -155,9 +155,9 @@ string_enum!(
         TlsClientCertificate = "tls_client_certificate",
         /// TLS failed in another way; for example, the receiver does not speak TLS at this port.
         Tls = "tls",
-        /// The receiver answered 3xx. Redirects are not followed.
+        /// The receiver responded with 3xx. Redirects are not followed.
         Redirect = "redirect",
-        /// The receiver answered with another status than 2xx or 3xx.
+        /// The receiver responded with another status than 2xx or 3xx.
         Status = "status",
         /// The forward proxy refused the connection, failed, or cannot be reached.
         Proxy = "proxy",
@@ -165,7 +165,7 @@ string_enum!(
         Blocked = "blocked",
         /// This machine ran out of file descriptors, ports or memory.
         Local = "local",
-        /// The process ended during the attempt, or the receiver's answer is not HTTP.
+        /// The process ended during the attempt, or the receiver's response is not HTTP.
         Unknown = "unknown",
     }
 );
@@ -186,19 +186,19 @@ string_enum!(
     }
 );
 
-/// Why an attempt failed, and how far it came.
+/// Cause and stage of a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptFailure {
     /// The cause.
     pub reason: FailureReason,
-    /// The part that failed; `None` before the first one, and when it is not known.
+    /// The part that failed; `None` before the first one, or if it is unknown.
     pub part: Option<AttemptPart>,
 }
 
 string_enum!(
-    /// Proof of what was sent of a webhook.
+    /// Evidence of whether a webhook was sent.
     Sent {
-        /// The receiver answered.
+        /// The receiver responded.
         Yes = "yes",
         /// No byte of it was sent.
         No = "no",
@@ -208,7 +208,7 @@ string_enum!(
 );
 
 impl DeliveryOutcome {
-    /// Says if the attempt sent the webhook. Only `Sent::No` proves that the receiver does not have it.
+    /// Reports if the attempt sent the webhook. Only `Sent::No` proves that the receiver does not have it.
     #[must_use]
     pub const fn sent(self) -> Sent {
         match self {
@@ -219,21 +219,21 @@ impl DeliveryOutcome {
     }
 }
 
-/// An attempt, as it is recorded for the operator.
+/// An attempt as recorded for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// Its result.
     pub outcome: DeliveryOutcome,
-    /// Why it failed; `None` when the webhook was delivered.
+    /// Cause of the failure; `None` if the webhook was delivered.
     pub failure: Option<AttemptFailure>,
-    /// The receiver's HTTP status, if it answered.
+    /// The receiver's HTTP status, if it responded.
     pub status: Option<u16>,
-    /// How long it took, in milliseconds.
+    /// Duration, in milliseconds.
     pub duration_ms: u32,
 }
 
 impl Attempt {
-    /// An attempt that was answered: only 2xx means that the webhook was delivered (specification, "Delivery rules" 4).
+    /// Creates an attempt with a response: only 2xx means that the webhook was delivered (specification, "Delivery rules" 4).
     #[must_use]
     pub const fn answered(status: u16, duration_ms: u32) -> Self {
         let failure = match status {
@@ -248,13 +248,13 @@ impl Attempt {
         Self { outcome, failure, status: Some(status), duration_ms }
     }
 
-    /// An attempt without an answer.
+    /// Creates an attempt without a response.
     #[must_use]
     pub const fn unanswered(outcome: DeliveryOutcome, reason: FailureReason, part: Option<AttemptPart>, duration_ms: u32) -> Self {
         Self { outcome, failure: Some(AttemptFailure { reason, part }), status: None, duration_ms }
     }
 
-    /// An attempt that was under way when the process ended.
+    /// Creates an attempt that was in flight when the process ended.
     #[must_use]
     pub const fn unknown() -> Self {
         Self::unanswered(DeliveryOutcome::Unknown, FailureReason::Unknown, None, 0)
@@ -268,18 +268,18 @@ pub struct DeliveryRecord {
     pub id: DeliveryId,
     /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
     pub origin: String,
-    /// When it was queued.
+    /// Time of queueing.
     pub queued_at: Timestamp,
-    /// When its attempt began.
+    /// Start of its attempt.
     pub claimed_at: Option<Timestamp>,
-    /// The attempt, when it has ended.
+    /// The attempt, once it has ended.
     pub attempt: Option<Attempt>,
 }
 
 /// The delivery of a flow's webhook as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowDelivery {
-    /// Identifies the webhook within the flow.
+    /// Digest that identifies the webhook within the flow.
     pub webhook: DedupDigest,
     /// The kind of report and its status, without personal data: `wealth-data RAW SUCCESS`. Empty for
     /// deliveries of versions that did not record it.
@@ -291,9 +291,9 @@ pub struct FlowDelivery {
 string_enum!(
     /// The state of a transaction's webhook.
     WebhookState {
-        /// It has none.
+        /// No webhook.
         None = "none",
-        /// It is queued or under way.
+        /// Queued or in flight.
         Waiting = "waiting",
         /// Its receiver has it.
         Delivered = "delivered",
@@ -303,7 +303,7 @@ string_enum!(
 );
 
 impl WebhookState {
-    /// The state of this delivery.
+    /// Returns the state of this delivery.
     #[must_use]
     pub fn of(delivery: Option<&DeliveryRecord>) -> Self {
         match delivery.map(|delivery| delivery.attempt.map(|attempt| attempt.outcome)) {

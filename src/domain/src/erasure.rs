@@ -1,4 +1,4 @@
-//! What can be erased before its time.
+//! Data that can be erased before its retention ends.
 
 use std::str::FromStr;
 
@@ -7,38 +7,38 @@ use crate::ids::{AppId, ClientId, EventId, TxnId};
 use crate::string_enum::string_enum;
 
 string_enum!(
-    /// What kind of thing is erased.
+    /// The kind of erased data.
     ErasureKind {
-        /// A transaction, and what an event keeps of its guest.
+        /// A transaction, and its guest's data at an event.
         Transaction = "transaction",
         /// A flow.
         Flow = "flow",
         /// An event.
         Event = "event",
-        /// What is kept for an app.
+        /// The stored data of an app.
         App = "app",
-        /// What is kept for all apps of a client.
+        /// The stored data of all apps of a client.
         Client = "client",
     }
 );
 
-/// What is to be erased.
+/// The subject of an erasure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErasureSubject {
-    /// A transaction with its webhook; of a guest also what the event keeps.
+    /// A transaction with its webhook; for a guest, also their data at the event.
     Transaction(TxnId),
     /// A flow with its reports and webhooks.
     Flow(FlowId),
-    /// An event with its guests and all that they have begun.
+    /// An event with its guests and everything they started.
     Event(EventId),
     /// All transactions, flows, events and refused requests of an app, which itself stays.
     App(AppId),
-    /// The same of all apps of a client, which stay with the client, its keys and its ledger.
+    /// The same for all apps of a client. The apps, the client, its keys and its ledger stay.
     Client(ClientId),
 }
 
 impl ErasureSubject {
-    /// The thing of this kind with this id; `None` when the text is no such id.
+    /// Reads a subject of this kind; `None` if the text is no such id.
     #[must_use]
     pub fn parse(kind: ErasureKind, id: &str) -> Option<Self> {
         fn read<T: FromStr>(id: &str, subject: fn(T) -> ErasureSubject) -> Option<ErasureSubject> {

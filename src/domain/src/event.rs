@@ -24,27 +24,27 @@ use crate::time::Timestamp;
 use crate::time_zone::TimeZone;
 use crate::unseen::is_unseen;
 
-/// What the organiser requested; a patch can change some of it.
+/// The organiser's request; a patch can change some of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventTerms {
     /// The label shown to guests.
     pub name: EventText,
-    /// The claims that each guest is asked to share.
+    /// The claims requested from each guest.
     pub claims: ClaimSet,
-    /// The organiser's name, if it is not the client's; shown to guests.
+    /// The organiser's name, if it differs from the client's; shown to guests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub organiser: Option<EventText>,
-    /// Why guests are asked; shown to them.
+    /// The purpose shown to guests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub purpose: Option<EventText>,
     /// The language of its pages.
     pub language: Language,
-    /// The clock of its pages.
+    /// The time zone of its pages.
     #[serde(default)]
     pub time_zone: TimeZone,
     /// The limit on registrations.
     pub max_guests: MaxGuests,
-    /// The limit on scans that wait for an answer at one time; each has cost a credit.
+    /// The limit on pending scans; each has cost a credit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_pending: Option<MaxGuests>,
     /// The limit on credits that its guests spend.
@@ -53,45 +53,45 @@ pub struct EventTerms {
     /// The guests who can start.
     #[serde(skip_serializing_if = "EventEntry::is_open", default)]
     pub entry: EventEntry,
-    /// The beginning that guests are told; they can register before.
+    /// The start shown to guests, who can register earlier.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub starts_at: Option<Timestamp>,
     /// The place shown to guests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<EventText>,
-    /// When the event ends.
+    /// End of the event.
     pub expires_at: Timestamp,
-    /// Receives one webhook per registered guest.
+    /// URL that receives one webhook per registered guest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub webhook_url: Option<WebhookUrl>,
-    /// For how long it is kept, when the client has times of its own.
+    /// The client's own retention times, if any.
     #[serde(skip_serializing_if = "ClientRetention::is_usual", default)]
     pub retention: ClientRetention,
     /// The handling of a person who registers again.
     #[serde(skip_serializing_if = "OnDuplicate::is_flag", default)]
     pub on_duplicate: OnDuplicate,
-    /// The key of its codes and digests, which nobody is shown.
+    /// The secret key of its codes and digests.
     pub secret: EventSecret,
     /// Its doors.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub doors: Vec<Door>,
-    /// The brand that the operator has given it; it stands before that of its client.
+    /// The brand set by the operator; it overrides the client's.
     #[serde(skip_serializing_if = "Brand::is_unset", default)]
     pub brand: Brand,
     /// False once the organiser has disabled it.
     pub is_active: bool,
 }
 
-/// 1 to 200 characters that are all seen.
+/// A text of 1 to 200 visible characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventText(std::sync::Arc<str>);
 
 impl EventText {
-    /// Accepts a name.
+    /// Accepts a text.
     ///
     /// # Errors
-    /// A message that says what is accepted.
+    /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let count = text.chars().count();
         if text.trim().is_empty() || count > EVENT_NAME_CHARS_MAX || text.chars().any(is_unseen) {
@@ -100,7 +100,7 @@ impl EventText {
         Ok(Self(text.into()))
     }
 
-    /// The name as text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -130,7 +130,7 @@ impl<const MOST: u32> Limit<MOST> {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -141,10 +141,10 @@ string_enum!(
     /// The guests who can start at an event.
     #[derive(Default)]
     EventEntry {
-        /// Everybody who has its code, which is printed.
+        /// Everybody with its printed code.
         #[default]
         Open = "open",
-        /// Those who scan the code on a kiosk's screen, which changes.
+        /// Guests who scan the changing code on a kiosk's screen.
         Kiosk = "kiosk",
     }
 );
@@ -157,20 +157,20 @@ impl EventEntry {
     }
 }
 
-/// What happened at an event so far.
+/// Counts of an event so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCounts {
     /// Guests verified and registered.
     pub registrations: u32,
-    /// Those among them who may have been registered before.
+    /// Registered guests who may have been registered before.
     pub duplicates: u32,
-    /// Those among them who were checked in.
+    /// Registered guests who were checked in.
     pub checked_in: u32,
     /// Transactions opened by guests; each cost a credit.
     pub scans: u64,
     /// Scans that expired without an answer.
     pub abandoned: u64,
-    /// Scans that wait for an answer.
+    /// Pending scans.
     pub pending: u64,
 }
 
@@ -183,13 +183,13 @@ pub struct Event {
     pub client: ClientId,
     /// The app that created it; no other app may read it.
     pub app: AppId,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// What was requested.
+    /// Its terms.
     pub terms: EventTerms,
-    /// What happened so far.
+    /// Its counts.
     pub counts: EventCounts,
-    /// The client's credits covered one more guest when this was read.
+    /// True if the client's credits covered one more guest at the time of reading.
     pub is_funded: bool,
 }
 
@@ -208,7 +208,7 @@ string_enum!(
 );
 
 string_enum!(
-    /// Why an event that is active takes no guest now.
+    /// Reason for which an active event admits no guest now.
     StatusReason {
         /// The client's credits do not cover one more guest.
         CreditsExhausted = "credits_exhausted",
@@ -226,7 +226,7 @@ string_enum!(
 );
 
 impl Event {
-    /// Its status at `now`: the first that applies of disabled, expired, at capacity, active.
+    /// Returns its status at `now`: the first that applies of disabled, expired, at capacity, active.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> EventStatus {
         if !self.terms.is_active {
@@ -240,7 +240,7 @@ impl Event {
         }
     }
 
-    /// The reason for which it takes no guest at `now` although it is active.
+    /// Returns the reason for which it admits no guest at `now` although it is active.
     #[must_use]
     pub fn status_reason(&self, now: Timestamp) -> Option<StatusReason> {
         if self.status(now) != EventStatus::Active {
@@ -252,7 +252,7 @@ impl Event {
         }
     }
 
-    /// The hint for the organiser, if there is one.
+    /// Returns the hint for the organiser, if any.
     #[must_use]
     pub fn warning(&self) -> Option<EventWarning> {
         (self.counts.abandoned > self.counts.registrations.into()).then_some(EventWarning::AbandonedScans)
@@ -264,28 +264,28 @@ impl Event {
         self.terms.credit_budget.is_some_and(|budget| self.counts.scans >= budget.get().into())
     }
 
-    /// How many more guests can register.
+    /// Returns the number of guests who can still register.
     #[must_use]
     pub const fn remaining(&self) -> u32 {
         self.terms.max_guests.get().saturating_sub(self.counts.registrations)
     }
 
-    /// Returns true if no limit of the event or its client is near: so many guests change nothing but its counts.
+    /// Returns true if `guests` more guests exceed no limit of the event or its client; only its counts change.
     #[must_use]
     pub fn has_room_for(&self, guests: u32) -> bool {
         let budget = self.terms.credit_budget.map_or(u64::MAX, |budget| u64::from(budget.get()).saturating_sub(self.counts.scans));
         self.is_funded && self.remaining() >= guests && budget >= guests.into()
     }
 
-    /// How many scans may wait for an answer at one time: what the organiser has said, or three for each place that is left, and
-    /// [`PENDING_SCANS_MIN`] at least. So strangers who scan a printed code spend few credits for nothing.
+    /// Returns the limit on pending scans: the organiser's, or three per free place and at least [`PENDING_SCANS_MIN`]. It bounds the
+    /// credits that strangers waste by scanning a printed code.
     #[must_use]
     pub fn pending_max(&self) -> u32 {
         self.terms.max_pending.map_or_else(|| self.remaining().saturating_mul(3).max(PENDING_SCANS_MIN), MaxGuests::get)
     }
 }
 
-/// Why a guest cannot be verified at an event.
+/// Reason for which a guest cannot be verified at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventRefusal {
     /// It is disabled.
@@ -299,7 +299,7 @@ pub enum EventRefusal {
 }
 
 impl EventRefusal {
-    /// Why an event with this status takes no guests; `None` when it does.
+    /// Returns the reason for which an event with this status admits no guests; `None` if it does.
     #[must_use]
     pub const fn of(status: EventStatus) -> Option<Self> {
         match status {
@@ -310,7 +310,7 @@ impl EventRefusal {
         }
     }
 
-    /// `error_code` of a verification that failed for this reason.
+    /// Returns the `error_code` of a verification that failed for this reason.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -320,7 +320,7 @@ impl EventRefusal {
         }
     }
 
-    /// The reason in results and webhooks.
+    /// Returns the message in results and webhooks.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Credits above a limit, which a second operator confirms before they are granted.
+//! Grants of credits above a limit, which a second operator must confirm.
 
 use crate::credits::CreditMove;
 use crate::ids::{ClientId, GrantId};
@@ -18,7 +18,7 @@ string_enum!(
     }
 );
 
-/// A movement of credits that one operator has asked for and another one decides.
+/// A movement of credits requested by one operator and decided by another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantRequest {
     /// Its id.
@@ -27,19 +27,19 @@ pub struct GrantRequest {
     pub client: ClientId,
     /// The movement.
     pub movement: CreditMove,
-    /// The operator who asked.
+    /// The requesting operator.
     pub asked_by: Signatory,
-    /// The time.
+    /// Time of the request.
     pub asked_at: Timestamp,
-    /// The end of the request, whatever was decided.
+    /// End of the request, independent of the decision.
     pub ends_at: Timestamp,
     /// The state.
     pub state: GrantState,
-    /// The operator who decided, and when.
+    /// The deciding operator, and the time.
     pub decided: Option<(Signatory, Timestamp)>,
 }
 
-/// The reason why an operator may not decide a request.
+/// Reason for which an operator may not decide a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionRefusal {
     /// The operator who asked cannot confirm.
@@ -49,7 +49,7 @@ pub enum DecisionRefusal {
 }
 
 impl GrantRequest {
-    /// Checks a decision. The same decision may be made again, so that one whose answer was lost is completed.
+    /// Checks a decision. The same decision may be repeated, as a retry after a lost response.
     ///
     /// # Errors
     /// A second person is missing, or it was decided otherwise.

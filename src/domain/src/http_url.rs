@@ -1,7 +1,6 @@
-//! URLs that a client gives: where its webhooks go, and where its users are sent afterwards.
+//! URLs from a client: for its webhooks, and for the redirect of its users.
 //!
-//! Only the text is checked here. Whether the host may be connected to is decided by the outbound crate,
-//! on the resolved address, when a webhook is sent.
+//! Only the text is checked here. The outbound crate checks the resolved address when a webhook is sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +10,16 @@ use url::Url;
 
 use crate::limits::URL_CHARS_MAX;
 
-/// Which schemes a deployment accepts.
+/// Schemes that a deployment accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schemes {
-    /// `https` alone.
+    /// Only `https`.
     HttpsOnly,
     /// `http` too, for tests and sandboxes.
     HttpAndHttps,
 }
 
-/// An absolute http(s) URL without credentials or fragment, at most 2,048 characters as it was sent and as it is kept.
+/// An absolute http(s) URL without credentials or fragment, at most 2,048 characters as sent and as stored.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HttpUrl(Arc<str>);
@@ -32,7 +31,7 @@ impl HttpUrl {
     /// Accepts a client's URL.
     ///
     /// # Errors
-    /// A message that says what is accepted.
+    /// A message that states the accepted form.
     pub fn parse(text: &str, schemes: Schemes) -> Result<Self, &'static str> {
         Self::parse_url(text, schemes).map(|url| Self(url.as_str().into()))
     }
@@ -76,20 +75,20 @@ impl HttpUrl {
         if url.port() == Some(0) {
             return Err("must not name port 0");
         }
-        // What is kept and answered is the normalised form, which may be longer.
+        // The normalised form, which is stored and returned, may be longer.
         if url.as_str().len() > URL_CHARS_MAX {
             return Err("must be at most 2048 characters when it is percent-encoded");
         }
         Ok(url)
     }
 
-    /// The URL in its normalised form.
+    /// Returns the URL in its normalised form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Scheme, host and port. Webhook receivers share resources fairly by origin.
+    /// Returns the scheme, host and port. Webhook receivers share resources fairly by origin.
     #[must_use]
     pub fn origin(&self) -> String {
         // In a normalised URL without credentials, the origin is everything before the path.
@@ -146,7 +145,7 @@ mod tests {
             HttpUrl::parse(&text, Schemes::HttpsOnly)
         };
         assert_eq!(of(URL_CHARS_MAX, "").unwrap().as_str().len(), URL_CHARS_MAX);
-        // Each of these is written in more characters than it is sent in.
+        // Each of these is longer in its normalised form.
         for letter in ["\u{fc}", "\"", "\u{937f}"] {
             assert!(of(URL_CHARS_MAX, letter).is_err(), "{letter}");
             assert!(of(URL_CHARS_MAX - 8, letter).is_ok_and(|url| url.as_str().len() <= URL_CHARS_MAX), "{letter}");

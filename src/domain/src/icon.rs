@@ -1,4 +1,4 @@
-//! A small picture of an operator's: the identity app's icon, a client's logo, or the picture of an event.
+//! A small picture from an operator: the identity app's icon, a client's logo, or the picture of an event.
 
 /// A PNG or SVG file of at most [`Icon::BYTES_MAX`] bytes; the picture of an event, also a JPEG file, of at most [`Icon::PICTURE_BYTES_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,18 +10,18 @@ pub struct Icon {
 }
 
 impl Icon {
-    /// Bytes of a picture. The pages are small, and so is what they load.
+    /// Maximum bytes of an icon or a logo; the pages are small.
     pub const BYTES_MAX: usize = 16_384;
-    /// Bytes of the picture of an event. With as many the page is there within 1.2 s at 400 kbit/s.
+    /// Maximum bytes of the picture of an event. The page then loads within 1.2 s at 400 kbit/s.
     pub const PICTURE_BYTES_MAX: usize = 24_576;
 
-    /// A PNG or SVG file; `None` if it is neither, or too large.
+    /// Reads a PNG or SVG file; `None` if it is neither, or too large.
     #[must_use]
     pub fn of_file(bytes: Vec<u8>) -> Option<Self> {
         Self::of_picture(bytes).filter(|icon| icon.content_type != JPEG && icon.bytes.len() <= Self::BYTES_MAX)
     }
 
-    /// A JPEG, PNG or SVG file; `None` if it is none of them, or too large.
+    /// Reads a JPEG, PNG or SVG file; `None` if it is none of them, or too large.
     #[must_use]
     pub fn of_picture(bytes: Vec<u8>) -> Option<Self> {
         let content_type = if is_png(&bytes) {
@@ -49,7 +49,7 @@ fn is_png(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR") && bytes.ends_with(b"\0\0\0\0IEND\xaeB`\x82")
 }
 
-/// Returns true if the first element of the file is that of a drawing.
+/// Returns true if the first element of the file is `svg`.
 fn is_svg(text: &str) -> bool {
     let mut rest = text.trim_start_matches('\u{feff}').trim_ascii_start();
     for _ in 0..PROLOGUE_MAX {
@@ -65,7 +65,7 @@ fn is_svg(text: &str) -> bool {
     rest.strip_prefix("<svg").is_some_and(|rest| rest.starts_with([' ', '\t', '\r', '\n', '>', '/']))
 }
 
-/// Declarations, comments and processing instructions before the drawing.
+/// Maximum number of declarations, comments and processing instructions before the `svg` element.
 const PROLOGUE_MAX: usize = 16;
 
 #[cfg(test)]

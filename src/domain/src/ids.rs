@@ -1,9 +1,8 @@
 //! Identifiers, each with its own type.
 //!
-//! A transaction id is a UUID (version 4). Its first six bits are the store partition of its client, its
-//! second byte picks the shard, and its next three bytes hold an approximate time: ids of the same time are
-//! adjacent in an index, where random ids would each touch another page. The other 84 bits are random, so
-//! that nobody can guess an id, which is also the path of a public page.
+//! A transaction id is a UUID (version 4). Its first six bits are the store partition of its client, and its second byte picks the
+//! shard. Three bytes hold an approximate time: ids of one time share pages of an index, random ones would not. The other 84 bits
+//! are random: an id is also the path of a public page, so it must be unguessable.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,30 +14,30 @@ use uuid::Uuid;
 use crate::clock::{Clock as _, SystemClock};
 use crate::limits::PARTITIONS;
 
-/// The system time in units of 64 ms. Ids contain it only to be adjacent in an index; no rule depends on
-/// it.
+/// Returns the system time in units of 64 ms. Ids contain it only to be adjacent in an index; no rule
+/// depends on it.
 #[must_use]
 pub fn coarse_time() -> u64 {
     u64::try_from(SystemClock.now().millis()).unwrap_or(0) >> 6
 }
 
-/// The store partition that holds everything of a client.
+/// The store partition that holds all data of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(u8);
 
 impl Partition {
-    /// The partition's number, below [`PARTITIONS`].
+    /// Returns the partition's number, below [`PARTITIONS`].
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
     }
 
-    /// Every partition, by number.
+    /// Returns every partition, by number.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..PARTITIONS).map(Self)
     }
 
-    /// The partition of what has this name (FNV-1a hash).
+    /// Returns the partition for a name (FNV-1a hash).
     #[must_use]
     pub fn of_name(name: &str) -> Self {
         let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
@@ -46,7 +45,7 @@ impl Partition {
         Self(u8::try_from(folded).unwrap_or(0))
     }
 
-    /// The partition in the first byte of an id.
+    /// Returns the partition in the first byte of an id.
     pub(crate) const fn of_byte(first: u8) -> Self {
         Self(first >> 2)
     }
@@ -61,31 +60,31 @@ macro_rules! uuid_id {
         pub struct $name(::uuid::Uuid);
 
         impl $name {
-            /// A new id in the client's partition.
+            /// Generates a new id in the client's partition.
             #[must_use]
             pub fn generate(partition: $crate::ids::Partition, shard_byte: u8) -> Self {
                 Self($crate::ids::partitioned_uuid(partition, shard_byte))
             }
 
-            /// The id with these bytes.
+            /// Returns the id with these bytes.
             #[must_use]
             pub const fn from_bytes(bytes: [u8; 16]) -> Self {
                 Self(::uuid::Uuid::from_bytes(bytes))
             }
 
-            /// The sixteen bytes of the id.
+            /// Returns the sixteen bytes of the id.
             #[must_use]
             pub const fn as_bytes(&self) -> &[u8; 16] {
                 self.0.as_bytes()
             }
 
-            /// The partition of the client that owns it.
+            /// Returns the partition of the client that owns it.
             #[must_use]
             pub const fn partition(&self) -> $crate::ids::Partition {
                 $crate::ids::Partition::of_byte(self.as_bytes()[0])
             }
 
-            /// The byte that picks a shard: a node with N shards serves the id on shard `shard_byte % N`.
+            /// Returns the byte that picks a shard: a node with N shards serves the id on shard `shard_byte % N`.
             #[must_use]
             pub const fn shard_byte(&self) -> u8 {
                 self.as_bytes()[1]
@@ -114,11 +113,11 @@ macro_rules! uuid_id {
 pub(crate) use uuid_id;
 
 uuid_id!(
-    /// Identifies a transaction.
+    /// Id of a transaction.
     TxnId
 );
 
-/// A random UUID that carries a partition, a shard byte and the approximate time.
+/// Generates a random UUID that carries a partition, a shard byte and the approximate time.
 pub(crate) fn partitioned_uuid(partition: Partition, shard_byte: u8) -> Uuid {
     let mut bytes = *Uuid::new_v4().as_bytes();
     bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
@@ -128,8 +127,8 @@ pub(crate) fn partitioned_uuid(partition: Partition, shard_byte: u8) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// Identifies an event: seventeen base62 characters for twelve bytes, of which six bits are the partition,
-/// the second byte picks the shard, and 82 bits are random.
+/// Id of an event: seventeen base62 characters for twelve bytes. Six bits are the partition, the second
+/// byte picks the shard, and 82 bits are random.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId([u8; 12]);
 
@@ -138,7 +137,7 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const EVENT_ID_CHARS: usize = 17;
 
 impl EventId {
-    /// A new id in the client's partition.
+    /// Generates a new id in the client's partition.
     #[must_use]
     pub fn generate(partition: Partition, shard_byte: u8) -> Self {
         let random = *Uuid::new_v4().as_bytes();
@@ -151,25 +150,25 @@ impl EventId {
         Self(bytes)
     }
 
-    /// The twelve bytes of the id.
+    /// Returns the twelve bytes of the id.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 12] {
         &self.0
     }
 
-    /// The id with these bytes.
+    /// Returns the id with these bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 12]) -> Self {
         Self(bytes)
     }
 
-    /// The partition of the client that owns it.
+    /// Returns the partition of the client that owns it.
     #[must_use]
     pub const fn partition(&self) -> Partition {
         Partition::of_byte(self.0[0])
     }
 
-    /// The byte that picks a shard, as of a transaction.
+    /// Returns the byte that picks a shard, as for a transaction.
     #[must_use]
     pub const fn shard_byte(&self) -> u8 {
         self.0[1]
@@ -237,13 +236,13 @@ macro_rules! text_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// A new random id.
+            /// Generates a new random id.
             #[must_use]
             pub fn generate() -> Self {
                 Self(format!(concat!($prefix, "{}"), Uuid::new_v4().simple()).into())
             }
 
-            /// The id as text.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -270,38 +269,38 @@ macro_rules! text_id {
 }
 
 text_id!(
-    /// Identifies a paying client, which owns credits.
+    /// Id of a paying client, which owns credits.
     ClientId,
     "cl_"
 );
 text_id!(
-    /// Identifies an application of a client, sent as `X-API-APP-ID`.
+    /// Id of an application of a client, sent as `X-API-APP-ID`.
     AppId,
     "app_"
 );
 text_id!(
-    /// Identifies an API key to operators. It is not the key itself.
+    /// Id of an API key for operators. It is not the key itself.
     KeyId,
     "key_"
 );
 text_id!(
-    /// Identifies a person who operates the service.
+    /// Id of a person who operates the service.
     OperatorId,
     "op_"
 );
 text_id!(
-    /// Identifies a person of a client.
+    /// Id of a person of a client.
     UserId,
     "usr_"
 );
 text_id!(
-    /// Identifies a grant of credits that waits for a second person.
+    /// Id of a grant of credits that needs a second person.
     GrantId,
     "gr_"
 );
 
 impl ClientId {
-    /// The partition that holds this client's records.
+    /// Returns the partition that holds this client's records.
     #[must_use]
     pub fn partition(&self) -> Partition {
         Partition::of_name(&self.0)
@@ -363,7 +362,7 @@ mod tests {
         assert!((before..=after).contains(&between), "{before} {between} {after}");
     }
 
-    /// What is stored is found by it, so it never changes.
+    /// Stored data is found by it, so it never changes.
     #[test]
     fn the_partition_of_a_client_is_always_the_same() {
         for (client, partition) in [("cl_1", 52), ("cl_2", 9), ("cl_3f0f6c0e9a3e4c558d2a0b8c5e0e7f11", 34), ("a", 32)] {

@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A field and what is wrong with it.
+/// A field and its problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldError {
     /// The field's path as the caller wrote it, for example `claims[2]`.
     pub field: String,
-    /// What the field must be, for example `must be web, qr or app`.
+    /// The requirement, for example `must be web, qr or app`.
     pub message: String,
 }
 
@@ -18,13 +18,13 @@ pub struct FieldError {
 pub struct Invalid(Vec<FieldError>);
 
 impl Invalid {
-    /// A list without problems.
+    /// Creates a list without problems.
     #[must_use]
     pub const fn none() -> Self {
         Self(Vec::new())
     }
 
-    /// A list with one problem.
+    /// Creates a list with one problem.
     #[must_use]
     pub fn one(field: impl Into<String>, message: impl Into<String>) -> Self {
         let mut invalid = Self::none();
@@ -42,13 +42,13 @@ impl Invalid {
         result.map_err(|problem| self.add(field, problem.to_string())).ok()
     }
 
-    /// The problems in the order in which they were found.
+    /// Returns the problems in the order found.
     #[must_use]
     pub fn fields(&self) -> &[FieldError] {
         &self.0
     }
 
-    /// `Ok` when there are no problems.
+    /// Returns `Ok` if there are no problems.
     ///
     /// # Errors
     /// All problems.

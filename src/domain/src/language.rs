@@ -45,7 +45,7 @@ const TABLE: [Row; 23] = [
     row("english", "en", true),
 ];
 
-/// What is accepted, for error messages.
+/// The accepted values, for error messages.
 const ACCEPTED: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, punjabi, urdu, \
                         assamese, oriya or nepali, or a code from 1 to 23";
 
@@ -76,37 +76,37 @@ impl Language {
         }
     }
 
-    /// The language with this BCP 47 tag.
+    /// Returns the language with this BCP 47 tag.
     #[must_use]
     pub fn from_tag(tag: &str) -> Option<Self> {
         Self::all().find(|language| language.tag() == tag)
     }
 
-    /// The authority's code, 1 to 23.
+    /// Returns the authority's code, 1 to 23.
     #[must_use]
     pub const fn code(self) -> u8 {
         self.0
     }
 
-    /// Every language, by code.
+    /// Returns every language, by code.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..=23).map(Self)
     }
 
-    /// The name by which requests may ask for it; nine languages have none, only their code.
+    /// Returns its name in requests; nine languages have only a code.
     #[must_use]
     pub fn accepted_name(self) -> Option<&'static str> {
         let row = self.row();
         row.accepted_by_name.then_some(row.name)
     }
 
-    /// The name in lower case, for people.
+    /// Returns the name in lower case, for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The BCP 47 tag, for `lang` attributes.
+    /// Returns the BCP 47 tag, for `lang` attributes.
     #[must_use]
     pub fn tag(self) -> &'static str {
         self.row().tag

@@ -1,8 +1,7 @@
-//! The rules of the service: what a client may ask for, what happens to a transaction, what it costs,
-//! and what the client is told.
+//! The rules of the service: requests, transactions, credits and results.
 //!
 //! Everything here is a value or a pure function: no async, no I/O, no framework. Code that needs the
-//! time is given a clock. The other crates carry these rules out.
+//! time takes a clock. The other crates apply these rules.
 
 pub mod brand;
 pub mod channel;

@@ -1,5 +1,5 @@
-//! The fixed limits of the service, with the relations between them checked at compile time. What an
-//! operator may change is a setting and not here.
+//! The fixed limits of the service, with the relations between them checked at compile time. Limits that an
+//! operator can change are settings.
 //!
 //! `…_BYTES_HELD_MAX` bounds the memory of all such bodies together, on one node.
 
@@ -20,7 +20,7 @@ pub const NAME_HINT_CHARS_MAX: usize = 100;
 pub const CLIENT_REFERENCE_CHARS_MAX: usize = 128;
 /// Characters of a client's, an app's or a key's name.
 pub const LABEL_CHARS_MAX: usize = 100;
-/// Apps of a client that is handed from one installation to another.
+/// Apps of a client that is transferred between installations.
 pub const TRANSFERRED_APPS_MAX: usize = 100;
 /// Keys of such a client.
 pub const TRANSFERRED_KEYS_MAX: usize = 500;
@@ -36,59 +36,59 @@ pub const REASON_CODE_CHARS_MAX: usize = 32;
 pub const CREDITS_PER_MOVE_MAX: u64 = 1_000_000_000_000;
 /// Credits that one OVSE verification costs (specification, "Limits").
 pub const CREDITS_PER_VERIFICATION: u64 = 1;
-/// The number of a page of a list.
+/// Highest page number of a list.
 pub const PAGE_MAX: u32 = 2_147_483_647;
 /// Entries of one page of a list.
 pub const PAGE_SIZE_MAX: u32 = 100;
-/// Entries of one page when the caller does not say.
+/// Default number of entries of one page.
 pub const PAGE_SIZE_DEFAULT: u32 = 20;
-/// How long a long poll may wait, in seconds.
+/// Longest wait of a long poll, in seconds.
 pub const LONG_POLL_SECONDS_MAX: u64 = 30;
-/// How long an answer is kept for its `Idempotency-Key`.
+/// Time for which a response is stored under its `Idempotency-Key`.
 pub const IDEMPOTENCY_TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Bytes of an issuer's key set that is fetched.
+/// Bytes of a fetched issuer key set.
 pub const JWKS_BYTES_MAX: usize = 256 * 1_024;
-/// Time in which the issuer's keys are read again at most once for the same unknown key id.
+/// Minimum time between two reads of the issuer's keys for the same unknown key id.
 pub const JWKS_REREAD_INTERVAL: Duration = Duration::from_secs(60);
-/// Time between two reads of the issuer's keys that unknown key ids cause.
+/// Minimum time between two reads of the issuer's keys for any unknown key ids.
 pub const JWKS_REREAD_SPACING: Duration = Duration::from_secs(2);
-/// Unknown key ids that are remembered.
+/// Remembered unknown key ids.
 pub const JWKS_IDS_KEPT_MAX: usize = 1_024;
-/// Bytes of an answer about the status of a credential.
+/// Bytes of a credential status response.
 pub const STATUS_ANSWER_BYTES_MAX: usize = 64 * 1_024;
-/// JSON values of such an answer.
+/// JSON values of such a response.
 pub const STATUS_VALUES_MAX: usize = 64;
 /// Bytes of a decompressed status list; at one bit each, the states of 8 million credentials.
 pub const STATUS_LIST_BYTES_MAX: usize = 1_024 * 1_024;
-/// Time for such an answer: for its owner's turn, the name, the connection and the body together.
+/// Timeout of such a fetch: owner's turn, name resolution, connection and body together.
 pub const STATUS_FETCH_MAX: Duration = Duration::from_secs(5);
-/// Fetches of such answers in flight on a node.
+/// Such fetches in flight on a node.
 pub const STATUS_FETCHES_MAX: usize = 64;
 /// Time for which a failed fetch is not repeated.
 pub const STATUS_FAILURE_KEPT: Duration = Duration::from_secs(5);
-/// Cached answers of a node.
+/// Cached status responses of a node.
 pub const STATUS_ANSWERS_KEPT_MAX: usize = 4_096;
-/// Bytes of the lists among them.
+/// Bytes of the status lists among them.
 pub const STATUS_BYTES_KEPT_MAX: usize = 16 * 1_024 * 1_024;
 /// The longest session of the console.
 pub const CONSOLE_SESSION_MAX: Duration = Duration::from_secs(8 * 3_600);
-/// The time for which a grant of credits waits for a second person.
+/// Time for which a grant of credits waits for a second person.
 pub const GRANT_REQUEST_TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Refused requests that are kept of an app for its developers.
+/// Refused requests kept of an app for its developers.
 pub const REFUSALS_KEPT_MAX: u32 = 200;
-/// How long a refused request is kept for its developers.
+/// Time for which a refused request is kept for its developers.
 pub const REFUSAL_TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Fields that a refused request is kept with.
+/// Fields kept of a refused request.
 pub const REFUSAL_FIELDS_MAX: usize = 20;
-/// Characters that are kept of such a field.
+/// Characters kept of such a field.
 pub const REFUSAL_FIELD_CHARS_MAX: usize = 100;
-/// Refused requests of an app that one node keeps in a second; further ones are not kept.
+/// Refused requests of an app that one node keeps per second; further ones are dropped.
 pub const REFUSALS_KEPT_PER_SECOND: u32 = 10;
 /// Characters of an e-mail address.
 pub const EMAIL_CHARS_MAX: usize = 254;
-/// Attempts to sign in to one account of the portal in an hour from browsers that have not been there, at each node.
+/// Sign-in attempts per hour at one portal account from unknown browsers, at each node.
 pub const SIGN_INS_PER_ACCOUNT: u32 = 10;
-/// The same from one browser that has.
+/// The same from one known browser.
 pub const SIGN_INS_PER_BROWSER: u32 = 20;
 /// Users of a client.
 pub const USERS_MAX: u64 = 500;
@@ -96,19 +96,19 @@ pub const USERS_MAX: u64 = 500;
 pub const INVITE_TTL: Duration = Duration::from_secs(72 * 3_600);
 /// Months of 30 days for which the log of a client is kept after the month of an entry.
 pub const CLIENT_LOG_MONTHS: i64 = 24;
-/// Bytes that are read of a webhook receiver's answer before the connection is closed.
+/// Bytes read of a webhook receiver's response before the connection is closed.
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
-/// How long a webhook waits while this installation's resolver gives no answer for the receiver's name.
+/// Longest wait of a webhook while this installation's resolver does not answer for the receiver's name.
 pub const WEBHOOK_RESOLUTION_MAX: Duration = Duration::from_secs(30);
 /// Bytes of a callback body, including a photo.
 pub const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Bytes of memory for the bodies of all callbacks.
 pub const CALLBACK_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
-/// How long the body of a callback may take to arrive.
+/// Time within which the body of a callback must arrive.
 pub const CALLBACK_ARRIVAL_MAX: Duration = Duration::from_secs(30);
-/// A callback up to this many bytes is verified on the thread that received it, a larger one on another.
+/// Bytes of a callback that the receiving thread verifies; another thread verifies a larger one.
 pub const CALLBACK_INLINE_BYTES_MAX: usize = 64 * 1_024;
-/// Bytes of a report or a payload that the worker itself reads or decrypts; with more, another thread does.
+/// Bytes of a report or payload that the worker itself reads or decrypts; another thread handles a larger one.
 pub const PAYLOAD_INLINE_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of an SD-JWT.
 pub const CREDENTIAL_BYTES_MAX: usize = CALLBACK_BYTES_MAX;
@@ -142,15 +142,15 @@ pub const EVENT_NAME_CHARS_MAX: usize = 200;
 pub const GUESTS_MAX: u32 = 1_000_000;
 /// Credits that the guests of one event may spend.
 pub const EVENT_BUDGET_MAX: u32 = 1_000_000_000;
-/// For how long after the end of an event its doors can be open.
+/// Time after the end of an event for which its doors can be open.
 pub const DOOR_AFTER_END_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// For how long after the end of a door it takes what was scanned before that.
+/// Time after the end of a door for which it accepts earlier scans.
 pub const DOOR_GRACE: Duration = Duration::from_secs(3_600);
 /// Doors of an event whose links have not ended.
 pub const DOORS_MAX: usize = 50;
-/// Scans of an event that may wait for an answer at one time, however few places are left.
+/// Minimum of the default limit on pending scans of an event, however few places are left.
 pub const PENDING_SCANS_MIN: u32 = 20;
-/// How far in the future an event may end.
+/// Longest time until the end of an event.
 pub const EVENT_LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 /// Bytes of a file that is sent as Base64: a signed or stamped PDF, a locker document.
 pub const FILE_BYTES_MAX: usize = 10 * 1_024 * 1_024;
@@ -158,11 +158,11 @@ pub const FILE_BYTES_MAX: usize = 10 * 1_024 * 1_024;
 pub const FILE_CHARS_MAX: usize = FILE_BYTES_MAX.div_ceil(3) * 4;
 /// Bytes of a request that contains such a file.
 pub const FILE_REQUEST_BYTES_MAX: usize = FILE_CHARS_MAX + 64 * 1_024;
-/// Bytes of memory for all such requests, from their first byte until the upstream has answered.
+/// Bytes of memory for all such requests, from their first byte until the upstream's response.
 pub const FILE_REQUEST_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
-/// How long such a request may take to arrive.
+/// Time within which such a request must arrive.
 pub const FILE_REQUEST_ARRIVAL_MAX: Duration = Duration::from_secs(60);
-/// Bytes of an upstream's answer to an order.
+/// Bytes of an upstream's response to an order.
 pub const UPSTREAM_ANSWER_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of an upstream's report: room for one file of the largest size and 1 MiB beside it.
 pub const REPORT_BYTES_MAX: usize = 16 * 1_024 * 1_024;
@@ -170,51 +170,51 @@ pub const REPORT_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 pub const REPORT_VALUES_MAX: usize = 10_000;
 /// JSON values of a client's request.
 pub const BODY_VALUES_MAX: usize = 10_000;
-/// Problems that are listed for one report or request.
+/// Problems listed for one report or request.
 pub const REPORT_PROBLEMS_MAX: usize = 100;
 /// Bytes of memory for the bodies of all reports.
 pub const REPORT_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
-/// How long the body of a report may take to arrive.
+/// Time within which the body of a report must arrive.
 pub const REPORT_ARRIVAL_MAX: Duration = Duration::from_secs(60);
-/// How long a client may take to read the answer to a poll of a flow; 60 KB/s suffice for the largest.
+/// Time within which a client must read the response to a poll of a flow; 60 KB/s suffice for the largest.
 pub const POLL_READING_MAX: Duration = Duration::from_secs(5 * 60);
-/// How often the progress of an arriving body is checked; the first check is skipped.
+/// Interval of progress checks on an arriving body; the first check is skipped.
 pub const BODY_PROGRESS_WINDOW: Duration = Duration::from_secs(5);
 /// Bytes of a body that must arrive between two checks.
 pub const BODY_PROGRESS_BYTES_MIN: usize = 5 * 1_024;
 /// Bytes of memory for small bodies that do not arrive at once.
 pub const REQUEST_BYTES_HELD_MAX: usize = 32 * 1_024 * 1_024;
-/// Bytes of memory for all answers until their clients have read them.
+/// Bytes of memory for all responses until their clients have read them.
 pub const ANSWER_BYTES_HELD_MAX: usize = 96 * 1_024 * 1_024;
-/// CPU-bound jobs on untrusted input that may wait at one time.
+/// Waiting CPU-bound jobs on untrusted input.
 pub const CPU_WAITING_MAX: usize = 256;
-/// How long such a job may wait.
+/// Longest wait of such a job.
 pub const CPU_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Half-life of the CPU time that is counted against an owner.
 pub const CPU_USAGE_HALF_LIFE: Duration = Duration::from_secs(10);
-/// Bytes of guests that are read and written at a time; a single guest may have more.
+/// Bytes of guests read and written at a time; a single guest may have more.
 pub const GUEST_SLICE_BYTES: usize = 256 * 1_024;
 /// Guests up to this many bytes are decrypted on the thread that serves the request.
 pub const GUEST_SLICE_INLINE_BYTES: usize = 32 * 1_024;
-/// Bytes of pending answers that a client must read in every [`ANSWER_STALL_MAX`].
+/// Bytes of pending responses that a client must read in every [`ANSWER_STALL_MAX`].
 pub const ANSWER_PROGRESS_BYTES: usize = 16 * 1_024;
-/// How long a client may read less than that before its connection is closed.
+/// Time for which a client may read less than that before its connection is closed.
 pub const ANSWER_STALL_MAX: Duration = Duration::from_secs(20);
-/// Bytes of an answer that are handed to the connection at a time.
+/// Bytes of a response passed to the connection at a time.
 pub const ANSWER_PIECE_BYTES: usize = 16 * 1_024;
-/// Bytes of unsent answers that the kernel holds for a connection.
+/// Bytes of unsent responses that the kernel buffers for a connection.
 pub const ANSWER_UNSENT_BYTES: u32 = 64 * 1_024;
-/// Bytes that are read from a connection at a time while it waits for a request.
+/// Bytes read from a connection at a time while it waits for a request.
 pub const READ_HEAD_BYTES: usize = 4 * 1_024;
-/// Bytes that are read from a connection at a time while a body arrives.
+/// Bytes read from a connection at a time while a body arrives.
 pub const READ_BODY_BYTES: usize = 64 * 1_024;
-/// How long a small body may take to arrive: a JSON body without a file, or a form.
+/// Time within which a small body must arrive: a JSON body without a file, or a form.
 pub const SMALL_BODY_ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// Characters of an id that another system chose.
 pub const FOREIGN_ID_CHARS_MAX: usize = 128;
 /// Characters of free text in a flow: names, remarks, reasons.
 pub const TEXT_CHARS_MAX: usize = 1_024;
-/// Characters of the consent declaration that the person was shown.
+/// Characters of the consent declaration shown to the person.
 pub const CONSENT_TEXT_CHARS_MAX: usize = 4_096;
 /// Signers of a document; signatories of an e-stamp.
 pub const SIGNERS_MAX: usize = 20;
@@ -224,17 +224,17 @@ pub const DOCUMENTS_MAX: usize = 20;
 pub const ACCOUNTS_MAX: usize = 500;
 /// Nesting depth of the details of a locker document.
 pub const DETAILS_DEPTH_MAX: usize = 8;
-/// How long a signer's invitation is valid when the client does not say.
+/// Default validity of a signer's invitation.
 pub const INVITATION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// How long a signer's invitation may be valid.
+/// Longest validity of a signer's invitation.
 pub const INVITATION_MAX: Duration = Duration::from_secs(90 * 24 * 3_600);
-/// Intents that a worker caches for verify pages that are loaded again.
+/// Intents that a worker caches for reloads of verify pages.
 pub const PAGE_INTENTS_KEPT_MAX: usize = 128;
-/// How long a cached intent is shown on verify pages.
+/// Time for which a cached intent is shown on verify pages.
 pub const PAGE_INTENT_REUSED_MAX: Duration = Duration::from_secs(60);
-/// What signing an intent for a page counts in the rate limit of an address, in pages without one.
+/// Cost of a page with a signed intent in the rate limit of an address, in pages without one.
 pub const PAGE_SIGNATURE_COST: NonZeroU32 = NonZeroU32::new(4).unwrap();
-/// Largest change of a clock between two readings that is no jump: more than NTP slews and busy machines cause.
+/// Largest change of a clock between two readings that is no jump: more than NTP slew and busy machines cause.
 pub const CLOCK_JUMP_MIN: Duration = Duration::from_secs(5 * 60);
 /// Time that a clock must run evenly after a jump before anything is deleted by it.
 pub const CLOCK_AGREEMENT: Duration = Duration::from_secs(3_600);

@@ -1,4 +1,4 @@
-//! Networks of addresses, from which something may be used.
+//! Networks of addresses that restrict the use of an API key.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ pub fn parse_network(text: &str) -> Result<IpNet, &'static str> {
 pub struct Networks(pub Vec<IpNet>);
 
 impl Networks {
-    /// Networks of one list at most.
+    /// Maximum number of networks of one list.
     pub const MAX: usize = 64;
 
     /// Returns true for an address in one of them, and for every address if there are none.
@@ -27,7 +27,7 @@ impl Networks {
         self.0.is_empty() || self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Each in its shortest form.
+    /// Returns each network in its shortest form.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(IpNet::to_string)
     }

@@ -1,4 +1,4 @@
-//! The people who operate the service, and what each of them may do.
+//! Operators of the service, and their roles.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
 string_enum!(
-    /// What an operator may do. The table of the admin API says it for each operation.
+    /// The role of an operator. The table of the admin API names the roles for each operation.
     Role {
         /// Everything.
         Owner = "owner",
@@ -20,10 +20,10 @@ string_enum!(
     }
 );
 
-/// The name of who uses the token of the settings, which is nobody's own.
+/// Name in records for the token of the settings, which belongs to no one person.
 pub const SETTINGS: &str = "settings";
 
-/// An operator as records name one: by the id of an operator, by the subject at the identity provider, or as [`SETTINGS`].
+/// An operator in records: by the id of an operator, by the subject at the identity provider, or as [`SETTINGS`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signatory {
     /// The id.
@@ -40,7 +40,7 @@ impl Signatory {
     }
 }
 
-/// How an operator has signed in to the console. It is checked again at every use.
+/// An operator's sign-in to the console. It is checked again at every use.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SignIn {
@@ -56,7 +56,7 @@ impl fmt::Debug for SignIn {
     }
 }
 
-/// An operator as the identity provider names one.
+/// An operator's account at the identity provider.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderAccount {
     /// The provider.
@@ -67,31 +67,31 @@ pub struct ProviderAccount {
     pub session: Option<String>,
     /// The name.
     pub name: String,
-    /// The groups, by which the settings give a role.
+    /// The groups, which the settings map to a role.
     pub groups: Vec<String>,
     /// The time of the sign-in.
     pub signed_in_at: Timestamp,
 }
 
-/// An operator as it is stored.
+/// A stored operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperatorRecord {
     /// Its id.
     pub operator_id: OperatorId,
-    /// Who it is.
+    /// Its name.
     pub name: String,
-    /// What it may do.
+    /// Its role.
     pub role: Role,
-    /// When it was added.
+    /// Time of addition.
     pub created_at: Timestamp,
-    /// When its token stops working by itself.
+    /// Expiry of its token.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl OperatorRecord {
-    /// Whether its token works at `now`.
+    /// Returns true if its token is valid at `now`.
     #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)

@@ -1,4 +1,4 @@
-//! A refused request of an app, as its developers look it up. It has no value that was sent.
+//! A refused request of an app, for its developers. It contains no submitted value.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,18 @@ use crate::time::Timestamp;
 /// One refused request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedRequest {
-    /// When it was refused.
+    /// Time of refusal.
     pub at: Timestamp,
     /// The HTTP method.
     pub method: String,
-    /// The pattern of its route, without ids; `unmatched` when there is no such path.
+    /// The pattern of its route, without ids; `unmatched` for an unknown path.
     pub route: String,
     /// The HTTP status.
     pub status: u16,
     /// The code of the error table.
     pub code: String,
-    /// The fields that were not acceptable, by path.
+    /// The invalid fields, by path.
     pub fields: Vec<String>,
-    /// The `errorId` of the answer.
+    /// The `errorId` of the response.
     pub request_id: RequestId,
 }

@@ -1,5 +1,5 @@
-//! The correlation id of a request. The caller may give one, else it is generated. The response and the
-//! webhooks that follow from the request carry it.
+//! The correlation id of a request, from the caller or generated. The response and the request's webhooks
+//! carry it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use crate::limits::REQUEST_ID_CHARS_MAX;
 pub struct RequestId(Arc<str>);
 
 impl RequestId {
-    /// A new random id.
+    /// Generates a new random id.
     #[must_use]
     pub fn mint() -> Self {
         Self((&*Uuid::new_v4().hyphenated().encode_lower(&mut Uuid::encode_buffer())).into())
@@ -25,7 +25,7 @@ impl RequestId {
     /// Accepts the caller's id.
     ///
     /// # Errors
-    /// A message that says what is accepted.
+    /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
         if text.is_empty() || text.len() > REQUEST_ID_CHARS_MAX || !visible {
@@ -34,13 +34,13 @@ impl RequestId {
         Ok(Self(text.into()))
     }
 
-    /// The id as text that clones share.
+    /// Returns the id as shared text.
     #[must_use]
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! For how long what people have shared is kept for one client, when that is shorter than the settings say.
+//! A client's own retention of shared data, if shorter than that of the settings.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,38 +7,38 @@ use serde::{Deserialize, Serialize};
 
 const DAY: u64 = 24 * 3_600;
 
-/// A client's own times. A transaction, a flow or an event keeps those that its client had when it began.
+/// A client's own retention times. A transaction, a flow or an event keeps those of its opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientRetention {
-    /// Of results, in seconds from the end of their transaction or flow.
+    /// Retention of results, in seconds from the end of their transaction or flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_ttl_s: Option<NonZeroU32>,
-    /// Of an event with its guests, in days from its end.
+    /// Retention of an event with its guests, in days from its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ttl_days: Option<NonZeroU32>,
 }
 
 impl ClientRetention {
-    /// Whether the times are those of the settings.
+    /// Returns true if the times of the settings apply.
     #[must_use]
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How long a result is kept, at most as long as the settings say.
+    /// Returns the retention of a result, at most that of the settings.
     #[must_use]
     pub fn result(&self, usual: Duration) -> Duration {
         self.result_ttl_s.map_or(usual, |seconds| usual.min(Duration::from_secs(seconds.get().into())))
     }
 
-    /// How long an event with its guests is kept, when that has a time of its own.
+    /// Returns the client's own retention of an event with its guests, if set.
     #[must_use]
     pub fn own_registrations(&self) -> Option<Duration> {
         self.registration_ttl_days.map(|days| Duration::from_secs(u64::from(days.get()) * DAY))
     }
 
-    /// How long an event with its guests is kept, at most as long as the settings say.
+    /// Returns the retention of an event with its guests, at most that of the settings.
     #[must_use]
     pub fn registrations(&self, usual: Duration) -> Duration {
         self.own_registrations().map_or(usual, |own| usual.min(own))

@@ -13,7 +13,7 @@ macro_rules! string_enum {
             /// Every variant.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The string that is sent and stored.
+            /// Returns the string that is sent and stored.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }

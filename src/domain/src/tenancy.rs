@@ -1,4 +1,4 @@
-//! Who may call: clients, their apps, and their API keys.
+//! Callers: clients, their apps, and their API keys.
 
 use std::num::NonZeroU32;
 
@@ -29,13 +29,13 @@ pub enum KeyCase {
 pub struct Client {
     /// Its id.
     pub client_id: ClientId,
-    /// Its name. People who are verified read it as the requester.
+    /// Its name, shown to people as the requester.
     pub name: String,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// Since when it is suspended.
+    /// Time of suspension.
     pub suspended_at: Option<Timestamp>,
-    /// What it may use.
+    /// Its limits.
     pub limits: ClientLimits,
     /// Its brand.
     pub brand: Brand,
@@ -43,20 +43,20 @@ pub struct Client {
     pub portal_key_sign_in: bool,
 }
 
-/// What a client may use. What is not set is not limited, beyond the limits of the settings.
+/// Limits of a client. Without a value, only the limits of the settings apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientLimits {
-    /// Requests to the API in a second, of all its apps together, at each node.
+    /// API requests per second of all its apps together, at each node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<NonZeroU32>,
-    /// Events of each of its apps, those included that have ended and are still kept.
+    /// Events of each of its apps, including ended ones that are still kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events_per_app: Option<u32>,
-    /// It is low on credits with fewer than these.
+    /// Threshold below which it is low on credits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_credits: Option<u64>,
-    /// For how long what people have shared is kept.
+    /// Retention of shared data.
     #[serde(skip_serializing_if = "ClientRetention::is_usual")]
     pub retention: ClientRetention,
 }
@@ -85,7 +85,7 @@ pub struct ClientPatch {
 }
 
 impl Client {
-    /// A client that is neither suspended nor limited.
+    /// Creates a client that is neither suspended nor limited.
     #[must_use]
     pub fn new(client_id: ClientId, name: String, created_at: Timestamp) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Client {
         }
     }
 
-    /// Applies a change at `now`. A client that is suspended already stays so as of the first time.
+    /// Applies a change at `now`. A suspended client keeps its first time of suspension.
     pub fn apply(&mut self, patch: ClientPatch, now: Timestamp) {
         self.name = patch.name.unwrap_or_else(|| std::mem::take(&mut self.name));
         match patch.suspended {
@@ -126,20 +126,20 @@ pub struct App {
     pub app_id: AppId,
     /// The client that it belongs to.
     pub client_id: ClientId,
-    /// Its name. People who are verified read it below the client's.
+    /// Its name, shown to people below the client's.
     pub name: String,
     /// The case of the keys in its payloads.
     pub payload_spelling: KeyCase,
-    /// True if evidence is kept of a verification that does not say so itself.
+    /// True if evidence is kept by default; a verification may override it.
     #[serde(default)]
     pub evidence: bool,
-    /// Receives the webhooks of wealth-data consents.
+    /// URL for the webhooks of wealth-data consents.
     pub consent_webhook_url: Option<HttpUrl>,
-    /// Receives the webhooks of wealth data.
+    /// URL for the webhooks of wealth data.
     pub data_webhook_url: Option<HttpUrl>,
-    /// Receives the webhooks of historical wealth data.
+    /// URL for the webhooks of historical wealth data.
     pub historical_webhook_url: Option<HttpUrl>,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -181,29 +181,29 @@ impl App {
 #[serde(transparent)]
 pub struct KeyDigest(pub [u8; 32]);
 
-/// An API key as it is stored.
+/// A stored API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKeyRecord {
-    /// Its name among operators.
+    /// Its id for operators.
     pub key_id: KeyId,
     /// The client that holds it.
     pub client_id: ClientId,
-    /// Its description among operators.
+    /// Its description for operators.
     pub label: String,
     /// The environments in which it is valid; empty means all.
     pub environments: Vec<Profile>,
     /// The networks from which it may be used; none means all.
     pub networks: Networks,
-    /// When it was issued.
+    /// Time of issue.
     pub created_at: Timestamp,
-    /// When it expires.
+    /// Time of expiry.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl ApiKeyRecord {
-    /// Whether the key is valid at `now` in this environment.
+    /// Returns true if the key is valid at `now` in this environment.
     #[must_use]
     pub fn is_valid(&self, now: Timestamp, profile: Profile) -> bool {
         let current = self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end);

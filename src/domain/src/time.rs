@@ -13,25 +13,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The time that is this many milliseconds after the Unix epoch.
+    /// Returns the time that is this many milliseconds after the Unix epoch.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     #[must_use]
     pub const fn millis(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since the Unix epoch, rounded down, as JWTs write times (RFC 7519 §2).
+    /// Returns the whole seconds since the Unix epoch, rounded down, as JWTs write times (RFC 7519 §2).
     #[must_use]
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(1_000)
     }
 
-    /// The time since `earlier`; zero when `earlier` is later.
+    /// Returns the time since `earlier`; zero when `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -46,7 +46,7 @@ impl Timestamp {
     }
 }
 
-/// Adds what RFC 3339 requires and ISO 8601 does not: seconds, and the minutes of the offset after a colon.
+/// Adds the parts that RFC 3339 requires and ISO 8601 does not: seconds, and the minutes of the offset after a colon.
 fn as_rfc3339(text: &str) -> Option<String> {
     const DATE: usize = "2026-12-31T".len();
     let (date, time) = text.split_at_checked(DATE)?;

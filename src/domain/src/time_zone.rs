@@ -1,4 +1,4 @@
-//! Time zones of the IANA database: the clock that people at a place read.
+//! Time zones of the IANA database, for local times.
 
 use std::fmt;
 use std::str::FromStr as _;
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TimeZone(Tz);
 
-/// What the clocks of a time zone show at a moment.
+/// The local time in a time zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZonedTime {
     /// The year.
@@ -24,7 +24,7 @@ pub struct ZonedTime {
     pub day: u32,
     /// Hours and minutes: `14:05`.
     pub time: String,
-    /// What the clock is called there, such as `IST`; `UTC+05:45` where it has no name.
+    /// Abbreviation of the zone, such as `IST`; `UTC+05:45` if it has none.
     pub clock: String,
 }
 
@@ -35,18 +35,18 @@ impl TimeZone {
     /// Accepts a name of the IANA database.
     ///
     /// # Errors
-    /// What is accepted.
+    /// The accepted form.
     pub fn parse(name: &str) -> Result<Self, &'static str> {
         Tz::from_str(name).map(Self).map_err(|_| "must be the name of a time zone of the IANA database, such as Asia/Kolkata")
     }
 
-    /// Its name in the IANA database.
+    /// Returns its name in the IANA database.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// What its clocks show.
+    /// Returns the local time.
     #[must_use]
     pub fn local(self, at: Timestamp) -> ZonedTime {
         let utc = DateTime::from_timestamp_millis(at.millis()).map_or(NaiveDateTime::MIN, |utc| utc.naive_utc());

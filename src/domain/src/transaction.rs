@@ -1,4 +1,4 @@
-//! The OVSE transaction (specification, "OVSE transaction"): its terms, the answer that ends it, and what comes of it.
+//! The OVSE transaction (specification, "OVSE transaction"): its terms, the answer that ends it, and its outcome.
 //!
 //! [`Pending`] becomes [`Completed`] at most once, by a transition of the store. Expiry is not stored: a pending transaction is expired
 //! from `expires_at` on.
@@ -37,18 +37,18 @@ string_enum!(
     }
 );
 
-/// What the client requested; fixed when the transaction is opened.
+/// The client's request; fixed when the transaction is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// The claims that the person is asked to share.
+    /// The requested claims.
     pub claims: ClaimSet,
-    /// How the person reaches the identity app.
+    /// The person's way to the identity app.
     pub channel: Channel,
     /// The language of the pages and of the identity app.
     pub language: Language,
-    /// Whether a face scan is required.
+    /// True if a face scan is required.
     pub face_auth: bool,
-    /// Receives the outcome.
+    /// URL that receives the outcome.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub webhook_url: Option<WebhookUrl>,
     /// The correlation id of the request that opened the transaction.
@@ -58,17 +58,17 @@ pub struct Terms {
     pub extras: Option<Box<OptionalTerms>>,
 }
 
-/// Optional fields of a request, which most requests do not have.
+/// Optional fields of a request, absent from most requests.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OptionalTerms {
-    /// Tells the identity app whose credential is expected; personal data.
+    /// Name of the expected person, for the identity app; personal data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_hint: Option<String>,
-    /// The purpose that the person is shown.
+    /// The purpose shown to the person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<EventText>,
-    /// The digest of the declaration that the client says it has shown.
+    /// Digest of the declaration that the client states it has shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consent_text: Option<ConsentDigest>,
     /// True if the credential is kept as evidence while the result lives.
@@ -77,19 +77,19 @@ pub struct OptionalTerms {
     /// The client's own reference, returned in result and webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_reference_id: Option<String>,
-    /// Where the verify page sends the user afterwards.
+    /// URL to which the verify page sends the user afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_url: Option<HttpUrl>,
     /// The W3C `traceparent` of the span in which the transaction was opened, when spans are recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<str>>,
-    /// For how long it is kept, when the client has times of its own.
+    /// The client's own retention times, if any.
     #[serde(skip_serializing_if = "ClientRetention::is_usual")]
     pub retention: ClientRetention,
 }
 
 impl Terms {
-    /// For how long what was shared is kept, when the client has times of its own.
+    /// Returns the client's own retention times, if any.
     #[must_use]
     pub fn retention(&self) -> ClientRetention {
         self.extras.as_ref().map(|extras| extras.retention).unwrap_or_default()
@@ -101,19 +101,19 @@ impl Terms {
         self.extras.as_ref().is_some_and(|extras| extras.evidence)
     }
 
-    /// The site that the person comes from and goes back to.
+    /// Returns the site that the person comes from and returns to.
     #[must_use]
     pub fn redirect_url(&self) -> Option<&str> {
         self.extras.as_ref()?.redirect_url.as_ref().map(HttpUrl::as_str)
     }
 
-    /// The purpose that the person is shown.
+    /// Returns the purpose shown to the person.
     #[must_use]
     pub fn purpose(&self) -> Option<&str> {
         self.extras.as_ref()?.purpose.as_ref().map(EventText::as_str)
     }
 
-    /// The W3C `traceparent` of the span in which the transaction was opened, when spans were recorded.
+    /// Returns the W3C `traceparent` of the span in which the transaction was opened, when spans were recorded.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
         self.extras.as_ref()?.trace.as_deref()
@@ -126,7 +126,7 @@ impl fmt::Debug for OptionalTerms {
     }
 }
 
-/// A transaction that waits for the person.
+/// A transaction without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Its id.
@@ -135,13 +135,13 @@ pub struct Pending {
     pub client: ClientId,
     /// The app that opened it; no other app may read it.
     pub app: AppId,
-    /// The event, when a guest of one is verified.
+    /// The event, if a guest of one is verified.
     pub event: Option<EventId>,
-    /// When it was opened.
+    /// Time of opening.
     pub opened_at: Timestamp,
-    /// From this moment on it is expired.
+    /// Time of expiry.
     pub expires_at: Timestamp,
-    /// What was requested.
+    /// Its terms.
     pub terms: Terms,
 }
 
@@ -157,7 +157,7 @@ impl VerifiedClaims {
         Self(claims)
     }
 
-    /// The claims.
+    /// Returns the claims.
     #[must_use]
     pub const fn as_map(&self) -> &Map<String, Value> {
         &self.0
@@ -170,7 +170,7 @@ impl fmt::Debug for VerifiedClaims {
     }
 }
 
-/// SHA-256 of the identity app's answer; tells a redelivery from a different answer.
+/// SHA-256 of the identity app's answer; distinguishes a redelivery from a different answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AnswerDigest(pub [u8; 32]);
 
@@ -180,8 +180,8 @@ impl fmt::Debug for AnswerDigest {
     }
 }
 
-/// Identifies a credential, whichever disclosures are shown and in whatever order, and whatever its key
-/// binding or the encoding of its signature.
+/// Identity of a credential, independent of its shown disclosures and their order, its key binding and
+/// the encoding of its signature.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CredentialIdentity(pub [u8; 32]);
 
@@ -202,24 +202,24 @@ pub enum Answer {
         missing: ClaimSet,
         /// The requested claims whose values have an unknown form.
         malformed: ClaimSet,
-        /// Whether its holder bound it to this transaction.
+        /// True if its holder bound it to this transaction.
         holder_bound: bool,
-        /// Identifies the credential.
+        /// Identity of the credential.
         identity: CredentialIdentity,
-        /// Identifies this answer.
+        /// Digest of this answer.
         digest: AnswerDigest,
     },
     /// The app reports that there will be no credential.
     Failure {
-        /// Why, as the client is told.
+        /// The failure as reported to the client.
         failure: Failure,
-        /// Identifies this answer.
+        /// Digest of this answer.
         digest: AnswerDigest,
     },
 }
 
 impl Answer {
-    /// Identifies the answer.
+    /// Returns the digest of the answer.
     #[must_use]
     pub const fn digest(&self) -> AnswerDigest {
         match self {
@@ -227,7 +227,7 @@ impl Answer {
         }
     }
 
-    /// The outcome with which the answer ends its transaction.
+    /// Returns the outcome with which the answer ends its transaction.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -239,7 +239,7 @@ impl Answer {
     }
 }
 
-/// Why a verification did not pass.
+/// Reason for which a verification did not pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// At most 200 characters.
@@ -250,7 +250,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that the identity app reports. Characters that are not seen are dropped and long texts cut.
+    /// Creates a failure that the identity app reports. Invisible characters are dropped and long texts cut.
     #[must_use]
     pub fn new(message: &str, code: Option<&str>) -> Self {
         let clean = |text: &str, most: usize| text.chars().filter(|c| !is_unseen(*c)).take(most).collect::<String>();
@@ -259,7 +259,7 @@ impl Failure {
         Self { message: message.unwrap_or_else(|| "The identity app reported a failure".into()), code }
     }
 
-    /// A guest who was verified after the event could take no more guests.
+    /// Creates the failure of a verified guest whom the event refuses.
     #[must_use]
     pub fn event_refused(refusal: EventRefusal) -> Self {
         Self { message: refusal.message().to_owned(), code: Some(refusal.code().to_owned()) }
@@ -276,7 +276,7 @@ impl Failure {
     }
 }
 
-/// How a transaction ended.
+/// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -287,7 +287,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The code of a failure that has one.
+    /// Returns the code of a failure, if any.
     #[must_use]
     pub fn code(&self) -> Option<&str> {
         match self {
@@ -296,7 +296,7 @@ impl Outcome {
         }
     }
 
-    /// `verification_passed` of result and webhook.
+    /// Returns `verification_passed` of result and webhook.
     #[must_use]
     pub const fn passed(&self) -> bool {
         matches!(self, Self::Verified(_))
@@ -308,16 +308,16 @@ impl Outcome {
 pub struct Completed {
     /// The transaction as it was opened.
     pub opened: Pending,
-    /// When the answer was accepted.
+    /// Time at which the answer was accepted.
     pub verified_at: Timestamp,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Identifies the answer that ended it.
+    /// Digest of the answer that ended it.
     pub answer: AnswerDigest,
 }
 
 impl Pending {
-    /// Whether it is expired at `now`.
+    /// Returns true if it is expired at `now`.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at

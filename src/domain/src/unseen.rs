@@ -1,8 +1,8 @@
-//! Characters that are not seen, or that change how the text around them is seen. Texts of strangers and of clients are shown to people
-//! who decide by them, so they have none.
+//! Characters that are invisible or change the look of the text around them. Texts from strangers and clients must not contain them:
+//! people decide by these texts.
 
-/// Returns true for control characters (C0, C1), for what overrides or isolates the direction of text (UAX #9), and for what takes no
-/// room. Marks of direction and joiners, without which some languages cannot be written, are none.
+/// Returns true for control characters (C0, C1), overrides and isolates of text direction (UAX #9), and characters without width.
+/// Direction marks and joiners are allowed: some languages need them.
 #[must_use]
 pub fn is_unseen(letter: char) -> bool {
     letter.is_control()

@@ -1,4 +1,4 @@
-//! The people of a client who use the portal, and what each of them may do.
+//! Portal users of a client, and their roles.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
 string_enum!(
-    /// The role of a user, each with all that those before it may do. The routes of the portal say which one they need.
+    /// The role of a user; each includes those before it. The routes of the portal name the role that they need.
     UserRole {
         /// Reads.
         View = "view",
-        /// Verifies people, and looks after events, doors and webhooks.
+        /// Verifies people, and manages events, doors and webhooks.
         Organise = "organise",
-        /// Looks after API keys, the team and how people sign in.
+        /// Manages API keys, the team and sign-in.
         Admin = "admin",
     }
 );
@@ -33,7 +33,7 @@ pub struct PersonName(Arc<str>);
 #[serde(transparent)]
 pub struct Email(Arc<str>);
 
-/// A user as it is stored.
+/// A stored user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Its id.
@@ -42,19 +42,19 @@ pub struct User {
     pub client_id: ClientId,
     /// Its name.
     pub name: PersonName,
-    /// Its address, which no other user has.
+    /// Its address, unique among users.
     pub email: Email,
     /// Its role.
     pub role: UserRole,
-    /// The time of the invitation.
+    /// Time of the invitation.
     pub created_at: Timestamp,
-    /// The end of a link that has not been used.
+    /// Expiry of an unused link.
     pub invited_until: Option<Timestamp>,
-    /// The time at which the user chose a password; none while a link is to be used.
+    /// Time at which the user chose a password; none while a link is unused.
     pub accepted_at: Option<Timestamp>,
-    /// The time of the last sign-in.
+    /// Time of the last sign-in.
     pub signed_in_at: Option<Timestamp>,
-    /// The time since when the user is disabled.
+    /// Time of disabling.
     pub disabled_at: Option<Timestamp>,
 }
 
@@ -68,7 +68,7 @@ pub struct UserPatch {
 }
 
 impl User {
-    /// Applies a change at `now`. A user who is disabled already stays so as of the first time.
+    /// Applies a change at `now`. A disabled user keeps the first time of disabling.
     pub fn apply(&mut self, patch: UserPatch, now: Timestamp) {
         self.role = patch.role.unwrap_or(self.role);
         match patch.disabled {
@@ -78,7 +78,7 @@ impl User {
         }
     }
 
-    /// Returns true for a user who may sign in.
+    /// Returns true if the user may sign in.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.accepted_at.is_some() && self.disabled_at.is_none()
@@ -86,7 +86,7 @@ impl User {
 }
 
 impl PersonName {
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -112,7 +112,7 @@ impl fmt::Debug for PersonName {
 }
 
 impl Email {
-    /// The address as text.
+    /// Returns the address as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -122,7 +122,7 @@ impl Email {
 impl FromStr for Email {
     type Err = &'static str;
 
-    /// Reads an address. Its form is checked as far as a typing mistake would show; a link proves the rest.
+    /// Reads an address. The form is checked for typing mistakes; a link proves the rest.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_good = text.chars().count() <= EMAIL_CHARS_MAX
             && text.chars().all(|letter| !letter.is_control() && !letter.is_whitespace() && !"<>\"(),:;\u{feff}".contains(letter))

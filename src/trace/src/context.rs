@@ -1,4 +1,4 @@
-//! The context of a trace as W3C's Trace Context writes it, in the headers `traceparent` and `tracestate`.
+//! Trace context in the W3C headers `traceparent` and `tracestate`.
 
 use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator as _};
@@ -7,12 +7,12 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// The values of the two headers.
+/// Values of the two headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceState {
-    /// `traceparent`: the ids of trace and span, and whether it is recorded.
+    /// `traceparent`: ids of trace and span, and the sampled flag.
     pub parent: String,
-    /// `tracestate`: what vendors add; may be empty.
+    /// `tracestate`: vendors' additions; may be empty.
     pub state: String,
 }
 
@@ -40,7 +40,7 @@ impl Injector for TraceState {
     }
 }
 
-/// The context in which the work of a span is to be continued elsewhere; `None` when it is not recorded.
+/// Returns the context for continuing a span's work elsewhere; `None` if the span is not recorded.
 #[must_use]
 pub fn parent_of(span: &Span) -> Option<TraceState> {
     if span.is_disabled() {
@@ -51,7 +51,7 @@ pub fn parent_of(span: &Span) -> Option<TraceState> {
     (!state.parent.is_empty()).then_some(state)
 }
 
-/// The id of the trace of a span, as logs and collectors write it; `None` when it is not recorded.
+/// Returns a span's trace id as logs and collectors write it; `None` if the span is not recorded.
 #[must_use]
 pub fn trace_id(span: &Span) -> Option<String> {
     if span.is_disabled() {
@@ -62,23 +62,23 @@ pub fn trace_id(span: &Span) -> Option<String> {
     (id != TraceId::INVALID).then(|| id.to_string())
 }
 
-/// Gives a span its name, which may not have been known when it began.
+/// Renames a span; the name may be unknown when it begins.
 pub fn rename(span: &Span, name: String) {
     if !span.is_disabled() {
         span.context().span().update_name(name);
     }
 }
 
-/// Continues in this span the trace of a caller. What is no valid context is ignored, as the standard wants it.
+/// Continues a caller's trace in this span. An invalid context is ignored, as the standard requires.
 pub fn set_parent(span: &Span, state: &TraceState) {
     let context = read(state);
     if context.span().span_context().is_valid() {
-        // It fails without a collector only.
+        // Fails only without a collector.
         let _ = span.set_parent(context);
     }
 }
 
-/// Links this span to the trace of which this is the `traceparent`.
+/// Links this span to the trace in `traceparent`.
 pub fn link(span: &Span, traceparent: &str) {
     if span.is_disabled() {
         return;

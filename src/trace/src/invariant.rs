@@ -1,7 +1,7 @@
 //! Invariants: conditions on the service's own state that no input can make false.
 //!
-//! Each has a name, a constant, which the log and the error have; where it was broken is the label of a counter. Nothing of the state is
-//! told. A step whose invariant is broken ends with an error: its batch is not committed, its record not served, its webhook not sent.
+//! Each has a constant name, which log and error carry; a counter has the part of the service as its label. No state is shown.
+//! A step that breaks an invariant fails: its batch is not committed, its record not served, its webhook not sent.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum Part {
     Batch,
     /// A record, an entry or a member on its way from an engine.
     Record,
-    /// The answer of an engine to a batch or a query.
+    /// The response of an engine to a batch or a query.
     Answer,
     /// The credit ledger.
     Ledger,
@@ -32,7 +32,7 @@ impl Part {
     pub const ALL: [Self; 8] =
         [Self::Batch, Self::Record, Self::Answer, Self::Ledger, Self::Live, Self::Dispatcher, Self::Bounds, Self::Service];
 
-    /// The label of the counter.
+    /// Returns the counter's label.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl Part {
     }
 }
 
-/// A broken invariant, which is counted and logged.
+/// A broken invariant, already counted and logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken(&'static str);
 
@@ -64,7 +64,7 @@ impl Broken {
         Self(name)
     }
 
-    /// The name of the invariant.
+    /// Returns the name of the invariant.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
@@ -90,16 +90,16 @@ impl fmt::Display for Broken {
 
 impl std::error::Error for Broken {}
 
-/// Passes if an invariant holds.
+/// Checks an invariant.
 ///
 /// # Errors
-/// It is broken.
+/// The invariant is broken.
 #[inline]
 pub fn ensure(part: Part, name: &'static str, holds: bool) -> Result<(), Broken> {
     if holds { Ok(()) } else { Err(Broken::new(part, name)) }
 }
 
-/// Returns true if an invariant holds, for a step that has nobody to give an error to or must go on, such as to give something back.
+/// Returns true if an invariant holds; for steps that cannot return an error or must continue, such as a release.
 #[inline]
 pub fn holds(part: Part, name: &'static str, holds: bool) -> bool {
     ensure(part, name, holds).is_ok()

@@ -1,7 +1,7 @@
-//! Spans for an OpenTelemetry collector: what one request did in all parts of the service.
+//! Spans for an OpenTelemetry collector: one request across all parts of the service.
 //!
-//! Every span is made here, under the target [`TARGET`]. Without a collector that target is off: a span is then one look at an
-//! atomic number and records nothing. Names and attributes follow OpenTelemetry's semantic conventions, and none is personal.
+//! Every span is created here, under the target [`TARGET`]. Without a collector that target is off, and a span costs one atomic load.
+//! Names and attributes follow OpenTelemetry's semantic conventions; none is personal.
 
 mod context;
 pub mod invariant;
@@ -23,19 +23,19 @@ macro_rules! span {
     ($($fields:tt)*) => { tracing::info_span!(target: "sakshi_trace", $($fields)*) };
 }
 
-/// Whether spans are recorded.
+/// Returns true if spans are recorded.
 #[must_use]
 pub fn is_on() -> bool {
     tracing::span_enabled!(target: "sakshi_trace", Level::INFO)
 }
 
-/// The span in which this is called, to be carried to where the work goes on.
+/// Returns the current span, for work that continues elsewhere.
 #[must_use]
 pub fn current() -> Span {
     if is_on() { Span::current() } else { Span::none() }
 }
 
-/// A request that is served. The edge records the empty fields and the name when it has answered.
+/// Creates the span of a served request. The edge records its name and empty fields after the response.
 #[must_use]
 pub fn request(method: &str) -> Span {
     span!(
@@ -54,7 +54,7 @@ pub fn request(method: &str) -> Span {
     )
 }
 
-/// A message of type `M` to actors of type `A`, until it is answered.
+/// Creates the span of a message of type `M` to actors of type `A`, until the reply.
 #[must_use]
 pub fn ask<A, M>() -> Span {
     if !is_on() {
@@ -64,19 +64,19 @@ pub fn ask<A, M>() -> Span {
     span!("ask", otel.name = %format_args!("ask {message}"), actor.name = actor, actor.message = message)
 }
 
-/// The name of the method within which this function is.
+/// Returns the name of the method that contains this function.
 #[must_use]
 pub fn method_of<W>(_work: &W) -> &'static str {
     method(type_name::<W>())
 }
 
-/// One step of the store. `work` is a function within the method that is the step, which names it.
+/// Creates the span of a store step, named after the method that contains `work`.
 #[must_use]
 pub fn store_step<W>(system: &'static str, _work: &W) -> Span {
     if is_on() { store(system, method(type_name::<W>())) } else { Span::none() }
 }
 
-/// One step of the store with this name, within another span: what the node does by itself, such as sweeping, is not recorded.
+/// Creates the span of a store step inside another span. The node's own work, such as sweeping, is not recorded.
 #[must_use]
 pub fn store(system: &'static str, step: &'static str) -> Span {
     if current().is_none() {
@@ -93,7 +93,7 @@ pub fn store(system: &'static str, step: &'static str) -> Span {
     )
 }
 
-/// An order to an upstream at this origin.
+/// Creates the span of an order to an upstream at this origin.
 #[must_use]
 pub fn order(origin: impl FnOnce() -> String) -> Span {
     if !is_on() {
@@ -109,7 +109,7 @@ pub fn order(origin: impl FnOnce() -> String) -> Span {
     )
 }
 
-/// The attempt of a webhook to a receiver at this origin.
+/// Creates the span of a webhook attempt to a receiver at this origin.
 #[must_use]
 pub fn webhook(origin: impl FnOnce() -> String, delivery: impl Display) -> Span {
     if !is_on() {
@@ -129,18 +129,18 @@ pub fn webhook(origin: impl FnOnce() -> String, delivery: impl Display) -> Span 
     )
 }
 
-/// Says in a span that its work failed, and with which code.
+/// Marks a span as failed with an error code.
 pub fn failed(span: &Span, code: &str) {
     span.record("error.type", code);
     span.record("otel.status_code", "ERROR");
 }
 
-/// `Complete` of `a::Ask<b::Actor, c::Complete>`.
+/// Returns `Complete` of `a::Ask<b::Actor, c::Complete>`.
 fn last_word(name: &'static str) -> &'static str {
     name.trim_end_matches('>').rsplit([':', '<', ' ']).next().unwrap_or(name)
 }
 
-/// `open` of `a::<impl b::Trait for c::Type>::open::{{closure}}`, also where another function has wrapped it.
+/// Returns `open` of `a::<impl b::Trait for c::Type>::open::{{closure}}`, even if another function wraps it.
 fn method(name: &'static str) -> &'static str {
     let method = name.split("::{{closure}}").next().unwrap_or(name);
     method.rsplit("::").next().unwrap_or(name)

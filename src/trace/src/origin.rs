@@ -1,4 +1,4 @@
-//! The request for which work is done. It goes with the work to the actors, so that a panic there can name it.
+//! The request behind the current work. It travels with the work to the actors; a panic there can name it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ task_local! {
     static REQUEST: RefCell<Arc<str>>;
 }
 
-/// Handles a request with this id.
+/// Runs `work` as the request with this id.
 pub async fn in_request<F: Future>(id: Arc<str>, work: F) -> F::Output {
     REQUEST.scope(RefCell::new(id), work).await
 }
 
-/// Gives the request that is being handled another id.
+/// Replaces the id of the current request.
 pub fn adopt_request(id: Arc<str>) {
-    // Outside of a request there is nothing to rename.
+    // Does nothing outside a request.
     let _ = REQUEST.try_with(|request| request.replace(id));
 }
 
-/// The id of the request for which this thread works. It may be called from a panic hook.
+/// Returns the id of the current request. A panic hook may call it.
 #[must_use]
 pub fn request_id() -> Option<Arc<str>> {
     REQUEST.try_with(|request| request.try_borrow().ok().map(|id| Arc::clone(&id))).ok().flatten()
 }
 
-/// The span and the request in which work was asked for, carried to where it is done.
+/// The span and request that started some work, carried to where it runs.
 #[derive(Clone, Debug)]
 pub struct Origin {
     span: Span,
@@ -35,13 +35,13 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Those in which this is called.
+    /// Captures the current span and request.
     #[must_use]
     pub fn current() -> Self {
         Self { span: super::current(), request: request_id() }
     }
 
-    /// Works in them.
+    /// Runs `work` in them.
     pub fn in_scope<R>(&self, work: impl FnOnce() -> R) -> R {
         match &self.request {
             Some(id) => REQUEST.sync_scope(RefCell::new(Arc::clone(id)), || self.span.in_scope(work)),

@@ -36,13 +36,13 @@ pub(super) const GST: Check = Check {
     ],
 };
 
-/// A state is not 00, and the last character is the check digit of those before it.
+/// Returns true if the state is not 00 and the last character is the check digit of the rest.
 fn is_gstin(text: &str) -> bool {
     let (rest, last) = text.split_at(text.len() - 1);
     !rest.starts_with("00") && check_digit(rest) == last.chars().next()
 }
 
-/// The check digit of digits and capitals, in base 36: every second one counts twice, and of each product both digits count.
+/// Computes the base-36 check digit of digits and capitals: every second one is doubled, and the digits of each product are added.
 fn check_digit(text: &str) -> Option<char> {
     let mut sum = 0;
     for (index, character) in text.chars().enumerate() {
@@ -56,7 +56,7 @@ fn check_digit(text: &str) -> Option<char> {
 mod tests {
     use super::*;
 
-    /// Of businesses that publish them.
+    /// GSTINs that businesses publish.
     const KNOWN: [&str; 5] = ["27AAPFU0939F1ZV", "29AAGCB7383J1Z4", "24AAACC1206D1ZM", "09AAACH7409R1ZZ", "27AASCS2460H1Z0"];
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
         {
             assert_eq!(form.parse(text), Err(form), "{text}");
         }
-        // With the check digit that they ought to have: no state, and no registration.
+        // The check digit is right; the state, the registration or the PAN is not.
         for text in ["00AAPFU0939F1Z", "27AAPFU0939F0Z", "27AAPF10939F1Z"] {
             let text = format!("{text}{}", check_digit(text).unwrap());
             assert_eq!(form.parse(&text), Err(form), "{text}");

@@ -1,4 +1,4 @@
-//! The numbers that are asked about.
+//! Numbers to verify, and their forms.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use serde::Serialize;
 #[serde(transparent)]
 pub struct Number(Box<str>);
 
-/// What a number looks like.
+/// The form of a number.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberForm {
     /// The field that holds it.
     pub field: &'static str,
-    /// The code of the refusal of what is no such number.
+    /// The error code for a malformed number.
     pub refusal: &'static str,
-    /// What it must be, for that refusal and for the document.
+    /// The rule, for that error and for the OpenAPI document.
     pub rule: &'static str,
-    /// One of them.
+    /// An example.
     pub example: &'static str,
-    /// What it matches, in either case: a regular expression of the whole text.
+    /// Regular expression of the whole text, in either case.
     pub pattern: &'static str,
-    /// Whether a text in capitals that matches is one, for what no regular expression says.
+    /// Further check of a matching text in capitals, beyond the regular expression.
     pub is_valid: fn(&str) -> bool,
 }
 
@@ -48,7 +48,7 @@ impl PartialEq for NumberForm {
 impl Eq for NumberForm {}
 
 impl Number {
-    /// The number in capitals.
+    /// Returns the number in capitals.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

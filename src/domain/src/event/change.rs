@@ -1,4 +1,4 @@
-//! Changes of an event, and the bounds of its beginning and its end.
+//! Changes of an event, and the bounds of its start and end.
 
 use super::guests::{self, DoorChange, OnDuplicate};
 use super::{CreditBudget, Event, EventEntry, EventTerms, EventText, MaxGuests};
@@ -9,19 +9,19 @@ use crate::limits::EVENT_LIFETIME_MAX;
 use crate::time::Timestamp;
 use crate::time_zone::TimeZone;
 
-/// Checks the beginning of an event against its end.
+/// Checks the start of an event against its end.
 ///
 /// # Errors
-/// A message that says what is accepted.
+/// A message that states the accepted form.
 pub fn check_start(start: Option<Timestamp>, end: Timestamp) -> Result<(), &'static str> {
     let good = start.is_none_or(|start| start < end && end.since(start) <= EVENT_LIFETIME_MAX);
     if good { Ok(()) } else { Err("must be before expires_at, by 366 days at most") }
 }
 
-/// Checks when an event ends.
+/// Checks the end of an event.
 ///
 /// # Errors
-/// A message that says what is accepted.
+/// A message that states the accepted form.
 pub fn check_end(end: Timestamp, now: Timestamp) -> Result<Timestamp, String> {
     if end <= now {
         return Err("must be in the future".to_owned());
@@ -39,13 +39,13 @@ pub struct EventPatch {
     pub is_active: Option<bool>,
     /// A new limit on registrations.
     pub max_guests: Option<MaxGuests>,
-    /// A new limit on scans that wait; `Some(None)` for the usual one.
+    /// A new limit on pending scans; `Some(None)` for the default.
     pub max_pending: Option<Option<MaxGuests>>,
     /// A new budget; `Some(None)` for none.
     pub credit_budget: Option<Option<CreditBudget>>,
     /// Another way to start.
     pub entry: Option<EventEntry>,
-    /// A new beginning; `Some(None)` for none.
+    /// A new start; `Some(None)` for none.
     pub starts_at: Option<Option<Timestamp>>,
     /// Another place; `Some(None)` for none.
     pub place: Option<Option<EventText>>,
@@ -65,14 +65,14 @@ pub struct EventPatch {
     pub on_duplicate: Option<OnDuplicate>,
     /// A door that is opened or closed.
     pub door: Option<DoorChange>,
-    /// Changes of the brand, which are an operator's.
+    /// Changes of the brand, by an operator.
     pub brand: BrandPatch,
-    /// It is changed only if its terms have one of these tags.
+    /// Tags, one of which the current terms must have.
     pub only_if: Option<Vec<String>>,
 }
 
 impl Event {
-    /// The terms after a change at `now`.
+    /// Returns the terms after a change at `now`.
     ///
     /// # Errors
     /// A limit below the number of registrations; an end that is past or too far in the future.

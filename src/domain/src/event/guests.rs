@@ -1,4 +1,4 @@
-//! Guests of an event: their codes, what is done with somebody who registers twice, and the doors where they are checked in.
+//! Guests of an event: their codes, duplicate registrations, and the doors for check-in.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ string_enum!(
     /// The handling of a person who registers again.
     #[derive(Default)]
     OnDuplicate {
-        /// Not looked for; nothing is kept to recognise anybody.
+        /// Not detected; nothing is stored to recognise anybody.
         Allow = "allow",
         /// Registered, and marked for the organiser.
         #[default]
@@ -33,26 +33,26 @@ impl OnDuplicate {
     }
 }
 
-/// A random key of one event. Codes of guests and the digests that recognise a person are made with it, so that they mean nothing at
-/// another event.
+/// A random key of one event. It derives the codes of guests and the digests that recognise a person, which are useless at another
+/// event.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventSecret(Uuid);
 
 impl EventSecret {
-    /// A new one, of 122 random bits.
+    /// Generates a key of 122 random bits.
     #[must_use]
     pub fn generate() -> Self {
         Self(Uuid::new_v4())
     }
 
-    /// The same each time, for tests.
+    /// Returns a fixed key, for tests.
     #[must_use]
     pub const fn fixed(number: u128) -> Self {
         Self(Uuid::from_u128(number))
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
@@ -65,8 +65,8 @@ impl fmt::Debug for EventSecret {
     }
 }
 
-/// SHA-256 of something by which a person is recognised within an event: the id of the credential, the holder's key, or the name with
-/// the date of birth. It is never stored.
+/// SHA-256 of a trait that identifies a person within an event: the credential's id, the holder's key, or the name with the date of
+/// birth. It is never stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Trait(pub [u8; 32]);
 
@@ -76,12 +76,12 @@ impl fmt::Debug for Trait {
     }
 }
 
-/// The code of a registered guest, for the people at the entrance: six characters, no two guests of an event have the same.
+/// The code of a registered guest, for staff at the entrance: six characters, unique within an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RegistrationCode(u32);
 
-/// Letters and digits that are not taken for each other.
+/// Letters and digits that are not confused with each other.
 const CODE_LETTERS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 /// Characters of a code, of five bits each.
 const CODE_CHARS: u32 = 6;
@@ -90,13 +90,13 @@ impl RegistrationCode {
     /// Bits of its value.
     pub const BITS: u32 = 5 * CODE_CHARS;
 
-    /// The code with this value, of which [`Self::BITS`] count.
+    /// Returns the code with the low [`Self::BITS`] bits of this value.
     #[must_use]
     pub const fn of(value: u32) -> Self {
         Self(value % (1 << Self::BITS))
     }
 
-    /// The value.
+    /// Returns the value.
     #[must_use]
     pub const fn value(self) -> u32 {
         self.0
@@ -142,27 +142,27 @@ impl From<RegistrationCode> for String {
     }
 }
 
-/// Identifies a request to check in a guest: random, and the same when the request is sent again.
+/// Id of a check-in request: random, and the same in retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckInId(i64);
 
-/// As many as every number of JavaScript can be.
+/// Number of ids; JavaScript represents each exactly.
 const CHECK_IN_IDS: u64 = 1 << 52;
 
 impl CheckInId {
-    /// A new one.
+    /// Generates a new id.
     #[must_use]
     pub fn generate() -> Self {
         Self((Uuid::new_v4().as_u64_pair().1 % CHECK_IN_IDS).cast_signed())
     }
 
-    /// The one with this number.
+    /// Returns the id with this number.
     #[must_use]
     pub const fn new(number: i64) -> Self {
         Self(number)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
@@ -192,23 +192,23 @@ pub struct CheckIn {
     pub gate: String,
 }
 
-/// A door: a page for the people at an entrance, with a link, a PIN and an end.
+/// A door: a page for staff at an entrance, with a link, a PIN and an end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Door {
-    /// Tells it apart from the other doors of its event.
+    /// Its id within the event.
     pub id: DoorId,
     /// The PIN.
     pub pin: Pin,
     /// The name of the gate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<EventText>,
-    /// The end of the link; that of the event, if none was asked for.
+    /// End of the link. Default: the end of the event.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expires_at: Option<Timestamp>,
 }
 
 impl Door {
-    /// The end of the link, at an event with this end.
+    /// Returns the end of the link, given the end of the event.
     #[must_use]
     pub fn end(&self, of_event: Timestamp) -> Timestamp {
         self.expires_at.unwrap_or(of_event)
@@ -221,13 +221,13 @@ impl Door {
 pub struct Pin(String);
 
 impl Pin {
-    /// A new one, of eight random digits.
+    /// Generates a PIN of eight random digits.
     #[must_use]
     pub fn generate() -> Self {
         Self(format!("{:08}", Uuid::new_v4().as_u64_pair().1 % 100_000_000))
     }
 
-    /// The digits.
+    /// Returns the digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -240,7 +240,7 @@ impl fmt::Debug for Pin {
     }
 }
 
-/// Identifies a door among those of its event: twelve letters and digits, about 59 random bits.
+/// Id of a door within its event: twelve letters and digits, about 59 random bits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct DoorId(String);
@@ -248,7 +248,7 @@ pub struct DoorId(String);
 const DOOR_ID_CHARS: usize = 12;
 
 impl DoorId {
-    /// A new one.
+    /// Generates a new id.
     #[must_use]
     pub fn generate() -> Self {
         let letters = b"23456789abcdefghjkmnpqrstuvwxyz";
@@ -258,7 +258,7 @@ impl DoorId {
         Self(bytes.map(|byte| char::from(letters[usize::from(*byte) % letters.len()])).collect())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -297,16 +297,16 @@ impl fmt::Debug for DoorId {
 /// A change of the doors of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DoorChange {
-    /// One more.
+    /// Adds a door.
     Open(Door),
-    /// One less; its link ends at once.
+    /// Removes a door; its link ends at once.
     Close(DoorId),
 }
 
-/// Applies a change. Doors whose links have ended, and that take nothing any more, make room.
+/// Applies a change. Doors past their end and grace period are removed.
 ///
 /// # Errors
-/// A message, if there are too many.
+/// A message, if there are too many doors.
 pub(super) fn apply(doors: &mut Vec<Door>, change: DoorChange, event_end: Timestamp, now: Timestamp) -> Result<(), String> {
     doors.retain(|door| door.end(event_end) + DOOR_GRACE > now);
     match change {

@@ -28,7 +28,7 @@ string_enum!(
 pub struct RegisteredUrls(BTreeMap<ApiType, WebhookUrl>);
 
 impl RegisteredUrls {
-    /// The URL registered for an API type.
+    /// Returns the URL registered for an API type.
     #[must_use]
     pub fn get(&self, api_type: ApiType) -> Option<&WebhookUrl> {
         self.0.get(&api_type)
@@ -42,7 +42,7 @@ impl RegisteredUrls {
         };
     }
 
-    /// The registered URLs, in the order of the specification.
+    /// Returns the registered URLs, in the order of the specification.
     pub fn iter(&self) -> impl Iterator<Item = (ApiType, &WebhookUrl)> {
         self.0.iter().map(|(api_type, url)| (*api_type, url))
     }

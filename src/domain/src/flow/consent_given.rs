@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::invalid::Invalid;
 use crate::limits::CONSENT_TEXT_CHARS_MAX;
 
-/// The declaration that the person agreed to. A request for personal data cannot be made without it.
+/// The declaration that the person agreed to; required for personal data.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ConsentGiven(Box<str>);
@@ -18,8 +18,8 @@ impl ConsentGiven {
     /// Reads `consent` and `consent_text`.
     ///
     /// # Errors
-    /// `consent` other than `Y`; a `consent_text` that is blank, longer than 4,096 characters, or has control
-    /// characters other than line ends and tabs in it.
+    /// `consent` other than `Y`; a `consent_text` that is blank, longer than 4,096 characters, or contains control
+    /// characters other than line ends and tabs.
     pub fn parse(consent: Option<&str>, consent_text: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         if consent.is_none() {
@@ -30,17 +30,17 @@ impl ConsentGiven {
         invalid.or_ok().map(|()| Self(text.into()))
     }
 
-    /// Reads `consent` and `consent_text`, of which both may be absent.
+    /// Reads `consent` and `consent_text`; both may be absent.
     ///
     /// # Errors
-    /// As [`ConsentGiven::parse`], for those that are given.
+    /// As [`ConsentGiven::parse`], for the given fields.
     pub fn parse_optional(consent: Option<&str>, consent_text: Option<&str>) -> Result<Option<Self>, Invalid> {
         let mut invalid = Invalid::none();
         check(consent, consent_text, &mut invalid);
         invalid.or_ok().map(|()| consent_text.map(|text| Self(text.into())))
     }
 
-    /// The digest by which the declaration is known again.
+    /// Returns the digest that identifies the declaration.
     #[must_use]
     pub fn digest(&self) -> ConsentDigest {
         let mut bytes = [0; 32];
@@ -48,7 +48,7 @@ impl ConsentGiven {
         ConsentDigest(bytes)
     }
 
-    /// The declaration.
+    /// Returns the declaration.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0

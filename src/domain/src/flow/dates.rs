@@ -1,5 +1,5 @@
-//! Dates and times without a time zone, as wealth-data webhooks write them. They are passed on as they
-//! came, because the zone is not known.
+//! Dates and times without a time zone, as in wealth-data webhooks. They are passed on unchanged: the
+//! zone is unknown.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Day {
     /// Reads a day. chrono alone would also accept a sign and fewer digits.
     ///
     /// # Errors
-    /// A message that says what is accepted.
+    /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let day = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().map(Self);
         day.filter(|day| day.to_string() == text).ok_or("must be a date such as 2026-01-31")
@@ -31,7 +31,7 @@ impl LocalTime {
     /// Reads a date and time.
     ///
     /// # Errors
-    /// A message that says what is accepted.
+    /// A message that states the accepted form.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let time = NaiveDateTime::parse_from_str(text, LOCAL_TIME).ok().map(Self);
         // Few receivers could read a leap second.

@@ -11,7 +11,7 @@ use super::statuses::{ConsentStatus, DataType};
 use super::text::ForeignId;
 use crate::ids::AppId;
 
-/// Identifies a webhook of an app.
+/// Identity of a webhook within an app.
 ///
 /// Spaces separate its parts. No id contains a space, and the one status that does (`Expiring Soon`)
 /// comes last, so different parts never make the same key.
@@ -24,43 +24,43 @@ impl DedupKey {
         Self(format!("{kind} {app} {parts}").into())
     }
 
-    /// `documentId`.
+    /// Builds a key from `documentId`.
     #[must_use]
     pub fn esign(app: &AppId, document: FlowId) -> Self {
         Self::of(ReportKind::ESign, app, format_args!("{document}"))
     }
 
-    /// `data.transactionId`.
+    /// Builds a key from `data.transactionId`.
     #[must_use]
     pub fn doclocker(app: &AppId, transaction: FlowId) -> Self {
         Self::of(ReportKind::DocLocker, app, format_args!("{transaction}"))
     }
 
-    /// `data.eStampId`.
+    /// Builds a key from `data.eStampId`.
     #[must_use]
     pub fn estamp(app: &AppId, estamp: FlowId) -> Self {
         Self::of(ReportKind::EStamp, app, format_args!("{estamp}"))
     }
 
-    /// `consentId` and `status`.
+    /// Builds a key from `consentId` and `status`.
     #[must_use]
     pub fn wealth_consent(app: &AppId, consent: &ForeignId, status: ConsentStatus) -> Self {
         Self::of(ReportKind::WealthConsent, app, format_args!("{consent} {status}"))
     }
 
-    /// `txnId` and `dataType`: raw and analysed data each have a webhook.
+    /// Builds a key from `txnId` and `dataType`: raw and analysed data each have a webhook.
     #[must_use]
     pub fn wealth_data(app: &AppId, txn: &ForeignId, data_type: DataType) -> Self {
         Self::of(ReportKind::WealthData, app, format_args!("{txn} {data_type}"))
     }
 
-    /// `consentId`, `accountId`, `fromDate` and `toDate`.
+    /// Builds a key from `consentId`, `accountId`, `fromDate` and `toDate`.
     #[must_use]
     pub fn wealth_historical(app: &AppId, consent: &ForeignId, account: &ForeignId, from: Day, to: Day) -> Self {
         Self::of(ReportKind::WealthHistorical, app, format_args!("{consent} {account} {from} {to}"))
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -73,8 +73,8 @@ impl fmt::Display for DedupKey {
     }
 }
 
-/// The first sixteen bytes of the SHA-256 of a key. It stands for the key where that would be too long
-/// or reveal ids. The store computes it.
+/// First sixteen bytes of a key's SHA-256. Replaces the key where that would be too long or reveal ids.
+/// The store computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DedupDigest(pub [u8; 16]);
 

@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 pub enum DocLockerFlow {
     /// Waits for documents.
     Pending {
-        /// Who owns it.
+        /// Its owner and origin.
         #[serde(rename = "opened")]
         header: FlowHeader,
         /// The latest report, if any.
@@ -25,15 +25,15 @@ pub enum DocLockerFlow {
     },
     /// Fetched or failed.
     Ended {
-        /// Who owns it.
+        /// Its owner and origin.
         #[serde(rename = "opened")]
         header: FlowHeader,
-        /// How it ended.
+        /// Its end.
         end: FlowEnd<DocLockerEnd>,
     },
 }
 
-/// How a document locker flow ended.
+/// Outcome of a document locker flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocLockerEnd {
@@ -44,7 +44,7 @@ pub enum DocLockerEnd {
 }
 
 impl DocLockerEnd {
-    /// The status word.
+    /// Returns the status word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,29 +54,29 @@ impl DocLockerEnd {
     }
 }
 
-/// What the flow asks of a report on it.
+/// A report on the flow.
 pub trait DocLockerReport {
-    /// The flow that it names.
+    /// Returns the id of the reported flow.
     fn transaction(&self) -> FlowId;
 
-    /// The correlation id.
+    /// Returns the correlation id.
     fn request_id(&mut self) -> &mut Option<RequestId>;
 
-    /// Whether no document is awaited any more.
+    /// Returns true if no document is pending any more.
     fn is_final(&self) -> bool;
 
-    /// Whether a document was fetched or still may be.
+    /// Returns true if a document was fetched or may still arrive.
     fn success(&self) -> bool;
 }
 
 impl DocLockerFlow {
-    /// The state of a newly opened flow.
+    /// Creates the state of a newly opened flow.
     #[must_use]
     pub const fn new(header: FlowHeader) -> Self {
         Self::Pending { header, latest: None }
     }
 
-    /// Who owns it.
+    /// Returns its owner and origin.
     #[must_use]
     pub const fn header(&self) -> &FlowHeader {
         match self {
@@ -96,7 +96,7 @@ impl DocLockerFlow {
         Ok(Admitted::new(payload))
     }
 
-    /// How an admitted report changes the flow.
+    /// Computes the transition for an admitted report.
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.

@@ -1,9 +1,9 @@
 //! The eSign flow: a document waits for its signers until all have signed, one rejects it, or an
-//! invitation expires (specification, "eSign payload", which does not show the transitions).
+//! invitation expires (specification, "eSign payload", without the transitions).
 //!
 //! Signers sign in the order of `signerInfo`, but a report that they signed in another order is
-//! accepted. Nobody reports that an invitation has expired, so [`EsignFlow::lapse`] makes that report.
-//! Until it is stored, a signature that is reported late still counts.
+//! accepted. No connector reports an expired invitation, so [`EsignFlow::lapse`] builds that report.
+//! Until it is stored, a late signature still counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,16 +17,16 @@ use super::transition::{Admitted, FlowEnd, ReportDigest, ReportRefusal, Transiti
 use crate::http_url::WebhookUrl;
 use crate::time::Timestamp;
 
-/// What an eSign flow was opened with, as far as its transitions need it.
+/// Opening terms of an eSign flow that its transitions need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EsignTerms {
-    /// Who owns it.
+    /// Its owner and origin.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
     /// `documentReferenceId`: the client's own reference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reference: Option<Text>,
-    /// `responseUrl`: receives the webhook instead of the registered URL.
+    /// `responseUrl`: webhook URL that replaces the registered one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub response_url: Option<WebhookUrl>,
 }
@@ -35,16 +35,16 @@ pub struct EsignTerms {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EsignFlow {
-    /// Waits for signatures.
+    /// Signatures are pending.
     Pending(EsignPending),
     /// Completed, rejected or expired.
     Ended(EsignEnded),
 }
 
-/// A document that waits for signatures.
+/// A document with pending signatures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EsignPending {
-    /// What it was opened with.
+    /// The opening terms.
     #[serde(rename = "opened")]
     pub terms: EsignTerms,
     /// Its signers in the order of signing; never empty.
@@ -56,10 +56,10 @@ pub struct EsignPending {
 /// A document whose flow has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EsignEnded {
-    /// What it was opened with.
+    /// The opening terms.
     #[serde(rename = "opened")]
     pub terms: EsignTerms,
-    /// How it ended; never pending.
+    /// Its end; never pending.
     pub end: FlowEnd<SigningStatus>,
 }
 
@@ -68,46 +68,46 @@ pub struct EsignEnded {
 pub struct SignerState {
     /// The signer.
     pub signer: ForeignId,
-    /// Whether the signer has signed.
+    /// The signer's status.
     pub status: SigningStatus,
-    /// When the invitation expires.
+    /// Expiry of the invitation.
     pub invited_until: Timestamp,
 }
 
-/// What the flow asks of a report on it.
+/// A report on the flow.
 pub trait EsignReport {
-    /// The flow that it names.
+    /// Returns the id of the reported flow.
     fn document(&self) -> FlowId;
 
-    /// The client's reference.
+    /// Returns the client's reference.
     fn reference(&mut self) -> &mut Option<Text>;
 
-    /// The status of the document.
+    /// Returns the status of the document.
     fn status(&self) -> SigningStatus;
 
-    /// Its signers.
+    /// Returns its signers.
     fn signers(&self) -> Vec<SignerState>;
 
-    /// The report of a document whose open invitations have expired.
+    /// Turns it into the report of a document whose open invitations have expired.
     #[must_use]
     fn lapsed(self) -> Self;
 }
 
 impl EsignPending {
-    /// The state of a newly opened flow.
+    /// Creates the state of a newly opened flow.
     #[must_use]
     pub const fn new(terms: EsignTerms, signers: Vec<SignerState>) -> Self {
         Self { terms, signers, latest: None }
     }
 
-    /// When the first open invitation expires; without that signature the document cannot be completed.
+    /// Returns the expiry of the first open invitation; without that signature the document cannot be completed.
     #[must_use]
     pub fn deadline(&self) -> Timestamp {
         let open = self.signers.iter().filter(|signer| signer.status == SigningStatus::Pending);
         open.map(|signer| signer.invited_until).min().unwrap_or(Timestamp::from_millis(i64::MAX))
     }
 
-    /// Whether a report names the same signers and takes no signature back.
+    /// Returns true if a report names the same signers and withdraws no signature.
     fn agrees(&self, signers: &[SignerState]) -> bool {
         let same = |(known, signer): (&SignerState, &SignerState)| {
             known.signer == signer.signer && (known.status == SigningStatus::Pending || known.status == signer.status)
@@ -117,7 +117,7 @@ impl EsignPending {
 }
 
 impl EsignFlow {
-    /// What it was opened with.
+    /// Returns the opening terms.
     #[must_use]
     pub const fn terms(&self) -> &EsignTerms {
         match self {
@@ -129,7 +129,7 @@ impl EsignFlow {
     ///
     /// # Errors
     /// [`ReportRefusal::NotThisFlow`]; [`ReportRefusal::Contradicts`] for another reference, other signers, or
-    /// a signature that was taken back.
+    /// a withdrawn signature.
     pub fn admit<P: EsignReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
         let EsignTerms { header, reference, .. } = self.terms();
@@ -145,7 +145,7 @@ impl EsignFlow {
         }
     }
 
-    /// How an admitted report changes the flow.
+    /// Computes the transition for an admitted report.
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it;
@@ -172,7 +172,7 @@ impl EsignFlow {
         Ok(Transition::WebhookDue { next: Self::Ended(EsignEnded { terms, end }), webhook })
     }
 
-    /// Makes the report that is due once an invitation has expired, from the flow's latest payload;
+    /// Builds the report that is due once an invitation has expired, from the flow's latest payload;
     /// `None` while no invitation has expired.
     #[must_use]
     pub fn lapse<P: EsignReport>(&self, latest: P, now: Timestamp) -> Option<Admitted<P>> {

@@ -16,16 +16,16 @@ use crate::time::Timestamp;
 /// The kind of e-stamp. The request names it; reports do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EStampKind {
-    /// Of the registry.
+    /// Registry e-stamp.
     #[serde(rename = "RegistryEStamp")]
     Registry,
-    /// On paper.
+    /// E-stamp on paper.
     #[serde(rename = "PhysicalEStamp")]
     Physical,
 }
 
 impl EStampKind {
-    /// The kind that belongs to an API type.
+    /// Returns the kind for an API type.
     ///
     /// # Errors
     /// A message that names the two API types of e-stamps.
@@ -37,7 +37,7 @@ impl EStampKind {
         }
     }
 
-    /// What decides where the webhook goes.
+    /// Returns the webhook's target.
     #[must_use]
     pub const fn webhook_target(self) -> WebhookTarget<'static> {
         match self {
@@ -47,10 +47,10 @@ impl EStampKind {
     }
 }
 
-/// What an e-stamp flow was opened with.
+/// Opening terms of an e-stamp flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EStampTerms {
-    /// Who owns it.
+    /// Its owner and origin.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
     /// The kind of e-stamp.
@@ -63,7 +63,7 @@ pub struct EStampTerms {
 pub enum EStampFlow {
     /// In progress.
     Pending {
-        /// What it was opened with.
+        /// The opening terms.
         #[serde(rename = "opened")]
         terms: EStampTerms,
         /// The latest report, if any.
@@ -71,31 +71,31 @@ pub enum EStampFlow {
     },
     /// Completed, rejected or expired.
     Ended {
-        /// What it was opened with.
+        /// The opening terms.
         #[serde(rename = "opened")]
         terms: EStampTerms,
-        /// How it ended; never pending.
+        /// Its end; never pending.
         end: FlowEnd<WorkflowStatus>,
     },
 }
 
-/// What the flow asks of a report on it.
+/// A report on the flow.
 pub trait EStampReport {
-    /// The flow that it names.
+    /// Returns the id of the reported flow.
     fn stamp(&self) -> FlowId;
 
-    /// The status of the e-stamp.
+    /// Returns the status of the e-stamp.
     fn status(&self) -> WorkflowStatus;
 }
 
 impl EStampFlow {
-    /// The state of a newly opened flow.
+    /// Creates the state of a newly opened flow.
     #[must_use]
     pub const fn new(terms: EStampTerms) -> Self {
         Self::Pending { terms, latest: None }
     }
 
-    /// What it was opened with.
+    /// Returns the opening terms.
     #[must_use]
     pub const fn terms(&self) -> &EStampTerms {
         match self {
@@ -112,7 +112,7 @@ impl EStampFlow {
         Ok(Admitted::new(report.payload))
     }
 
-    /// How an admitted report changes the flow.
+    /// Computes the transition for an admitted report.
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] after the end unless it is the report that ended it.

@@ -25,7 +25,7 @@ impl Base64File {
     /// Accepts a file without copying it.
     ///
     /// # Errors
-    /// A message that says what is accepted.
+    /// A message that states the accepted form.
     pub fn new(text: Box<str>) -> Result<Self, String> {
         if text.len() > FILE_CHARS_MAX {
             return Err(format!("must be Base64 of at most {FILE_BYTES_MAX} bytes"));
@@ -46,7 +46,7 @@ impl Base64File {
         if valid { Ok(Self(text)) } else { Err("must be standard Base64 with padding and without line breaks".to_owned()) }
     }
 
-    /// The Base64 text.
+    /// Returns the Base64 text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

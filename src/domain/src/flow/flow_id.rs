@@ -4,6 +4,6 @@
 use crate::ids::uuid_id;
 
 uuid_id!(
-    /// Identifies a flow to its client and to its upstream.
+    /// Id of a flow, for its client and its upstream.
     FlowId
 );

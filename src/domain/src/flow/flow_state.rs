@@ -1,4 +1,4 @@
-//! The state of a flow of any kind, and of each data fetch under it, as a store keeps them.
+//! The stored state of a flow of any kind, and of each data fetch under it.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub enum NextState {
 }
 
 impl FlowState {
-    /// Who owns the flow and where it came from.
+    /// Returns the flow's owner and origin.
     #[must_use]
     pub const fn header(&self) -> &FlowHeader {
         match self {
@@ -59,7 +59,7 @@ impl FlowState {
         }
     }
 
-    /// The name of the upstream that carries it out.
+    /// Returns the name of the upstream that carries it out.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl FlowState {
         }
     }
 
-    /// Whether no further report is expected.
+    /// Returns true if no further report is expected.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         match self {
@@ -85,7 +85,7 @@ impl FlowState {
         }
     }
 
-    /// Its status in the specification's words; `Pending` before the first report.
+    /// Returns its status in the specification's words; `Pending` before the first report.
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl FlowState {
         }
     }
 
-    /// When it lapses without a report; only an eSign flow does.
+    /// Returns the time at which it lapses without a report; only an eSign flow does.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         match self {
@@ -109,9 +109,8 @@ impl FlowState {
         }
     }
 
-    /// Until when to keep the flow after a report at `now`. A flow that has ended is kept for
-    /// `result_ttl`. One that continues is kept at least that long beyond its deadline, and never
-    /// shorter than before.
+    /// Returns the time until which to keep the flow after a report at `now`. An ended flow is kept for
+    /// `result_ttl`. A pending one is kept at least that long past its deadline, and never shorter than before.
     #[must_use]
     pub fn kept_until(&self, before: Timestamp, now: Timestamp, result_ttl: Duration) -> Timestamp {
         if self.has_ended() {

@@ -1,4 +1,4 @@
-//! What every flow has in common from the moment it is opened.
+//! Fields that every flow has from its opening on.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::request_id::RequestId;
 use crate::retention::ClientRetention;
 use crate::time::Timestamp;
 
-/// Who owns a flow and where it came from.
+/// Owner and origin of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowHeader {
     /// Its id.
@@ -18,11 +18,11 @@ pub struct FlowHeader {
     pub client: ClientId,
     /// The app that opened it; no other app may read it.
     pub app: AppId,
-    /// When it was opened.
+    /// Time of opening.
     pub opened_at: Timestamp,
     /// The correlation id of the request that opened it.
     pub request_id: RequestId,
-    /// For how long it is kept, when the client has times of its own.
+    /// The client's own retention times, if any.
     #[serde(skip_serializing_if = "ClientRetention::is_usual", default)]
     pub retention: ClientRetention,
 }

@@ -1,10 +1,9 @@
-//! Flows that an upstream carries out and whose outcome the client is told once: eSign, document
+//! Flows that an upstream carries out and whose outcome is sent to the client once: eSign, document
 //! locker, e-stamp and the three wealth-data streams (specification, "Events").
 //!
-//! A connector's body becomes a [`report::Report`]. The flow *admits* it: it checks the report against
-//! what the flow was opened with. Its [`transition::Transition`] then says what to store, and whether
-//! a webhook is due and under which [`dedup::DedupKey`]. The bodies themselves are defined in the wire
-//! crate; each flow says in a trait what it asks of them.
+//! A connector's body becomes a [`report::Report`]. The flow *admits* it: it checks the report against its
+//! opening terms. Its [`transition::Transition`] then holds the state to store and the [`dedup::DedupKey`]
+//! of a due webhook. The wire crate defines the bodies; each flow reads them through a trait.
 
 pub mod api_type;
 pub mod consent_given;

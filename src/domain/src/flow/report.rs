@@ -1,12 +1,12 @@
-//! What a connector posts: the body of the flow's webhook, and the app that it is for.
+//! A connector's report: the body of the flow's webhook, and its app.
 
 use crate::ids::AppId;
 
-/// A report that is well-formed; whether it is true of its flow is the flow's to say.
+/// A well-formed report, not yet checked against its flow.
 #[derive(Debug, PartialEq)]
 pub struct Report<P> {
     /// `app_id`, which is dropped before sending.
     pub app: AppId,
-    /// What is reported.
+    /// The reported body.
     pub payload: P,
 }

@@ -3,7 +3,7 @@
 use crate::string_enum::string_enum;
 
 string_enum!(
-    /// What a connector reports on. Each kind has its own webhook.
+    /// Subject of a connector's report. Each kind has its own webhook.
     ReportKind {
         /// Document signing.
         ESign = "esign",

@@ -1,8 +1,8 @@
 //! The status words of documents, signers, consents and data (specification, "Other state sets"). Any
 //! other word is refused.
 //!
-//! Where the specification shows only some words of a set, the set is completed with words that it uses
-//! elsewhere: those of an eSign document for signers, signatories and e-stamps; `Pending` and `Failed`
+//! A set that the specification shows only in part is completed with words that it uses elsewhere:
+//! those of an eSign document for signers, signatories and e-stamps; `Pending` and `Failed`
 //! for locker documents; `FAILED` for data.
 
 use crate::string_enum::string_enum;
@@ -64,11 +64,11 @@ string_enum!(
 );
 
 string_enum!(
-    /// Whether financial data could be fetched.
+    /// The result of fetching financial data.
     FiDataStatus {
-        /// It was fetched.
+        /// Fetched.
         Success = "SUCCESS",
-        /// It was not; `errMsg` and `errStage` say why.
+        /// Not fetched; `errMsg` and `errStage` say why.
         Failed = "FAILED",
     }
 );
@@ -84,7 +84,7 @@ string_enum!(
 );
 
 string_enum!(
-    /// How a historical fetch ended.
+    /// The outcome of a historical fetch.
     HistoricalStatus {
         /// With all data.
         Success = "HISTORICAL_DATA_FETCH_SUCCESS",

@@ -14,13 +14,13 @@ use crate::limits::{FOREIGN_ID_CHARS_MAX, TEXT_CHARS_MAX};
 pub struct ForeignId(Box<str>);
 
 impl ForeignId {
-    /// A new random id.
+    /// Generates a new random id.
     #[must_use]
     pub fn mint() -> Self {
         Self((&*Uuid::new_v4().hyphenated().encode_lower(&mut Uuid::encode_buffer())).into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -68,7 +68,7 @@ impl Text {
         if text.trim().is_empty() { Err("must not be blank".to_owned()) } else { Self::parse(text) }
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! What follows from a report: what to store, which webhook to send, or why the report is refused.
+//! The effect of a report: state to store, webhook to send, or reason for refusal.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::statuses::ConsentStatus;
 use crate::ids::AppId;
 use crate::time::Timestamp;
 
-/// SHA-256 of an admitted payload as it is stored and sent; tells a repeated report from a different
+/// SHA-256 of an admitted payload as stored and sent; distinguishes a repeated report from a different
 /// one. The code that serialises the payload computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReportDigest(pub [u8; 32]);
@@ -37,7 +37,7 @@ impl<'de> Deserialize<'de> for ReportDigest {
     }
 }
 
-/// A payload that was checked against its flow and completed from it. Only a flow can make one.
+/// A payload that was checked against its flow and completed from it. Only a flow can create one.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Admitted<P>(P);
@@ -47,36 +47,35 @@ impl<P> Admitted<P> {
         Self(payload)
     }
 
-    /// The payload as it is stored and sent.
+    /// Returns the payload as stored and sent.
     #[must_use]
     pub const fn payload(&self) -> &P {
         &self.0
     }
 
     /// Turns it back into a report of this app, to check it again after the flow has changed.
-    /// What the flow filled in does not contradict the flow.
+    /// Fields that the flow filled in do not contradict it.
     #[must_use]
     pub fn into_report(self, app: AppId) -> Report<P> {
         Report { app, payload: self.0 }
     }
 }
 
-/// How a report changes a flow. Everything is stored in one atomic step.
+/// The effect of a report on a flow. Everything is stored in one atomic step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition<S> {
-    /// The same report came before: store and send nothing.
+    /// A repeated report: store and send nothing.
     Repeated,
     /// The flow continues: store the state and the payload, which polls show; send nothing.
     Progressed {
         /// The new state.
         next: S,
     },
-    /// What the client waits for has happened: store the state and the payload, and queue the
-    /// webhook if a URL is known.
+    /// A result for the client: store the state and the payload, and queue the webhook if a URL is known.
     WebhookDue {
         /// The new state.
         next: S,
-        /// The payload is sent once under this key.
+        /// Key under which the payload is sent once.
         webhook: DedupKey,
     },
 }
@@ -92,19 +91,19 @@ impl<S> Transition<S> {
     }
 }
 
-/// How and when a flow ended, and by which report.
+/// Outcome and time of a flow's end, and the report that ended it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowEnd<E> {
-    /// How it ended.
+    /// The outcome.
     pub how: E,
-    /// When the report was accepted.
+    /// Time at which the report was accepted.
     pub at: Timestamp,
     /// The report that ended it.
     pub report: ReportDigest,
 }
 
 impl<E> FlowEnd<E> {
-    /// Judges a report that comes after the end; `status` is the status in which the flow ended.
+    /// Checks a report that comes after the end; `status` is the flow's final status.
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] unless it is the report that ended the flow.
@@ -113,7 +112,7 @@ impl<E> FlowEnd<E> {
     }
 }
 
-/// Why a report changes nothing.
+/// Reason for refusing a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportRefusal {
     /// The id belongs to another flow, or the flow to another app.
@@ -134,9 +133,9 @@ pub enum ReportRefusal {
     /// A consent cannot change from one status to the other.
     #[error("a consent that is {from} cannot become {to}")]
     MoveNotAllowed {
-        /// Its status.
+        /// The current status.
         from: ConsentStatus,
-        /// The status that was reported.
+        /// The reported status.
         to: ConsentStatus,
     },
 }

@@ -16,10 +16,10 @@ use super::text::ForeignId;
 use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use crate::time::Timestamp;
 
-/// What a wealth-data flow was opened with.
+/// Opening terms of a wealth-data flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WealthTerms {
-    /// Who owns it.
+    /// Its owner and origin.
     #[serde(rename = "opened")]
     pub header: FlowHeader,
     /// The handle under which the consent was requested.
@@ -39,7 +39,7 @@ pub enum WealthConsent {
 /// A consent that has an id and a status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovedConsent {
-    /// What the flow was opened with.
+    /// The opening terms.
     #[serde(rename = "opened")]
     pub terms: WealthTerms,
     /// The consent's id, fixed by the first report.
@@ -55,14 +55,14 @@ pub struct MovedConsent {
 pub struct ConsentMove {
     /// The new status.
     pub status: ConsentStatus,
-    /// When its report was accepted.
+    /// Time at which its report was accepted.
     pub at: Timestamp,
     /// The report.
     pub report: ReportDigest,
 }
 
 impl MovedConsent {
-    /// The current status.
+    /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> ConsentStatus {
         self.later.last().unwrap_or(&self.first).status
@@ -73,7 +73,7 @@ impl MovedConsent {
     }
 }
 
-/// Whether a consent that has been answered may change its status so.
+/// Returns true if an answered consent may change from one status to the other.
 const fn may_move(from: ConsentStatus, to: ConsentStatus) -> bool {
     use ConsentStatus::{Accepted, Expired, ExpiringSoon, Rejected, Revoked};
     match (from, to) {
@@ -82,29 +82,29 @@ const fn may_move(from: ConsentStatus, to: ConsentStatus) -> bool {
     }
 }
 
-/// What the three streams of wealth data report of the flow.
+/// A report of one of the three wealth-data streams.
 pub trait WealthReport {
-    /// What the stream calls the consent's handle.
+    /// The stream's name for the consent's handle.
     const HANDLE: &'static str;
 
-    /// The flow that it names.
+    /// Returns the id of the reported flow.
     fn flow(&self) -> FlowId;
 
-    /// The handle that the consent was asked for under.
+    /// Returns the handle under which the consent was requested.
     fn handle(&self) -> &ForeignId;
 
-    /// The consent.
+    /// Returns the consent.
     fn consent(&self) -> &ForeignId;
 }
 
-/// What the flow asks of a report on its consent.
+/// A report on the flow's consent.
 pub trait ConsentReport: WealthReport {
-    /// The status that the consent has moved to.
+    /// Returns the new status.
     fn status(&self) -> ConsentStatus;
 }
 
 impl WealthConsent {
-    /// What the flow was opened with.
+    /// Returns the opening terms.
     #[must_use]
     pub const fn terms(&self) -> &WealthTerms {
         match self {
@@ -112,7 +112,7 @@ impl WealthConsent {
         }
     }
 
-    /// The consent's id, once it is known.
+    /// Returns the consent's id, once it is known.
     #[must_use]
     pub const fn consent_id(&self) -> Option<&ForeignId> {
         match self {
@@ -137,7 +137,7 @@ impl WealthConsent {
         Ok(Admitted::new(payload))
     }
 
-    /// How an admitted report changes the consent; the client is told every change.
+    /// Computes the transition for an admitted report. Every change is sent to the client.
     ///
     /// # Errors
     /// [`ReportRefusal::ReportedDifferently`] for a status that was reported with other content;

@@ -11,7 +11,7 @@ use super::text::ForeignId;
 use super::transition::{Admitted, ReportDigest, ReportRefusal, Transition};
 use super::wealth_consent::{WealthConsent, WealthReport};
 
-/// What one fetch (one `txnId`) has delivered.
+/// Data that one fetch (one `txnId`) has delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataFetch {
@@ -31,14 +31,14 @@ pub enum DataFetch {
     },
 }
 
-/// What the fetch asks of a report on it.
+/// A report on a fetch of data.
 pub trait DataReport: WealthReport {
-    /// The upstream's name of the fetch, and which of the two forms is reported.
+    /// Returns the upstream's name of the fetch, and the reported form of data.
     fn fetch(&self) -> (&ForeignId, DataType);
 }
 
 impl DataFetch {
-    /// How an admitted report changes the fetch.
+    /// Computes the transition for an admitted report.
     ///
     /// # Errors
     /// [`ReportRefusal::ReportedDifferently`] when the same data was reported with other content.

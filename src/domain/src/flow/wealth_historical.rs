@@ -20,17 +20,17 @@ pub enum HistoricalFetch {
     Completed(ReportDigest),
 }
 
-/// What the fetch asks of a report on it.
+/// A report on a historical fetch.
 pub trait HistoricalReport: WealthReport {
-    /// The account.
+    /// Returns the account.
     fn account(&self) -> &ForeignId;
 
-    /// The first day and the last.
+    /// Returns the first and the last day.
     fn days(&self) -> (Day, Day);
 }
 
 impl HistoricalFetch {
-    /// How an admitted report changes the fetch.
+    /// Computes the transition for an admitted report.
     ///
     /// # Errors
     /// [`ReportRefusal::ReportedDifferently`] when it has completed with other content.

@@ -1,13 +1,13 @@
-//! Where a flow's webhook goes (specification, "Delivery rules" 2 and 3).
+//! Target of a flow's webhook (specification, "Delivery rules" 2 and 3).
 //!
-//! The URL is looked up when the report arrives, so one that was registered while the flow ran is
-//! used. Without a URL nothing is sent; that is no error.
+//! The URL is looked up when the report arrives, so a URL registered while the flow runs is used.
+//! Without a URL nothing is sent; this is no error.
 
 use super::api_type::{ApiType, RegisteredUrls};
 use crate::http_url::WebhookUrl;
 use crate::tenancy::App;
 
-/// What decides the URL of a flow's webhook.
+/// Source of a flow's webhook URL.
 #[derive(Clone, Copy, Debug)]
 pub enum WebhookTarget<'a> {
     /// eSign: the request's own URL takes precedence over the registered one.
@@ -30,7 +30,7 @@ pub enum WebhookTarget<'a> {
 }
 
 impl<'a> WebhookTarget<'a> {
-    /// The URL that receives the webhook, if there is one.
+    /// Returns the URL that receives the webhook, if any.
     #[must_use]
     pub fn webhook_url(self, registered: &'a RegisteredUrls, app: &'a App) -> Option<&'a WebhookUrl> {
         match self {
