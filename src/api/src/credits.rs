@@ -1,6 +1,6 @@
-//! `GET /api/v1/credits` and `/api/v1/credits/statement`: a client looks at its own ledger.
+//! `GET /api/v1/credits` and `/api/v1/credits/statement`: a client reads its own ledger.
 //!
-//! The operator sees the same rows through the same answers.
+//! The operator gets the same rows in the same bodies.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -10,7 +10,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::query::{Query, next_page};
 use sakshi_wire::credits::{Balance, Statement};
 
-/// Tells how many credits the client has left; all its apps draw on them.
+/// Returns the client's balance; all its apps draw on it.
 ///
 /// # Errors
 /// 401 and 503 of the error table.

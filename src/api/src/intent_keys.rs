@@ -1,4 +1,4 @@
-//! `GET /.well-known/jwks.json`: with which keys the intents of this service can be verified.
+//! `GET /.well-known/jwks.json`: the keys that verify the intents of this service.
 
 use actix_web::HttpResponse;
 use actix_web::http::header::CACHE_CONTROL;
@@ -6,7 +6,7 @@ use actix_web::web::Data;
 use sakshi_service::Service;
 use serde_json::json;
 
-/// How long anybody may keep the answer: a new key is to be known soon.
+/// Time for which the response may be cached: a new key must be known soon.
 const CACHED: &str = "public, max-age=300";
 
 /// Lists the public halves of the keys that sign intents, as a JWK set (RFC 7517). The `kid` in the header of an intent names its key.

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use sakshi_wire::Always;
 use sakshi_wire::refusal::Pong;
 
-/// Says that the service is there; asks nobody else.
+/// Confirms that the service answers; calls no other server.
 #[utoipa::path(get, path = "/api/ping", tag = "Service", operation_id = "ping",
     summary = "Check that the service answers", description = "Needs no credentials and asks no other server.",
     responses((status = 200, body = Pong, description = "The service answers.")), security(()))]

@@ -1,4 +1,4 @@
-//! `GET /api/v1/status`: whether it is us, the authority, an upstream, or the client's own receiver.
+//! `GET /api/v1/status`: shows whether a fault is in the service, the authority, an upstream, or the client's own receiver.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -11,7 +11,7 @@ use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::status::{AuthorityStatus, ServiceStatus, UpstreamStatus, WebhookCounts};
 
-/// Tells how things are.
+/// Returns the status of the service.
 ///
 /// # Errors
 /// 401, 429 and 503 of the error table.

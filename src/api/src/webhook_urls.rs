@@ -1,5 +1,4 @@
-//! `PUT` and `GET /api/v1/user/webhook`: where the webhooks of an app's flows go (specification,
-//! "Webhook configuration").
+//! `PUT` and `GET /api/v1/user/webhook`: the receivers of the webhooks of an app's flows (specification, "Webhook configuration").
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -12,11 +11,11 @@ use sakshi_web::query::Query;
 use sakshi_wire::Always;
 use sakshi_wire::webhook_urls::{RegisterWebhookRequest, RegisterWebhookResponse, WebhookSetting, WebhookSettings};
 
-/// Registers where the webhooks of an API type go, for the calling app; `null` removes the URL. It holds from the next report on,
-/// also for flows that are under way. What waits to be sent goes where it was going.
+/// Registers the receiver of an API type's webhooks for the calling app; `null` removes the URL. It applies from the next report on, also
+/// to flows in flight. Queued webhooks keep their receiver.
 ///
 /// # Errors
-/// 400 with every field that is not acceptable.
+/// 400 with every invalid field.
 #[utoipa::path(
     put, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "setWebhookUrl", request_body = RegisterWebhookRequest,
     summary = "Set a webhook URL",
@@ -31,7 +30,7 @@ pub(crate) async fn register(
     Ok(HttpResponse::Ok().json(RegisterWebhookResponse { success: Always, data }))
 }
 
-/// Lists what the calling app has registered.
+/// Lists the receivers that the calling app has registered.
 ///
 /// # Errors
 /// 401 and 503 of the error table.

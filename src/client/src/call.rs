@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde::Serialize;
 
-/// One operation, whose answer is a `T`.
+/// One operation, with an answer of type `T`.
 #[derive(Debug)]
 #[must_use = "a call does nothing until it is sent"]
 pub struct Call<T> {
@@ -22,37 +22,37 @@ pub struct Call<T> {
 }
 
 impl<T> Call<T> {
-    /// Without a body.
+    /// Builds an operation without a body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), body: None, idempotency_key: None, timeout: None, answer: PhantomData }
     }
 
-    /// A GET.
+    /// Builds a GET.
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
 
-    /// A POST with a JSON body.
+    /// Builds a POST with a JSON body.
     pub fn post(path: impl Into<String>, body: &impl Serialize) -> Self {
         Self::new(Method::POST, path).body(body)
     }
 
-    /// The same operation with a JSON body.
+    /// Adds a JSON body.
     pub fn body(self, body: &impl Serialize) -> Self {
         Self { body: Some(serde_json::to_vec(body)), ..self }
     }
 
-    /// The same operation at most once for this key.
+    /// Adds an idempotency key: the operation is done at most once for it.
     pub fn once(self, key: impl Into<String>) -> Self {
         Self { idempotency_key: Some(key.into()), ..self }
     }
 
-    /// The same operation, for which the caller waits so long and not as long as the client does for others.
+    /// Sets a timeout for this call alone.
     pub fn within(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// The same operation with its answer read as another type, such as [`serde_json::Value`].
+    /// Reads the answer as another type, such as [`serde_json::Value`].
     pub fn read_as<U>(self) -> Call<U> {
         let Self { method, path, body, idempotency_key, timeout, .. } = self;
         Call { method, path, body, idempotency_key, timeout, answer: PhantomData }
@@ -62,14 +62,14 @@ impl<T> Call<T> {
 /// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its number, from 1.
+    /// Number of the page, from 1.
     pub page: u32,
-    /// Entries of a page.
+    /// Number of entries of a page.
     pub page_size: u32,
 }
 
 impl Page {
-    /// The largest pages that there are, from the first.
+    /// Iterates over pages of the largest size, from the first.
     pub fn all() -> impl Iterator<Item = Self> {
         (1..).map(|page| Self { page, page_size: 100 })
     }
@@ -81,7 +81,7 @@ impl Display for Page {
     }
 }
 
-/// Text as one segment of a path, whatever it contains (RFC 3986 §3.3).
+/// Encodes any text as one segment of a path (RFC 3986 §3.3).
 ///
 /// Parsers of URLs remove the segments `.` and `..`, even percent-encoded (URL Standard, "double-dot URL path segment"). So the percent
 /// signs of those are encoded too: the service finds nothing under that name, instead of something else under the shortened path.

@@ -1,4 +1,4 @@
-//! Why a call failed.
+//! Errors of a call.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use reqwest::StatusCode;
 use sakshi_domain::invalid::FieldError;
 use thiserror::Error;
 
-/// Why a call failed.
+/// Reason why a call failed.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// No answer came, with the place and the reason.
+    /// No answer came. Holds the origin and the reason.
     #[error("the service is unreachable: {0}")]
     Unreachable(String),
     /// The service refuses.
     #[error("{0}")]
     Refused(Refusal),
-    /// The answer to a call is not what it should be.
+    /// The answer to a call cannot be read.
     #[error("the answer to {what} cannot be read; does the service have another version? {reason}")]
     Answer {
         /// Method and path.
         what: String,
-        /// What is wrong with it.
+        /// Error of the parser.
         reason: serde_json::Error,
     },
     /// The body cannot be written.
     #[error("the body for {path} cannot be written: {reason}")]
     Body {
-        /// Where it was to be sent.
+        /// Path of the request.
         path: String,
-        /// Why.
+        /// Error of the serializer.
         reason: serde_json::Error,
     },
 }
@@ -38,12 +38,12 @@ pub enum Error {
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// What is refused; none if the body is not that of this service's refusals.
+    /// Body of the refusal; none if it is not in this service's form.
     pub body: Option<Box<sakshi_wire::refusal::Error>>,
 }
 
 impl Error {
-    /// With the innermost reason: the outer ones say only that a request failed.
+    /// Builds the error from the innermost reason: the outer ones say only that a request failed.
     #[must_use]
     pub fn unreachable(error: &reqwest::Error) -> Self {
         let mut reason: &dyn std::error::Error = error;
@@ -54,7 +54,7 @@ impl Error {
         Self::Unreachable(format!("{place}{reason}"))
     }
 
-    /// The status of a refusal.
+    /// Returns the status of a refusal.
     #[must_use]
     pub const fn status(&self) -> Option<u16> {
         match self {

@@ -50,12 +50,12 @@ pub fn create_client(name: &str) -> Call<CreateClientResponse> {
     Call::post("/admin/v1/clients", &json!({ "name": name }))
 }
 
-/// The clients.
+/// Lists the clients.
 pub fn clients(page: Page) -> Call<ClientsPage> {
     Call::get(format!("/admin/v1/clients{page}"))
 }
 
-/// A client.
+/// Reads a client.
 pub fn client(client: &str) -> Call<ClientResponse> {
     Call::get(format!("/admin/v1/clients/{}", segment(client)))
 }
@@ -65,7 +65,7 @@ pub fn change_client(client: &str, change: &impl Serialize) -> Call<ClientRespon
     Call::new(Method::PATCH, format!("/admin/v1/clients/{}", segment(client))).body(change)
 }
 
-/// The brand of a client or an event.
+/// Reads the brand of a client or an event.
 pub fn brand(owner: &str) -> Call<BrandResponse> {
     Call::get(brand_path(owner))
 }
@@ -75,18 +75,18 @@ pub fn change_brand(owner: &str, change: &impl Serialize) -> Call<BrandResponse>
     Call::new(Method::PATCH, brand_path(owner)).body(change)
 }
 
-/// Ids of clients begin with `cl_`, and those of events have no such sign.
+/// Returns the path of a brand. Ids of clients begin with `cl_`; those of events have no prefix.
 fn brand_path(owner: &str) -> String {
     let subject = if owner.starts_with("cl_") { "clients" } else { "events" };
     format!("/admin/v1/{subject}/{}/brand", segment(owner))
 }
 
-/// A client with its apps and keys, as another installation imports it.
+/// Exports a client with its apps and keys, for import at another installation.
 pub fn export_client(client: &str) -> Call<Value> {
     Call::get(of_client(client, "export"))
 }
 
-/// Makes a client what it is at another installation.
+/// Imports a client that another installation exported.
 pub fn import_client(exported: &impl Serialize) -> Call<ImportClientResponse> {
     Call::post("/admin/v1/clients/import", exported)
 }
@@ -96,12 +96,12 @@ pub fn create_app(client: &str, name: &str) -> Call<CreateAppResponse> {
     Call::post(of_client(client, "apps"), &json!({ "name": name }))
 }
 
-/// The apps of a client.
+/// Lists the apps of a client.
 pub fn apps(client: &str) -> Call<AppsResponse> {
     Call::get(of_client(client, "apps"))
 }
 
-/// An app.
+/// Reads an app.
 pub fn app(app: &str) -> Call<AppResponse> {
     Call::get(of_app(app))
 }
@@ -111,12 +111,12 @@ pub fn change_app(app: &str, change: &impl Serialize) -> Call<AppResponse> {
     Call::new(Method::PATCH, of_app(app)).body(change)
 }
 
-/// The events of an app with their guests, oldest first.
+/// Lists the events of an app with their guests, oldest first.
 pub fn events(app: &str, page: Page) -> Call<AppEventsPage> {
     Call::get(format!("{}/events{page}", of_app(app)))
 }
 
-/// Where the webhooks of an app go.
+/// Lists the receivers of an app's webhooks.
 pub fn webhook_urls(app: &str) -> Call<WebhookOrigins> {
     Call::get(format!("{}/webhook-urls", of_app(app)))
 }
@@ -126,12 +126,12 @@ pub fn issue_key(client: &str, terms: &impl Serialize) -> Call<IssueKeyResponse>
     Call::post(of_client(client, "keys"), terms)
 }
 
-/// The keys of a client, revoked ones included.
+/// Lists the keys of a client, revoked ones included.
 pub fn keys(client: &str) -> Call<KeysResponse> {
     Call::get(of_client(client, "keys"))
 }
 
-/// Issues the successor of a key, which goes on working for the overlap.
+/// Issues the successor of a key; the old one works until the overlap ends.
 pub fn rotate_key(key_id: &str, terms: &impl Serialize) -> Call<RotateKeyResponse> {
     Call::post(format!("{}/rotate", of_key(key_id)), terms)
 }
@@ -146,27 +146,27 @@ pub fn move_credits(client: &str, movement: &impl Serialize) -> Call<MoveCredits
     Call::post(of_client(client, "credits"), movement)
 }
 
-/// The movements of credits that wait for a second operator.
+/// Lists the movements of credits that wait for a second operator.
 pub fn grant_requests() -> Call<GrantRequestsResponse> {
     Call::get("/admin/v1/credits/requests")
 }
 
-/// Confirms one that another operator has asked for.
+/// Confirms a movement that another operator has asked for.
 pub fn confirm_grant(grant_id: &str) -> Call<MoveCreditsResponse> {
     Call::new(Method::POST, format!("/admin/v1/credits/requests/{}/confirm", segment(grant_id)))
 }
 
-/// Refuses one.
+/// Refuses a movement.
 pub fn refuse_grant(grant_id: &str) -> Call<GrantRequestResponse> {
     Call::new(Method::POST, format!("/admin/v1/credits/requests/{}/refuse", segment(grant_id)))
 }
 
-/// The balance of a client.
+/// Reads the balance of a client.
 pub fn balance(client: &str) -> Call<Balance> {
     Call::get(of_client(client, "credits"))
 }
 
-/// The ledger of a client, oldest entry first.
+/// Lists the ledger of a client, oldest entry first.
 pub fn statement(client: &str, page: Page) -> Call<Statement> {
     Call::get(format!("{}{page}", of_client(client, "statement")))
 }
@@ -181,7 +181,7 @@ pub fn invite_user(client: &str, user: &impl Serialize) -> Call<InviteUserRespon
     Call::post(of_client(client, "users"), user)
 }
 
-/// The users of a client, disabled ones included.
+/// Lists the users of a client, disabled ones included.
 pub fn users(client: &str) -> Call<UsersResponse> {
     Call::get(of_client(client, "users"))
 }
@@ -206,7 +206,7 @@ pub fn add_operator(operator: &impl Serialize) -> Call<AddOperatorResponse> {
     Call::post("/admin/v1/operators", operator)
 }
 
-/// The operators, revoked ones included.
+/// Lists the operators, revoked ones included.
 pub fn operators() -> Call<OperatorsResponse> {
     Call::get("/admin/v1/operators")
 }
@@ -216,7 +216,7 @@ pub fn revoke_operator(operator_id: &str) -> Call<OperatorResponse> {
     Call::new(Method::DELETE, format!("/admin/v1/operators/{}", segment(operator_id)))
 }
 
-/// A step of sealing everything with the key that seals now; without a place a pass begins.
+/// Makes one step of resealing everything with the current key; without `from` a pass begins.
 pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
     Call::post("/admin/v1/reseal", &json!({ "from": from }))
 }
@@ -226,12 +226,12 @@ pub fn accept_clock() -> Call<AcceptClockResponse> {
     Call::new(Method::POST, "/admin/v1/clock/accept")
 }
 
-/// The level of the log of the node that answers.
+/// Reads the log level of the node that answers.
 pub fn log_level() -> Call<LogLevelResponse> {
     Call::get(LOG_LEVEL)
 }
 
-/// Changes it for so many seconds.
+/// Changes the log level for `for_s` seconds.
 pub fn change_log_level(level: &str, for_s: Option<u64>) -> Call<LogLevelResponse> {
     Call::new(Method::PUT, LOG_LEVEL).body(&json!({ "level": level, "for_s": for_s }))
 }
@@ -241,7 +241,7 @@ pub fn reset_log_level() -> Call<LogLevelResponse> {
     Call::new(Method::DELETE, LOG_LEVEL)
 }
 
-/// Erases what is known of people.
+/// Erases personal data.
 pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
     Call::post("/admin/v1/erasures", &json!({ "kind": kind, "id": id }))
 }
@@ -256,64 +256,64 @@ pub fn finish_upgrade() -> Call<FinishUpgradeResponse> {
     Call::post("/admin/v1/store/finish-upgrade", &json!({}))
 }
 
-/// The intent keys, and which one signs.
+/// Lists the intent keys, and the one that signs.
 pub fn intent_keys() -> Call<IntentKeysResponse> {
     Call::get("/admin/v1/intent-keys")
 }
 
-/// Lets an intent key sign; without one the settings decide.
+/// Makes an intent key sign; without one the settings decide.
 pub fn use_intent_key(kid: Option<&str>) -> Call<IntentKeysResponse> {
     Call::post("/admin/v1/intent-keys", &json!({ "kid": kid }))
 }
 
-/// What operators have changed, after this number and, if it is given, from this time on.
+/// Lists the changes by operators after this number and, if `since` is given, from this time on.
 pub fn audit_log(after: u64, limit: u32, since: Option<&str>) -> Call<AuditLogPage> {
     let since = since.map(|since| format!("&since={}", segment(since))).unwrap_or_default();
     Call::get(format!("/admin/v1/audit-log?after={after}&limit={limit}{since}"))
 }
 
-/// The first part of the register of consents of a client, of people who were asked between these times.
+/// Lists the first part of a client's register of consents, for people who were asked between these times.
 pub fn consents(client: &str, from: Option<&str>, to: Option<&str>, limit: u32) -> Call<ConsentsPage> {
     let time = |name: &str, at: Option<&str>| at.map(|at| format!("&{name}={}", segment(at))).unwrap_or_default();
     Call::get(format!("{}?limit={limit}{}{}", of_client(client, "consents"), time("from", from), time("to", to)))
 }
 
-/// A further part of it, at the path and query that the one before names.
+/// Lists a further part of it, at the path and query that the part before names.
 pub fn more_consents(next: impl Into<String>) -> Call<ConsentsPage> {
     Call::get(next.into())
 }
 
-/// The state of a flow and of its webhooks.
+/// Reads the state of a flow and of its webhooks.
 pub fn flow_deliveries(flow: &str) -> Call<FlowResponse> {
     Call::get(format!("/admin/v1/flows/{}/deliveries", segment(flow)))
 }
 
-/// A transaction and its webhook.
+/// Reads a transaction and its webhook.
 pub fn transaction(txn: &str) -> Call<TransactionResponse> {
     Call::get(format!("/admin/v1/transactions/{}", segment(txn)))
 }
 
-/// The refused requests with this id.
+/// Lists the refused requests with this id.
 pub fn request(error_id: &str) -> Call<RefusedRequests> {
     Call::get(format!("/admin/v1/requests/{}", segment(error_id)))
 }
 
-/// The webhook of a transaction.
+/// Reads the webhook of a transaction.
 pub fn delivery(txn: &str) -> Call<DeliveryResponse> {
     Call::get(format!("/admin/v1/transactions/{}/delivery", segment(txn)))
 }
 
-/// The supervision tree.
+/// Reads the supervision tree.
 pub fn tree() -> Call<TreeNode> {
     Call::get("/admin/v1/tree")
 }
 
-/// All nodes of the installation.
+/// Lists all nodes of the installation.
 pub fn nodes() -> Call<NodesResponse> {
     Call::get("/admin/v1/nodes")
 }
 
-/// A connector's report of what became of a flow.
+/// Sends a connector's report on a flow.
 pub fn report(kind: &str, report: &impl Serialize) -> Call<ReportResponse> {
     Call::post(format!("/internal/v1/flows/{}", segment(kind)), report)
 }

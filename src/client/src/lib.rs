@@ -1,5 +1,5 @@
-//! A typed client of a running service: the public API in [`public`], the internal listener in [`internal`]; and [`judge`], the check from
-//! outside that every promise was kept.
+//! A typed client of a running service: the public API in [`public`], the internal listener in [`internal`], and [`judge`], which checks
+//! every promise from outside.
 //!
 //! Each operation is a [`Call`]: a value with the method, the path, the body and the type of the answer. A [`Client`] sends it
 //! to one listener with one set of credentials. Callers that need more than the answer (headers, timing, a deliberately wrong
@@ -28,13 +28,13 @@ pub use self::error::{Error, Refusal};
 pub const API_KEY: &str = "X-API-KEY";
 /// The header with the id of an app.
 pub const APP_ID: &str = "X-API-APP-ID";
-/// The header with a client's own key of a request that must not be done twice.
+/// The header with a client's key for a request that must not be done twice.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// The service closes idle connections after 5 s; a client that keeps them longer may use one that is being closed.
+/// Time for which an idle connection is kept. The service closes idle ones after 5 s; a longer time may use one that is being closed.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// Who calls.
+/// Credentials of a caller.
 #[derive(Clone, Debug)]
 pub enum Credentials {
     /// Anybody.
@@ -58,7 +58,7 @@ pub struct Client {
     credentials: Credentials,
 }
 
-/// An HTTP client without proxy, redirects and retries. Without `tls` it needs no root certificates.
+/// Builds an HTTP client without proxy, redirects and retries. Without `tls` it needs no root certificates.
 ///
 /// # Errors
 /// The TLS library cannot be set up.
@@ -69,7 +69,7 @@ pub fn http(timeout: Duration, tls: bool) -> reqwest::Result<reqwest::Client> {
 }
 
 impl Credentials {
-    /// Adds them to a request.
+    /// Adds the credentials to a request.
     pub fn sign(&self, request: RequestBuilder) -> RequestBuilder {
         match self {
             Self::None => request,
@@ -80,25 +80,25 @@ impl Credentials {
 }
 
 impl Client {
-    /// Calls the listener at `base`.
+    /// Builds a client for the listener at `base`.
     #[must_use]
     pub const fn new(http: reqwest::Client, base: Url, credentials: Credentials) -> Self {
         Self { http, base, credentials }
     }
 
-    /// Where the listener is.
+    /// Returns the address of the listener.
     #[must_use]
     pub const fn base(&self) -> &Url {
         &self.base
     }
 
-    /// Who calls.
+    /// Returns the credentials.
     #[must_use]
     pub const fn credentials(&self) -> &Credentials {
         &self.credentials
     }
 
-    /// Does a call.
+    /// Sends a call and reads its answer.
     ///
     /// # Errors
     /// No answer came, the service refuses, or the answer is not what the call promises.
@@ -108,7 +108,7 @@ impl Client {
         serde_json::from_slice(&body).map_err(|reason| Error::Answer { what, reason })
     }
 
-    /// Does a call; the bytes of the answer.
+    /// Sends a call; returns the bytes of the answer.
     ///
     /// # Errors
     /// No answer came, or the service refuses.
@@ -119,7 +119,7 @@ impl Client {
         if status.is_success() { Ok(body.into()) } else { Err(Error::Refused(Refusal::read(status.as_u16(), &body))) }
     }
 
-    /// The request of a call, for a caller that sends it in its own way.
+    /// Builds the request of a call, for a caller that sends it in its own way.
     ///
     /// # Errors
     /// The body cannot be written as JSON.
@@ -140,13 +140,13 @@ impl Client {
         })
     }
 
-    /// A request without a body to any path of the listener.
+    /// Builds a request without a body to any path of the listener.
     pub fn plain(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base.as_str().trim_end_matches('/')));
         self.credentials.sign(request)
     }
 
-    /// All entries of a client's ledger, oldest first.
+    /// Lists all entries of a client's ledger, oldest first.
     ///
     /// # Errors
     /// As [`Client::send`].
@@ -162,7 +162,7 @@ impl Client {
         Ok(entries)
     }
 
-    /// The transactions of all registered guests of an event, oldest first.
+    /// Lists the transactions of all registered guests of an event, oldest first.
     ///
     /// # Errors
     /// As [`Client::send`].
@@ -170,7 +170,7 @@ impl Client {
         Ok(self.registrations(event).await?.into_iter().map(|guest| guest.txn_id.to_string()).collect())
     }
 
-    /// All registered guests of an event, oldest first.
+    /// Lists all registered guests of an event, oldest first.
     ///
     /// # Errors
     /// As [`Client::send`].

@@ -1,4 +1,4 @@
-//! The operations of the public listener: what client backends call.
+//! The operations of the public listener, for client backends.
 
 use std::time::Duration;
 
@@ -31,23 +31,23 @@ pub fn init(terms: &impl Serialize) -> Call<InitResponse> {
     Call::post(INIT, terms)
 }
 
-/// The intent of an open transaction, for a QR code.
+/// Creates the intent of an open transaction, for a QR code.
 pub fn qr_intent(txn: &str) -> Call<QrIntentResponse> {
     Call::post(QR_INTENT, &json!({ "txnId": txn }))
 }
 
-/// The path of a transaction's result.
+/// Returns the path of a transaction's result.
 #[must_use]
 pub fn result_path(txn: &str) -> String {
     format!("/api/v1/nationalid-ovse/result/{}", segment(txn))
 }
 
-/// A transaction's result, pending or final.
+/// Reads a transaction's result, pending or final.
 pub fn result(txn: &str) -> Call<OvseResult> {
     Call::get(result_path(txn))
 }
 
-/// The same, answered after this time at the latest, or when there is something new.
+/// Reads a result with a long poll: the answer comes with news, or after `wait` at the latest.
 pub fn await_result(txn: &str, wait: Duration) -> Call<OvseResult> {
     Call::get(format!("{}?wait={}", result_path(txn), wait.as_secs()))
 }
@@ -57,13 +57,13 @@ pub fn create_event(terms: &impl Serialize) -> Call<CreateEventResponse> {
     Call::post(EVENTS, terms)
 }
 
-/// The path of an event.
+/// Returns the path of an event.
 #[must_use]
 pub fn event_path(id: &str) -> String {
     format!("{EVENTS}/{}", segment(id))
 }
 
-/// The state of an event.
+/// Reads the state of an event.
 pub fn event(id: &str) -> Call<EventResponse> {
     Call::get(event_path(id))
 }
@@ -73,7 +73,7 @@ pub fn change_event(id: &str, change: &impl Serialize) -> Call<EventResponse> {
     Call::new(Method::PATCH, event_path(id)).body(change)
 }
 
-/// The registered guests of an event, oldest first.
+/// Lists the registered guests of an event, oldest first.
 pub fn registrations(id: &str, page: Page) -> Call<RegistrationsPage> {
     Call::get(format!("{}/registrations{page}", event_path(id)))
 }
@@ -88,7 +88,7 @@ pub fn esign(order: &impl Serialize) -> Call<EsignResponse> {
     Call::post("/api/v1/esign/request", order)
 }
 
-/// The state of a document.
+/// Reads the state of a document.
 pub fn esign_status(document: &str) -> Call<EsignStatus> {
     Call::post("/api/v1/esign/status", &json!({ "documentId": document }))
 }
@@ -98,7 +98,7 @@ pub fn doclocker(order: &impl Serialize) -> Call<DocLockerResponse> {
     Call::post("/api/v1/doclocker/init", order)
 }
 
-/// The state of a request for documents.
+/// Reads the state of a request for documents.
 pub fn doclocker_details(id: &str) -> Call<DocLockerDetails> {
     Call::get(format!("/api/v1/doclocker/details/{}", segment(id)))
 }
@@ -118,7 +118,7 @@ pub fn verify(check: &Check, order: &impl Serialize) -> Call<Value> {
     Call::post(check.path, order)
 }
 
-/// Registers where the webhooks of an API go.
+/// Registers the receiver of an API's webhooks.
 pub fn register_webhook(webhook: &impl Serialize) -> Call<RegisterWebhookResponse> {
     Call::new(Method::PUT, WEBHOOK).body(webhook)
 }

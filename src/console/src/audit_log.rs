@@ -1,4 +1,4 @@
-//! `/console/audit-log`: what operators have changed, the newest first, and whether the chain of entries is whole.
+//! `/console/audit-log`: the changes by operators, newest first, and the check of the chain of entries.
 
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_store::{AuditHead, AuditRecord};
@@ -13,20 +13,20 @@ use crate::layout::Section;
 use crate::staff::Staff;
 use crate::view::{Cell, FormView, Part, Table, View};
 
-/// Entries on one page.
+/// Number of entries on one page.
 const ROWS: usize = 25;
-/// Entries that one page looks at, at most.
+/// Largest number of entries that one page reads.
 const READ_MAX: u64 = 1_000;
-/// Entries read at once.
+/// Number of entries read at once.
 const STEP: u32 = 100;
-/// Entries that one request checks.
+/// Number of entries that one request checks.
 const CHECKED_MAX: u64 = 5_000;
 
-/// The names under which entries can be filtered.
+/// Filters of entries, with their labels.
 const FILTERS: [(&str, &str); 3] =
     [("operator", "Operator: name or id"), ("operation", "Operation, such as grantCredits"), ("id", "Id of what was changed")];
 
-/// What is asked for.
+/// The requested filters.
 #[derive(Debug, Default)]
 struct AuditFilters {
     operator: String,
@@ -58,7 +58,7 @@ impl AuditFilters {
         [&self.operator, &self.operation, &self.id]
     }
 
-    /// The address of the same question, further back.
+    /// Returns the address of the same query, further back.
     fn at(&self, before: u64) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for ((name, _), value) in FILTERS.iter().zip(self.values()).filter(|(_, value)| !value.is_empty()) {
@@ -71,7 +71,7 @@ impl AuditFilters {
 /// Shows a part of the log.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn show(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let asked = AuditFilters::of(request.query_string())?;
     let head = staff.api.store.audit_head().await?;
@@ -152,7 +152,7 @@ fn row(number: u64, entry: &Map<String, Value>) -> Vec<Cell> {
 /// Checks a part of the chain, as `sakshi admin audit-log --verify` does, and links the next part.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn verify(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let mut query = Query::of(request.query_string());
     let number = query.number(&["after"], 0..=u64::MAX, 0);

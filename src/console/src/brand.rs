@@ -1,4 +1,4 @@
-//! `/console/clients/{client_id}/brand`: how pages name a client and what they look like, with its logo.
+//! `/console/clients/{client_id}/brand`: the name and look of a client on pages, with its logo.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -76,7 +76,7 @@ fn fields(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> F
     view.choices(Choices { name: "remove", label: "Files", options, chosen: String::new() })
 }
 
-/// The body of the request. A file that was not chosen stays, unless it is to be removed.
+/// Builds the body of the request. A file that was not chosen stays, unless it is to be removed.
 fn asked(form: &mut Form) -> Sent {
     let remove = form.take("remove");
     let mut sent = form.sent(SHAPE);

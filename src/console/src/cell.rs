@@ -48,7 +48,7 @@ impl Cell {
         Self::When(When::second(at))
     }
 
-    /// A link to the page of an id.
+    /// Builds a link to the page of an id.
     pub(crate) fn link(folder: &str, id: impl Display) -> Self {
         let id = id.to_string();
         Self::Link { href: format!("/console/{folder}/{id}"), text: id }

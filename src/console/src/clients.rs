@@ -22,15 +22,15 @@ use crate::submitted::{Form, Submitted};
 use crate::view::{Cell, FormView, Part, Table, View};
 use crate::webhooks::lost_of;
 
-/// Verifications of a client whose webhooks are looked at for the list.
+/// Number of a client's verifications whose webhooks the list examines.
 const LOOKED_AT: usize = 20;
-/// Events of an app that its client's page shows.
+/// Number of events of an app on its client's page.
 const EVENTS_SHOWN: u32 = 20;
 
-/// Shows a page of all clients, the newest first.
+/// Shows a page of all clients, newest first.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn list(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let mut query = Query::of(request.query_string());
     let number = query.number(&["page"], 1..=u32::MAX, 1);
@@ -76,7 +76,7 @@ fn state(client: &Client) -> Cell {
     if client.suspended_at.is_some() { Cell::tag("suspended", "suspended") } else { Cell::tag("good", "active") }
 }
 
-/// The limits that are set, in words.
+/// Describes the limits that are set, in words.
 fn limits(client: &Client) -> Option<String> {
     let limits = &client.limits;
     let words = [

@@ -1,4 +1,4 @@
-//! `/console/clients/{client_id}/consents`: what people were asked for a client, and whether they agreed.
+//! `/console/clients/{client_id}/consents`: the questions to people for a client, and their answers.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::records::client_of;
 use crate::staff::Staff;
 use crate::view::{Cell, Part, Table, View};
 
-/// Entries on one page.
+/// Number of entries on one page.
 const ROWS: u32 = 25;
-/// Nobody is asked later than this after now, whatever the clocks of nodes say.
+/// Largest time by which the clock of a node may be ahead.
 const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 
 /// Shows a part of the register, oldest week first.

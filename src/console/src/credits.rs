@@ -21,7 +21,7 @@ use crate::view::{Cell, Choices, FormView, Part, Table, View};
 
 const SHAPE: &[(&str, Kind)] = &[("amount", Kind::Whole)];
 
-/// Shows the statement, the newest entry first.
+/// Shows the statement, newest entry first.
 ///
 /// # Errors
 /// 404 for an unknown client.
@@ -88,7 +88,7 @@ fn grant(staff: &Staff, folder: &str, form: &Form) -> Part {
     Part::new("grant", "Grant credits").words(words).form(form)
 }
 
-/// Grants credits, or asks a second operator for it.
+/// Grants credits, or asks a second operator to confirm.
 ///
 /// # Errors
 /// As for every form.

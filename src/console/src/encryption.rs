@@ -1,4 +1,4 @@
-//! `/console/encryption`: the keys that seal and sign, and how much is still sealed under earlier ones.
+//! `/console/encryption`: the keys that seal and sign, and the number of values still sealed under earlier ones.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::view::{Cell, FormView, Part, Table, View};
 /// Shows the keys.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     Ok(page(&staff, None, &[]).await?.ok())
 }
@@ -50,7 +50,7 @@ async fn page(staff: &Staff, step: Option<Part>, problems: &[String]) -> Result<
     Ok(view.part(Part::new("intents", "Intent keys").words(chosen).table(table, "This node has none.")))
 }
 
-/// Makes a step of a pass: what it meets under an old key is sealed anew.
+/// Makes one step of a pass: values under an old key are sealed anew.
 ///
 /// # Errors
 /// As for every form.
@@ -70,7 +70,7 @@ pub(crate) async fn step(mut submitted: Submitted) -> Result<HttpResponse, Conso
     }
 }
 
-/// The steps of a pass so far, which its form carries on.
+/// The steps of a pass so far, which the form carries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pass {
     looked_at: u64,

@@ -1,4 +1,4 @@
-//! `/console/erasures`: erasing what is known of people before its time. The id is typed twice, because nothing brings it back.
+//! `/console/erasures`: erasure of personal data before its time. The id is typed twice, because nothing restores the data.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -16,7 +16,7 @@ use crate::view::{Cell, Choices, FormView, Part, View};
 /// Shows the form.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     Ok(page(&staff, &Form::default(), None).ok())
 }
@@ -51,7 +51,7 @@ fn fields(staff: &Staff, form: &Form) -> FormView {
         .dangerous()
 }
 
-/// Erases.
+/// Erases the data.
 ///
 /// # Errors
 /// As for every form.

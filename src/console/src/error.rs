@@ -14,15 +14,15 @@ use sakshi_web::html::{form_page, redirect};
 
 use crate::layout::Layout;
 
-/// The reason why there is no page.
+/// Reason why there is no page.
 #[derive(Debug)]
 pub(crate) enum ConsoleError {
     /// Nobody has signed in, or the session has ended.
     SignIn {
-        /// There was one.
+        /// True if there was a session.
         ended: bool,
     },
-    /// A form that none of this session's pages has.
+    /// A form that no page of this session has.
     ForeignForm,
     /// A refusal of the error table.
     Refused(ApiError),
@@ -34,7 +34,7 @@ struct Problem {
     layout: Layout,
     heading: &'static str,
     words: String,
-    /// The id of the request, to be quoted.
+    /// Id of the request, to be quoted.
     reference: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl ResponseError for ConsoleError {
         }
     }
 
-    /// Without the request, which [`error_page`] has.
+    /// Builds a page without the request, which [`error_page`] has.
     fn error_response(&self) -> HttpResponse {
         match self {
             Self::SignIn { ended } => redirect(if *ended { "/console/sign-in?ended=1" } else { "/console/sign-in" }),
@@ -96,7 +96,7 @@ fn problem(error: &ApiError, layout: Layout, reference: Option<String>) -> HttpR
     response
 }
 
-/// The page of an error for a browser; `None` for what is not of the console.
+/// Builds the error page for a browser; `None` outside the console.
 #[must_use]
 pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&ApiError>) -> Option<HttpResponse> {
     let (layout, reference) = (Layout::of(request, None), Some(request_id(request).as_str().to_owned()));

@@ -14,10 +14,10 @@ use crate::layout::Section;
 use crate::staff::Staff;
 use crate::view::{Part, View};
 
-/// Leads to the page of an id.
+/// Redirects to the page of an id.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn find(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
     let mut query = Query::of(request.query_string());
     let id = query.text("id").unwrap_or_default();
@@ -31,7 +31,7 @@ pub(crate) async fn find(staff: Staff, request: HttpRequest) -> Result<HttpRespo
     Ok(view.part(Part::new("nothing", "No page has this id").words(words)).answer(StatusCode::NOT_FOUND))
 }
 
-/// The path of the page of an id. An id is text of any form that another installation has given, so its beginning alone says nothing.
+/// Returns the path of an id's page. Another installation may have given an id of any form, so its prefix decides nothing.
 async fn page_of(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleError> {
     let store = &staff.api.store;
     let at = |folder: &str| Ok(Some(format!("/console/{folder}/{id}")));
@@ -74,7 +74,7 @@ async fn page_of(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleError
     }
     match RequestId::parse(id) {
         Ok(request) if !find_refused(store, &request).await?.is_empty() => {
-            // An errorId may have any character that is seen.
+            // An `errorId` may have any visible character.
             let encoded: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
             Ok(Some(format!("/console/requests/{}", encoded.replace('+', "%20"))))
         }

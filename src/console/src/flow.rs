@@ -1,4 +1,4 @@
-//! `/console/flows/{flow_id}`: a flow and its webhooks. Nothing of what was reported is shown.
+//! `/console/flows/{flow_id}`: a flow and its webhooks, without any reported data.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -16,7 +16,7 @@ use crate::view::{Cell, Part, Table, View};
 /// Shows a flow.
 ///
 /// # Errors
-/// 404 when there is none, or not any more.
+/// 404 when the flow does not exist, or no longer.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: FlowId = path.parse().map_err(|_| ServiceError::NotFound("flow"))?;
     let found = staff.api.store.flow_deliveries(id).await?.ok_or(ServiceError::NotFound("flow"))?;

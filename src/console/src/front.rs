@@ -1,4 +1,4 @@
-//! `/console`: what needs somebody: grants that wait for a second operator, clients that are low on credits, and the node's health.
+//! `/console`: open work: grants that wait for a second operator, clients that are low on credits, and the node's health.
 
 use actix_web::HttpResponse;
 use sakshi_domain::grant_request::{GrantRequest, GrantState};
@@ -13,13 +13,13 @@ use crate::staff::Staff;
 use crate::submitted::Submitted;
 use crate::view::{Cell, FormView, Part, Table, View};
 
-/// Clients that are looked at for low balances.
+/// Number of clients examined for low balances.
 const CLIENTS_LOOKED_AT: u32 = 100;
 
 /// Shows the overview.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     page(&staff, &[]).await.map(|view| view.ok())
 }
@@ -104,12 +104,12 @@ fn node(staff: &Staff) -> Part {
         .words(words)
 }
 
-/// `GET /console/`.
+/// Redirects `GET /console/`.
 pub(crate) async fn back(_: Staff) -> HttpResponse {
     redirect("/console")
 }
 
-/// An address that no page has, for people who have signed in.
+/// Answers for an address without a page, to people who have signed in.
 ///
 /// # Errors
 /// 404, always.

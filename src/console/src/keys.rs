@@ -22,7 +22,7 @@ use crate::submitted::{Form, Submitted};
 use crate::view::{Cell, Choices, FormView, Part, Table, View};
 
 const SHAPE: &[(&str, Kind)] = &[("environments", Kind::Words), ("expires_at", Kind::Moment), ("overlap_s", Kind::Whole)];
-/// Old keys that work on after a rotation, by the seconds and in words.
+/// Times for which an old key still works after a rotation: in seconds, and in words.
 const OVERLAPS: [(&str, &str); 4] = [("86400", "one day"), ("3600", "one hour"), ("604800", "one week"), ("0", "not at all")];
 
 /// Shows the keys of a client.
@@ -97,7 +97,7 @@ fn issue_part(staff: &Staff, id: &ClientId, form: &Form) -> Part {
     Part::new("issue", "Issue a key").words("Its text is shown once, on the next page. Hand it over where nobody else reads.").form(form)
 }
 
-/// The body of a request for a key. Networks stand in one field.
+/// Builds the body of a request for a key. Networks stand in one field.
 fn terms(form: &Form) -> Sent {
     let mut sent = form.sent(SHAPE);
     for (name, value) in &mut sent.0 {
@@ -133,7 +133,7 @@ struct KeyText<'a> {
     client: String,
 }
 
-/// The only page with the text of a key.
+/// Builds the only page with the text of a key.
 fn text_of(staff: &Staff, issued: &Value, client: &ClientId) -> HttpResponse {
     let text = |name: &str| issued[name].as_str().unwrap_or_default();
     let layout = Layout::of(&staff.request, Some(Section::Clients));

@@ -9,15 +9,15 @@ use sakshi_web::static_file::{BASE_STYLE, DESK_STYLE, FIGURES_STYLE, ICON, RECOR
 
 use crate::Console;
 
-/// The style sheet.
+/// Style sheet of the console.
 pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| {
     let own = include_str!("../assets/console.css");
     StaticFile::style("/console/assets/console.css", &[BASE_STYLE, DESK_STYLE, RECORDS_STYLE, FIGURES_STYLE, own])
 });
-/// The script of the page of the tree.
+/// Script of the tree's page.
 pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/console/assets/tree.js", include_str!("../assets/tree.js")));
-/// The icon.
+/// Icon of the console.
 pub(crate) static OWN_ICON: &LazyLock<StaticFile> = &ICON;
 
 /// The sections, which the header links.
@@ -44,7 +44,7 @@ impl Section {
     ];
 }
 
-/// The operator who has signed in, and the page's section. The extractor leaves it with the request, for an error page.
+/// The operator who has signed in, and the page's section. The extractor stores it with the request, for an error page.
 #[derive(Clone, Debug)]
 pub(crate) struct LayoutUser {
     pub(crate) name: String,
@@ -53,13 +53,13 @@ pub(crate) struct LayoutUser {
     pub(crate) section: Option<Section>,
 }
 
-/// What `page.html` needs.
+/// The values that `page.html` needs.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) sandbox: bool,
     pub(crate) installation: String,
     pub(crate) user: Option<LayoutUser>,
-    /// The words in the find box.
+    /// Words in the find box.
     pub(crate) find: String,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct SectionLink {
 }
 
 impl Layout {
-    /// The layout of a page of this request, for the person who has signed in.
+    /// Builds the layout of this request's page, for the person who has signed in.
     pub(crate) fn of(request: &HttpRequest, section: Option<Section>) -> Self {
         let console = request.app_data::<Data<Console>>();
         let user = request.extensions().get::<LayoutUser>().cloned().map(|user| LayoutUser { section, ..user });
@@ -83,12 +83,12 @@ impl Layout {
         }
     }
 
-    /// The layout of a page without its request.
+    /// Builds the layout of a page without its request.
     pub(crate) const fn bare() -> Self {
         Self { sandbox: false, installation: String::new(), user: None, find: String::new() }
     }
 
-    /// The links of the header; none for people who have not signed in.
+    /// Returns the links of the header; none for people who have not signed in.
     pub(crate) fn links(&self) -> Vec<SectionLink> {
         let current = self.user.as_ref().and_then(|user| user.section);
         let link = |(section, path, label)| SectionLink { path, label, is_current: current == Some(section) };

@@ -1,8 +1,8 @@
-//! The operators' console at `/console` of the internal listener: where support, finance and security find things and put them right.
+//! The operators' console at `/console` of the internal listener, for support, finance and security.
 //!
-//! It signs in with an operator's token and checks that again at every use. Pages read the store; every change goes through the handler
-//! of the admin API, with its roles and its audit entries. Begin with `routes.rs`; `staff.rs` authenticates, `view.rs` is what most
-//! pages are put together from. No page shows what a person has shared, and every page works without JavaScript.
+//! It signs in with an operator's token and checks that again at every use. Pages read the store; changes go through the admin API's
+//! handlers, with its roles and audit entries. Begin with `routes.rs`; `staff.rs` authenticates, `view.rs` has the parts of most pages. No
+//! page shows what a person has shared, and every page works without JavaScript.
 
 mod audit_log;
 mod brand;
@@ -47,7 +47,7 @@ pub use self::error::error_page;
 pub use self::oidc::{Provider, ProviderSettings};
 pub use self::routes::ROUTES;
 
-/// Readers of the tree at one time; one session has half of them at most.
+/// Largest number of streams of the tree at one time; one session has half of them at most.
 pub const STREAMS_MAX: usize = 16;
 
 /// The console's needs besides the admin API.
@@ -57,17 +57,17 @@ pub struct Console {
     pub is_https: bool,
     /// True in the sandbox.
     pub sandbox: bool,
-    /// Clients with fewer credits are marked, unless they have a limit of their own.
+    /// Number of credits below which a client is marked, unless it has a limit of its own.
     pub low_credits: u64,
-    /// The time for which a transaction and its result are kept.
+    /// Time for which a transaction and its result are stored.
     pub kept: Duration,
-    /// The name of this installation, its public URL.
+    /// Name of this installation, its public URL.
     pub installation: Arc<str>,
-    /// The identity provider, if operators may sign in there.
+    /// Identity provider, if operators may sign in there.
     pub provider: Option<Provider>,
-    /// Ends streams when the node drains.
+    /// Drain of the node, which ends streams.
     pub drain: Drain,
-    /// Places for streams, by the session that reads one.
+    /// Slots for streams, by the session that reads one.
     pub streams: FairSlots<SessionDigest>,
 }
 

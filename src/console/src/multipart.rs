@@ -1,6 +1,6 @@
-//! `multipart/form-data` (RFC 7578), as a browser sends a form with files. The whole body is at hand, and small.
+//! `multipart/form-data` (RFC 7578), as a browser sends a form with files. The whole body is in memory, and small.
 
-/// A field of a form: its name, whether it is a file, and its bytes.
+/// A field of a form: its name, its bytes, and true for a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Field<'a> {
     pub(crate) name: String,
@@ -8,7 +8,7 @@ pub(crate) struct Field<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// The boundary of a media type that is `multipart/form-data`.
+/// Returns the boundary of a media type that is `multipart/form-data`.
 pub(crate) fn boundary(media_type: &str) -> Option<&str> {
     let (essence, parameters) = media_type.split_once(';')?;
     if !essence.trim().eq_ignore_ascii_case("multipart/form-data") {
@@ -20,7 +20,7 @@ pub(crate) fn boundary(media_type: &str) -> Option<&str> {
     (1..=70).contains(&value.len()).then_some(value)
 }
 
-/// The fields of a body; `None` for one that no browser sends.
+/// Returns the fields of a body; `None` for one that no browser sends.
 pub(crate) fn fields<'a>(boundary: &str, body: &'a [u8]) -> Option<Vec<Field<'a>>> {
     let between = [b"\r\n--", boundary.as_bytes()].concat();
     let mut rest = body.strip_prefix(&between[2..])?;
@@ -45,7 +45,7 @@ fn cut<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
 fn field<'a>(head: &str, bytes: &'a [u8]) -> Option<Field<'a>> {
     let headers = head.split("\r\n").filter_map(|line| line.split_once(':'));
     let (_, disposition) = headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("content-disposition"))?;
-    // The names of our fields have no semicolon or quote; what others a file's name has is of no interest.
+    // The names of our fields have no semicolon or quote; those of files do not matter.
     let named = |wanted: &str| disposition.split(';').filter_map(|part| part.trim().split_once('=')).find(|(name, _)| *name == wanted);
     let (_, name) = named("name")?;
     Some(Field { name: name.trim_matches('"').to_owned(), is_file: named("filename").is_some(), bytes })

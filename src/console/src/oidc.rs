@@ -1,7 +1,7 @@
 //! Signing in at an identity provider (OpenID Connect Core 1.0): the authorization code flow with PKCE (RFC 7636), state and nonce.
 //!
-//! State, nonce and verifier follow from one random number that only the browser holds, in a cookie of ten minutes, so nothing is stored
-//! for people who begin. The ID token alone says who somebody is: subject, name and groups.
+//! State, nonce and verifier follow from one random number that only the browser holds, in a cookie of ten minutes. So nothing is stored
+//! for people who begin. Only the ID token identifies a person: subject, name and groups.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::{Url, form_urlencoded};
 
-/// Bytes of a discovery document, and of the answer with a token.
+/// Largest number of bytes of a discovery document, and of the response with a token.
 const ANSWER_BYTES_MAX: usize = 128 * 1_024;
-/// The time for which a discovered document is used.
+/// Time for which a discovered document is used.
 const DISCOVERED_FOR: Duration = Duration::from_secs(600);
-/// The least time between two discoveries, whatever keys are named.
+/// Least time between two discoveries, even for an unknown key.
 const DISCOVERY_SPACING: Duration = Duration::from_secs(10);
-/// Characters of a name, and of a subject (OpenID Connect Core, section 2).
+/// Largest number of characters of a name, and of a subject (OpenID Connect Core, section 2).
 const NAME_CHARS_MAX: usize = 100;
 const SUBJECT_CHARS_MAX: usize = 255;
-/// Groups of a person that are looked at.
+/// Largest number of a person's groups that are examined.
 const GROUPS_MAX: usize = 1_000;
 
 /// The settings of the provider.
@@ -38,21 +38,21 @@ const GROUPS_MAX: usize = 1_000;
 pub struct ProviderSettings {
     /// Its `iss`, and the address below which it is discovered.
     pub issuer: String,
-    /// The client that this service is there.
+    /// Client id of this service at the provider.
     pub client_id: String,
-    /// The secret of that client.
+    /// Secret of that client.
     pub client_secret: SecretString,
-    /// The scopes that are asked for.
+    /// Scopes that are requested.
     pub scopes: String,
-    /// The claim with the groups.
+    /// Claim with the groups.
     pub groups_claim: String,
-    /// Sessions end with the ID token, if that is earlier.
+    /// True if sessions end with the ID token, when that is earlier.
     pub ends_with_token: bool,
-    /// The origin of the console, as browsers know it.
+    /// Origin of the console, as browsers know it.
     pub base_url: String,
 }
 
-/// The provider. Clones share what was discovered.
+/// The identity provider. Clones share the discovered document.
 #[derive(Clone, Debug)]
 pub struct Provider {
     pub(crate) settings: Arc<ProviderSettings>,
@@ -69,17 +69,17 @@ struct Discovered {
     authorization: Url,
     token: Url,
     keys: ProviderKeys,
-    /// The secret is sent as the header of HTTP, or else in the form.
+    /// True if the secret is sent in the HTTP header, not in the form.
     by_header: bool,
 }
 
-/// The reason why nobody was signed in.
+/// Reason why nobody was signed in.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProviderError {
     /// A document could not be fetched.
     #[error("the identity provider's {0}: {1}")]
     Document(&'static str, DocumentError),
-    /// A document cannot be used; it says which part.
+    /// A document cannot be used; holds the name of the unusable part.
     #[error("the identity provider's document: {0}")]
     Unusable(&'static str),
     /// The token was refused.
@@ -87,7 +87,7 @@ pub(crate) enum ProviderError {
     Token(#[from] TokenRefusal),
 }
 
-/// The values with which a browser is sent to the provider, and against which its return is checked.
+/// The values that are sent to the provider with a browser, and that its return is checked against.
 pub(crate) struct Attempt {
     pub(crate) state: String,
     pub(crate) nonce: String,
@@ -95,13 +95,13 @@ pub(crate) struct Attempt {
 }
 
 impl Provider {
-    /// A provider that is asked over this client.
+    /// Builds a provider that is called over this client.
     #[must_use]
     pub fn new(settings: ProviderSettings, documents: DocumentClient) -> Self {
         Self { settings: Arc::new(settings), documents, discovered: Arc::default() }
     }
 
-    /// The host of the provider, as people read it.
+    /// Returns the host of the provider, as people read it.
     pub(crate) fn host(&self) -> String {
         Url::parse(&self.settings.issuer).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
     }
@@ -110,7 +110,7 @@ impl Provider {
         format!("{}/console/oidc/back", self.settings.base_url)
     }
 
-    /// The address that a browser is sent to. `challenge` is the SHA-256 of the attempt's verifier, in Base64url.
+    /// Returns the address that a browser is sent to. `challenge` is the SHA-256 of the attempt's verifier, in Base64url.
     pub(crate) async fn authorization_url(&self, attempt: &Attempt, challenge: &str) -> Result<Url, ProviderError> {
         let mut url = self.discover(DISCOVERED_FOR).await?.authorization.clone();
         url.query_pairs_mut()
@@ -145,7 +145,7 @@ impl Provider {
         Ok((self.account_of(&claims, now)?, end))
     }
 
-    /// The names of the sessions that a logout token ends.
+    /// Returns the names of the sessions that a logout token ends.
     pub(crate) async fn logged_out(&self, token: &str, now: Timestamp) -> Result<Vec<String>, ProviderError> {
         let claims = match self.discover(DISCOVERED_FOR).await?.keys.logout_token(token, self.expected(now)) {
             Err(TokenRefusal::UnknownKey) => self.discover(DISCOVERY_SPACING).await?.keys.logout_token(token, self.expected(now))?,
@@ -172,7 +172,7 @@ impl Provider {
         })
     }
 
-    /// Fetches what the provider says of itself, unless that was done so short a time ago.
+    /// Fetches the provider's document, unless the known one is younger than `age`.
     async fn discover(&self, age: Duration) -> Result<Arc<Discovered>, ProviderError> {
         let mut known = self.discovered.lock().await;
         if let Some((at, discovered)) = &*known
@@ -195,7 +195,7 @@ impl Provider {
         if document["issuer"].as_str() != Some(issuer) {
             return Err(ProviderError::Unusable("issuer"));
         }
-        // What is said in the clear is no worse than the way on which it was said.
+        // A document fetched in the clear may name endpoints in the clear.
         let is_open = address.scheme() == "http";
         let endpoint = |name: &'static str| {
             let url = document[name].as_str().and_then(|url| Url::parse(url).ok());
@@ -212,7 +212,7 @@ impl Provider {
         })
     }
 
-    /// The ID token for a code.
+    /// Exchanges a code for the ID token.
     async fn exchange(&self, discovered: &Discovered, code: &str, attempt: &Attempt) -> Result<String, ProviderError> {
         let (id, secret) = (&self.settings.client_id, self.settings.client_secret.expose_secret());
         let mut form = form_urlencoded::Serializer::new(String::new());

@@ -1,4 +1,4 @@
-//! `/console/operators`: who operates the service.
+//! `/console/operators`: the people who operate the service.
 
 use actix_web::HttpResponse;
 use sakshi_domain::operator::OperatorRecord;
@@ -8,10 +8,10 @@ use crate::layout::Section;
 use crate::staff::Staff;
 use crate::view::{Cell, Part, Table, View};
 
-/// Shows the operators, the newest first.
+/// Shows the operators, newest first.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     let (operators, now) = (staff.api.store.operators().await?, staff.api.clock.now());
     let row = |operator: &OperatorRecord| {

@@ -1,4 +1,4 @@
-//! `/console/oidc/…`: the way to the identity provider and back, and its logouts.
+//! `/console/oidc/…`: the redirect to the identity provider and back, and its logouts.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::oidc::{Attempt, Provider, ProviderError};
 use crate::sign_in::{self, is_secure};
 use crate::submitted::Posted;
 
-/// The cookie of a browser that has begun. It comes back with a link of the provider, which `SameSite=Strict` would not allow.
+/// Cookie of a browser that has begun. It comes back with a link of the provider, which `SameSite=Strict` would not allow.
 static BEGUN: SessionCookie =
     SessionCookie { name: "sakshi_console_begun", path: "/console/oidc", site: "console begun", same_site: SameSite::Lax };
 
@@ -50,23 +50,23 @@ pub(crate) async fn start(request: HttpRequest, console: Data<Console>) -> Resul
     }
 }
 
-/// A provider that is away or misused, as the sign-in page says it.
+/// Builds the sign-in page for a provider that is unavailable or misused.
 fn failed(request: &HttpRequest, error: &ProviderError) -> HttpResponse {
     tracing::warn!(%error, "nobody was signed in at the identity provider");
     sign_in::refused(request, StatusCode::BAD_GATEWAY, "The identity provider cannot be used now. The log says why.".to_owned())
 }
 
-/// The page after the sign-in. The browser goes on from here by itself, for the session's cookie does not follow a link of the provider.
+/// The page after the sign-in. The browser continues from here by itself, because the session's cookie does not follow a link of the provider.
 #[derive(Template)]
 #[template(path = "signed_in.html")]
 struct SignedIn {
     layout: Layout,
 }
 
-/// Takes the browser back.
+/// Completes the sign-in when the browser comes back.
 ///
 /// # Errors
-/// There is no provider, or a store that is away.
+/// There is no provider, or the store is unavailable.
 pub(crate) async fn back(request: HttpRequest, api: Data<InternalDeps>, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
     let provider = provider(&console)?;
     let mut query = Query::of(request.query_string());
@@ -123,7 +123,7 @@ fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Resul
 /// Ends the sessions that the provider has ended (Back-Channel Logout 1.0).
 ///
 /// # Errors
-/// There is no provider, or a store that is away.
+/// There is no provider, or the store is unavailable.
 pub(crate) async fn logout(posted: Posted, api: Data<InternalDeps>, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
     let Posted(mut form) = posted;
     let provider = provider(&console)?;

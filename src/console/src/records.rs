@@ -1,4 +1,4 @@
-//! What several pages read of clients and deliveries.
+//! Reads of clients and deliveries that several pages share.
 
 use futures_util::future::try_join_all;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord};
@@ -10,7 +10,7 @@ use crate::error::ConsoleError;
 use crate::staff::Staff;
 use crate::view::Cell;
 
-/// Records read at once.
+/// Number of records read at once.
 pub(crate) const AT_ONCE: usize = 16;
 
 /// A client and its balance.
@@ -21,7 +21,7 @@ pub(crate) struct Funds {
     pub(crate) is_low: bool,
 }
 
-/// The balances of clients.
+/// Reads the balances of clients.
 pub(crate) async fn funds_of(staff: &Staff, clients: Vec<Client>) -> Result<Vec<Funds>, ConsoleError> {
     let mut funds = Vec::with_capacity(clients.len());
     for some in clients.chunks(AT_ONCE) {
@@ -35,26 +35,26 @@ pub(crate) async fn funds_of(staff: &Staff, clients: Vec<Client>) -> Result<Vec<
     Ok(funds)
 }
 
-/// A client.
+/// Reads a client.
 pub(crate) async fn client_of(staff: &Staff, id: &ClientId) -> Result<Client, ConsoleError> {
     Ok(staff.api.store.load_client(id.clone()).await?.ok_or(ServiceError::NotFound("client"))?)
 }
 
-/// A link to a client by its name, and its id.
+/// Builds a link to a client by its name, and its id.
 pub(crate) async fn client_cell(staff: &Staff, id: &ClientId) -> Result<Cell, ConsoleError> {
     let name = staff.api.store.load_client(id.clone()).await?.map(|client| client.name);
     let link = Cell::Link { href: format!("/console/clients/{id}"), text: name.unwrap_or_else(|| id.to_string()) };
     Ok(Cell::Many(vec![link, Cell::code(id)]))
 }
 
-/// A link to an app by its name, and its id.
+/// Builds a link to an app by its name, and its id.
 pub(crate) async fn app_cell(staff: &Staff, id: &AppId) -> Result<Cell, ConsoleError> {
     let name = staff.api.store.load_app(id.clone()).await?.map(|app| app.name);
     let link = Cell::Link { href: format!("/console/apps/{id}"), text: name.unwrap_or_else(|| id.to_string()) };
     Ok(Cell::Many(vec![link, Cell::code(id)]))
 }
 
-/// The attempt of a delivery that did not reach its receiver, as far as is known.
+/// Returns the attempt of a delivery that did not reach its receiver, as far as is known.
 pub(crate) fn lost(delivery: &DeliveryRecord) -> Option<Attempt> {
     delivery.attempt.filter(|attempt| attempt.outcome != DeliveryOutcome::Delivered)
 }

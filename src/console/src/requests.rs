@@ -1,4 +1,4 @@
-//! `/console/requests/{request_id}`: what was refused under an `errorId`, as the admin API finds it.
+//! `/console/requests/{request_id}`: the refused requests under an `errorId`, as the admin API finds them.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -17,7 +17,7 @@ use crate::view::{Cell, Part, View};
 /// Shows the refused requests with an id.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id = RequestId::parse(&path).map_err(|_| ServiceError::NotFound("request"))?;
     let found = match carry_out(&staff.request, "findRefusedRequest", None).await {

@@ -1,5 +1,4 @@
-//! The routes of the console. Ids in paths have the names that the admin API gives them, by which its handlers and the audit log read
-//! them.
+//! The routes of the console. Ids in paths have the admin API's names, by which its handlers and the audit log read them.
 
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};

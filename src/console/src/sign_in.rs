@@ -25,16 +25,16 @@ use crate::submitted::{Posted, Submitted};
 #[template(path = "sign_in.html")]
 struct Page {
     layout: Layout,
-    /// The notice above the form.
+    /// Notice above the form.
     notice: Option<&'static str>,
     trouble: Option<String>,
     token: Field<'static>,
-    /// The host of the identity provider, if there is one.
+    /// Host of the identity provider, if there is one.
     provider: Option<String>,
 }
 
 impl Page {
-    /// The token is never shown again.
+    /// Builds the form. The token is never shown again.
     fn new(request: &HttpRequest, notice: Option<&'static str>, trouble: Option<String>) -> Self {
         let token =
             Field::new("token", "Operator’s token", "password", "", None).hint("It begins with so_, and is not kept here.").required();
@@ -53,7 +53,7 @@ pub(crate) async fn show(request: HttpRequest) -> HttpResponse {
     form_page(StatusCode::OK, &Page::new(&request, notice, None))
 }
 
-/// Signs in. Whatever was not good, the answer is one and the same.
+/// Signs in. Every failure gets the same answer.
 pub(crate) async fn enter(
     posted: Posted,
     request: HttpRequest,
@@ -77,12 +77,12 @@ pub(crate) async fn enter(
     }
 }
 
-/// The form again, with what is wrong.
+/// Builds the form again, with the problem.
 pub(crate) fn refused(request: &HttpRequest, status: StatusCode, words: String) -> HttpResponse {
     form_page(status, &Page::new(request, None, Some(words)))
 }
 
-/// Opens a session under a fresh id and ends the one that the browser had; the cookie for it.
+/// Opens a session under a new id and ends the browser's earlier one; returns the cookie.
 pub(crate) async fn open(
     request: &HttpRequest,
     api: &InternalDeps,
@@ -109,7 +109,8 @@ pub(crate) async fn leave(submitted: Submitted) -> Result<HttpResponse, ConsoleE
     Ok(with_cookie(redirect("/console/sign-in?out=1"), &COOKIE.none(is_secure(&staff.request, &staff.console))))
 }
 
-/// Returns true if the browser speaks TLS, with this listener or with a proxy. One that only says so gets a cookie that it never sends.
+/// Returns true if the browser speaks TLS, with this listener or with a proxy. A client that only claims so gets a cookie that it never
+/// sends.
 pub(crate) fn is_secure(request: &HttpRequest, console: &Console) -> bool {
     let forwarded = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok());
     console.is_https || forwarded.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))

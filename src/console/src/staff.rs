@@ -17,7 +17,7 @@ use crate::Console;
 use crate::error::ConsoleError;
 use crate::layout::LayoutUser;
 
-/// The cookie of the console's sessions.
+/// Cookie of the console's sessions.
 pub(crate) static COOKIE: SessionCookie =
     SessionCookie { name: "sakshi_console", path: "/console", site: "console", same_site: SameSite::Strict };
 
@@ -25,13 +25,13 @@ pub(crate) static COOKIE: SessionCookie =
 pub(crate) struct Staff {
     /// The operator.
     pub(crate) who: Who,
-    /// The token that their forms must carry.
+    /// Token that their forms must carry.
     pub(crate) csrf_token: CsrfToken,
     /// Their session.
     pub(crate) session: ConsoleSession,
-    /// The parts that the admin API works on.
+    /// Dependencies of the admin API.
     pub(crate) api: Data<InternalDeps>,
-    /// What the console has besides.
+    /// The console's own dependencies.
     pub(crate) console: Data<Console>,
     /// The request.
     pub(crate) request: HttpRequest,
@@ -64,7 +64,7 @@ impl Staff {
         Ok(())
     }
 
-    /// Returns true if the session has not ended and its operator is valid. While the store is away, nothing changes.
+    /// Returns true if the session has not ended and its operator is valid. While the store is unavailable, nothing changes.
     pub(crate) async fn is_still_valid(&self) -> bool {
         match self.api.store.load_console_session(self.session.digest).await {
             Ok(None) => false,
@@ -84,7 +84,7 @@ impl Staff {
     }
 }
 
-/// An operator who has signed in, in a request for an event stream, which a script makes and which does not prolong the session.
+/// An operator who has signed in, in a script's request for an event stream. It does not prolong the session.
 pub(crate) struct StreamStaff(pub(crate) Staff);
 
 impl FromRequest for StreamStaff {

@@ -1,4 +1,4 @@
-//! Forms: what a browser sends, and what the admin API says to it.
+//! Forms: their fields, and the admin API's responses to them.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -18,21 +18,21 @@ use crate::error::ConsoleError;
 use crate::multipart;
 use crate::staff::Staff;
 
-/// Bytes of a form, and of one with files.
+/// Largest number of bytes of a form, and of one with files.
 const FORM_BYTES_MAX: usize = 16 * 1_024;
 const FILES_BYTES_MAX: usize = 64 * 1_024;
 
-/// What stands in a form, and what is wrong with it.
+/// The values of a form, and their problems.
 #[derive(Debug, Default)]
 pub(crate) struct Form {
     pairs: Pairs,
-    /// The files, by the names of their fields.
+    /// Files, by the names of their fields.
     pub(crate) files: Vec<(String, Vec<u8>)>,
     problems: Vec<String>,
 }
 
 impl Form {
-    /// What stands in a field; empty when nothing does.
+    /// Returns the value of a field; empty if it has none.
     pub(crate) fn value(&self, name: &str) -> &str {
         self.pairs.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
     }
@@ -43,22 +43,22 @@ impl Form {
         taken.next().unwrap_or_default()
     }
 
-    /// The fields of a request.
+    /// Builds the fields of a request.
     pub(crate) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
         form::sent(self.pairs.iter(), shape)
     }
 
-    /// The problems, in sentences.
+    /// Returns the problems, in sentences.
     pub(crate) fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// The form again with a sentence on what is wrong.
+    /// Returns the form again with a problem.
     pub(crate) fn with_problem(self, problem: impl Into<String>) -> Self {
         Self { problems: vec![problem.into()], ..self }
     }
 
-    /// The form again, with what is wrong; a refusal that has nothing to do with it is handed on.
+    /// Returns the form again with its problems; a refusal that does not concern it is passed on.
     pub(crate) fn refused(self, error: ApiError) -> Result<(StatusCode, Self), ConsoleError> {
         let status = error.status_code();
         let problems = match &error {
@@ -77,7 +77,7 @@ impl Form {
 pub(crate) struct Submitted {
     /// The operator who has sent it.
     pub(crate) staff: Staff,
-    /// What stands in it.
+    /// The values of the form.
     pub(crate) form: Form,
 }
 
@@ -139,7 +139,7 @@ impl FromRequest for Submitted {
         let request = request.clone();
         Box::pin(async move {
             let form = form.await;
-            // After the body, whose last byte may have been withheld for long.
+            // The session is read after the body, whose last byte may have been withheld for long.
             let staff = Staff::extract(&request).await?;
             let mut form = form?;
             let token = form.take(CSRF_FIELD);

@@ -1,4 +1,4 @@
-//! `/console/transactions/{txn_id}`: a transaction as a story, from its opening to its webhook. Nothing of what was shared is shown.
+//! `/console/transactions/{txn_id}`: a transaction step by step, from its opening to its webhook, without any shared data.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) struct Step {
     pub(crate) class: &'static str,
     pub(crate) at: Option<When>,
     pub(crate) what: String,
-    /// More about it, and what to do.
+    /// More about the step, and what to do.
     pub(crate) more: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ struct Page {
 /// Shows a transaction.
 ///
 /// # Errors
-/// 404 when there is none, or not any more.
+/// 404 when the transaction does not exist, or no longer.
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let record = staff.api.store.load_transaction(id).await?.ok_or(ServiceError::TransactionNotFound)?;
@@ -98,7 +98,7 @@ fn opening(opened: &Pending) -> Step {
     ))
 }
 
-/// The first look at its page, or the first question of the identity app.
+/// Describes the first view of its page, or the first request of the identity app.
 fn seen(summary: &TransactionSummary) -> Step {
     match summary.page_seen_at {
         Some(at) => Step::new("good", at, "The person opened its page, or the identity app asked for it."),
@@ -107,7 +107,7 @@ fn seen(summary: &TransactionSummary) -> Step {
     }
 }
 
-/// The first time that the client fetched the outcome.
+/// Describes the first time that the client fetched the outcome.
 fn fetched(summary: &TransactionSummary) -> Step {
     match summary.polled_at {
         Some(at) => Step::new("good", at, "The client fetched the outcome."),
@@ -142,12 +142,12 @@ fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
     }
 }
 
-/// A time within a sentence.
+/// Formats a time within a sentence.
 fn in_words(at: Timestamp) -> String {
     format!("{} UTC", at.to_string().get(..16).unwrap_or_default().replace('T', " "))
 }
 
-/// Tells in which way the client learns the outcome without a webhook.
+/// Describes the way in which the client learns the outcome without a webhook.
 fn fetching(staff: &Staff, completed: &CompletedRecord) -> String {
     let own = completed.opened.terms.retention().result_ttl_s.map(|seconds| Duration::from_secs(seconds.get().into()));
     let longest = staff.api.longest.result_ttl;

@@ -1,4 +1,4 @@
-//! `/console/tree`: the supervision tree of every node, alive. The server draws it; with a script the page is renewed by a stream.
+//! `/console/tree`: the supervision tree of every node, live. The server draws it; with a script a stream renews the page.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use crate::error::ConsoleError;
 use crate::layout::{Layout, SCRIPT, Section};
 use crate::staff::{Staff, StreamStaff};
 
-/// The pause between two looks.
+/// Pause between two reads.
 const LOOK: Duration = Duration::from_millis(1_000);
 
-/// The kinds of actors: the name, the thread, and what one does, for people who have never seen actors.
+/// The kinds of actors: name, thread, and duties in plain words.
 const KINDS: [(&str, &str, &str); 9] = [
     (
         "root",
@@ -56,7 +56,7 @@ const KINDS: [(&str, &str, &str); 9] = [
 #[template(path = "branch.html")]
 struct Branch {
     node: TreeNode,
-    /// The reason why it is down although nothing is wrong.
+    /// True if it is down and nothing is wrong.
     not_needed: bool,
     panicked_at: Option<When>,
     /// The longest queues, at the dispatcher.
@@ -103,7 +103,7 @@ impl Branch {
     }
 }
 
-/// A time in its largest unit.
+/// Formats a time in its largest unit.
 fn age(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -113,7 +113,7 @@ fn age(seconds: u64) -> String {
     }
 }
 
-/// A small line of the last two minutes.
+/// A small chart of the last two minutes.
 struct Line {
     label: &'static str,
     /// The newest value, in words.
@@ -122,12 +122,12 @@ struct Line {
     most: String,
     /// The path of an SVG 120 wide and 24 high.
     path: String,
-    /// The same for a part of it that failed.
+    /// The same for the part that failed.
     failed: Option<String>,
     is_bad: bool,
 }
 
-/// The width of a line, and the height that its highest value reaches.
+/// Width of a chart, and height of its highest value.
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 22.0;
 
@@ -135,7 +135,7 @@ fn path(values: &[f64], most: f64) -> String {
     let step = WIDTH / 59.0;
     let first = 60_usize.saturating_sub(values.len());
     let points = values.iter().enumerate().map(|(place, value)| {
-        // There are 60 places at most.
+        // There are 60 samples at most.
         #[allow(clippy::cast_precision_loss)]
         let x = (first + place) as f64 * step;
         format!("{x:.1} {:.1}", 23.0 - value / most.max(f64::MIN_POSITIVE) * HEIGHT)
@@ -193,7 +193,7 @@ impl NodeRow {
         }
     }
 
-    /// The beginning of its id, which tells it from others; the only node of an embedded store has none.
+    /// Returns the beginning of its id, which tells it from others; the only node of an embedded store has none.
     fn short(&self) -> &str {
         let short = self.state.node.get(..8).unwrap_or(&self.state.node);
         if short.bytes().all(|byte| byte == b'0') { "" } else { short }
@@ -244,14 +244,14 @@ impl Page {
 /// Shows the nodes.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Nobody has signed in, or the store is unavailable.
 pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
     let nodes = Nodes::of(staff.api.nodes().await, staff.api.store.is_shared());
     let layout = Layout::of(&staff.request, Some(Section::Tree));
     Ok(form_page(StatusCode::OK, &Page { layout, nodes, kinds: &KINDS }))
 }
 
-/// The events of the stream: the nodes as the page shows them.
+/// An event of the stream: the nodes as the page shows them.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct State {
     html: String,

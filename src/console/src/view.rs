@@ -1,4 +1,4 @@
-//! The parts that most pages are put together from: facts, tables and forms.
+//! The parts of most pages: facts, tables and forms.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -27,11 +27,11 @@ pub(crate) struct FormView {
     pub(crate) hidden: Vec<(&'static str, String)>,
     pub(crate) button: String,
     pub(crate) csrf_token: String,
-    /// True for what cannot be taken back.
+    /// True if it cannot be undone.
     pub(crate) is_dangerous: bool,
-    /// True for a form that only reads.
+    /// True if it only reads.
     pub(crate) is_query: bool,
-    /// True for one with a file.
+    /// True if it has a file.
     pub(crate) has_file: bool,
 }
 
@@ -45,12 +45,12 @@ pub(crate) struct Choices {
 }
 
 impl FormView {
-    /// A form of a page of this session.
+    /// Builds a form of a page of this session.
     pub(crate) fn of(staff: &Staff, action: impl Into<String>, button: impl Into<String>) -> Self {
         Self { action: action.into(), button: button.into(), csrf_token: staff.csrf_token.as_str().to_owned(), ..Self::default() }
     }
 
-    /// A form that asks for another part of a list.
+    /// Builds a form that asks for another part of a list.
     pub(crate) fn query(action: impl Into<String>, button: impl Into<String>) -> Self {
         Self { action: action.into(), button: button.into(), is_query: true, ..Self::default() }
     }
@@ -78,7 +78,7 @@ impl FormView {
         Self { has_file: true, ..self }
     }
 
-    /// The form as a cell of a table.
+    /// Wraps the form as a cell of a table.
     pub(crate) fn cell(self) -> Cell {
         Cell::Form(Box::new(self))
     }
@@ -111,7 +111,7 @@ impl Part {
         self
     }
 
-    /// A table, or these words when it has no row.
+    /// Adds a table, or these words when it has no row.
     pub(crate) fn table(mut self, table: Table, none: &str) -> Self {
         if table.rows.is_empty() {
             return self.words(none);
@@ -137,13 +137,13 @@ impl Part {
 pub(crate) struct View {
     layout: Layout,
     title: String,
-    /// The page that this one is below, with its address.
+    /// Page above this one, with its address.
     back: Option<(String, String)>,
     lead: String,
     tags: Vec<Cell>,
-    /// The action.
+    /// The action that was done.
     done: Option<String>,
-    /// The problems of a form.
+    /// Problems of a form.
     problems: Vec<String>,
     parts: Vec<Part>,
     /// Addresses of other parts of the list.
@@ -183,7 +183,7 @@ impl View {
         self
     }
 
-    /// The problems of a form, if there are any.
+    /// Sets the problems of a form, if there are any.
     pub(crate) fn problems_if(self, problems: &[String]) -> Self {
         if problems.is_empty() { self } else { Self { problems: problems.to_vec(), done: None, ..self } }
     }
@@ -198,18 +198,18 @@ impl View {
         self
     }
 
-    /// The answer.
+    /// Builds the response.
     pub(crate) fn answer(&self, status: StatusCode) -> HttpResponse {
         form_page(status, self)
     }
 
-    /// The answer to a request that found it.
+    /// Builds the response with status 200.
     pub(crate) fn ok(&self) -> HttpResponse {
         self.answer(StatusCode::OK)
     }
 }
 
-/// The action before this page, as the address of a redirect says it.
+/// Returns the action before this page, from the query of a redirect.
 fn done(query: &str) -> Option<&'static str> {
     let word = query.split('&').find_map(|pair| pair.strip_prefix("done="))?;
     Some(match word {

@@ -1,5 +1,4 @@
-//! Webhooks of a client that were lost: by receiver and reason, with the transactions; and the client's verifications, found by its own
-//! reference.
+//! Lost webhooks of a client, by receiver and reason, with the transactions. Also the client's verifications, found by its own reference.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +23,12 @@ use crate::records::{client_of, lost};
 use crate::staff::Staff;
 use crate::view::{Cell, FormView, Part, Table, View};
 
-/// Verifications of a client that are looked at for lost webhooks.
+/// Number of a client's verifications that are examined for lost webhooks.
 const LOOKED_AT: usize = 1_000;
 
-/// A webhook that its receiver does not have, as far as is known.
+/// A webhook that did not reach its receiver, as far as is known.
 pub(crate) struct LostWebhook {
-    /// The page of the verification or order that it reports.
+    /// Folder of the page of the verification or order that it reports.
     folder: &'static str,
     id: String,
     delivery: DeliveryRecord,
@@ -44,7 +43,7 @@ pub(crate) struct Lost {
     looked_at: usize,
 }
 
-/// Looks at the webhooks of a client's newest verifications.
+/// Examines the webhooks of a client's newest verifications.
 pub(crate) async fn lost_of(staff: &Staff, client: &ClientId, most: usize) -> Result<Lost, ConsoleError> {
     let listing = list_of_client(&staff.api.store, client, kept_since(staff), &Filter::default(), None, most).await?;
     let mut found = Lost { lost: Vec::new(), delivered: 0, waiting: 0, looked_at: listing.verifications.len() };
@@ -77,7 +76,7 @@ async fn add_orders(staff: &Staff, client: &ClientId, found: &mut Lost) -> Resul
     Ok(())
 }
 
-/// A transaction that was opened before may be gone.
+/// Returns the time since which transactions are stored; an earlier one may be gone.
 fn kept_since(staff: &Staff) -> Timestamp {
     staff.api.clock.now() - staff.console.kept
 }
@@ -138,7 +137,7 @@ fn each(found: &[LostWebhook]) -> Part {
     Part::new("each", "Each of them").table(table, "None was lost.")
 }
 
-/// Shows the verifications of a client, the newest first, or those with a reference of the client's own.
+/// Shows the verifications of a client, newest first, or those with a reference of the client's own.
 ///
 /// # Errors
 /// 404 for an unknown client.

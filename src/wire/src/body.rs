@@ -1,4 +1,4 @@
-//! `body!`, which declares a body: how it is read, written and described.
+//! The `body!` macro: declares how a body is read, written and described.
 
 pub use crate::describe::{Describe, ORDER, Properties, Schemas};
 pub(crate) use crate::describe::{choice, reference};
@@ -14,11 +14,11 @@ macro_rules! json_name {
     };
 }
 
-/// Declares a body: `request` is read, and written without what it need not say; `report` is read, and
-/// written whole; `answer` is written, and read by serde alone.
+/// Declares a body. A `request` is read, and written without absent fields. A `report` is read, and written whole. An `answer` is written,
+/// and read by serde alone.
 ///
-/// A field is called in JSON as in the code, or what follows `as`. What `check` notes holds several
-/// fields against each other: each of them is an `Option` there, empty if it was not acceptable.
+/// The JSON name of a field is its name in the code, or the one after `as`. `check` validates fields against each other; there each is an
+/// `Option`, empty if it was invalid.
 macro_rules! body {
     (request $($definition:tt)+) => {
         $crate::body::define! { (::serde::Serialize) (skip_serializing_if = "crate::body::Describe::is_absent") false $($definition)+ }
@@ -100,8 +100,8 @@ macro_rules! named {
     };
 }
 
-/// Declares an answer that is one of several bodies: `oneOf` if constants in them tell them apart, `anyOf` if only the
-/// names of their fields do, where a generated client takes the first that it can read.
+/// Declares an answer that is one of several bodies. It is `oneOf` if constants tell the bodies apart, and `anyOf` if only the names of
+/// their fields do: a generated client takes the first that it can read.
 macro_rules! alternatives {
     (
         $word:ident
@@ -184,17 +184,17 @@ macro_rules! readable {
 
 pub(crate) use {alternatives, body, define, described, json_name, named, openapi, readable};
 
-/// The extension under which utoipa carries a schema: it does not know every word of JSON Schema that is used here.
+/// Extension under which utoipa carries a schema: utoipa does not know every word of JSON Schema used here.
 pub const CARRIED: &str = "x-schema";
 
-/// Every named schema that a type refers to.
+/// Returns every named schema that a type refers to.
 pub(crate) fn schemas<T: Describe>() -> Schemas {
     let mut schemas = Schemas::new();
     T::collect(&mut schemas);
     schemas
 }
 
-/// A schema in utoipa's hands, to be unpacked in the finished document.
+/// Wraps a schema for utoipa; it is unpacked in the finished document.
 pub(crate) fn carried(schema: &serde_json::Value) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
     let extensions = utoipa::openapi::extensions::Extensions::from_iter([(CARRIED, schema.clone())]);
     utoipa::openapi::schema::ObjectBuilder::new().extensions(Some(extensions)).into()

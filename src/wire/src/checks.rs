@@ -1,4 +1,4 @@
-//! Verifications that are answered at once: the requests and answers of every kind, as the table [`CHECKS`] says.
+//! Verifications that are answered at once: requests and answers of every kind in the table [`CHECKS`].
 //!
 //! [`CHECKS`]: sakshi_domain::checks::CHECKS
 
@@ -20,7 +20,7 @@ use crate::fields::{Context, Fields, Sent};
 use crate::json::Json;
 use crate::text::{Always, Bounded};
 
-/// What a client asks. Nothing of it is shown by `Debug`.
+/// A client's request. `Debug` shows nothing of it.
 pub struct CheckRequest {
     /// The correlation id; it wins over the header `X-Request-ID`.
     pub request_id: Option<RequestId>,
@@ -34,7 +34,7 @@ impl CheckRequest {
     /// Reads a request of this kind.
     ///
     /// # Errors
-    /// Every field that is not acceptable, is missing or is not one of the request.
+    /// Every field that is invalid, missing or unknown.
     pub fn read(check: &'static Check, sent: Sent, context: Context<'_>) -> Result<Self, Invalid> {
         sent.read_by(context, |fields| {
             let numbers: Vec<_> = check.numbers.iter().map(|form| number(fields, form)).collect();
@@ -50,10 +50,10 @@ impl CheckRequest {
         })
     }
 
-    /// What is asked of the source.
+    /// Builds the query for the source.
     ///
     /// # Errors
-    /// What is to be verified is no such number, which is told only of a request that is in order otherwise.
+    /// The number to verify has the wrong form. Only a request that is valid otherwise gets this error.
     pub fn query(self) -> Result<CheckQuery, &'static NumberForm> {
         let numbers = self.check.numbers.iter().zip(&self.numbers).map(|(form, text)| form.parse(text));
         let numbers = numbers.collect::<Result<_, _>>()?;
@@ -93,7 +93,7 @@ pub struct CheckAnswer {
 }
 
 impl CheckAnswer {
-    /// The answer of a source.
+    /// Builds the answer from a source's result.
     #[must_use]
     pub fn new(request_id: RequestId, result: CheckResult) -> Self {
         Self { success: true, status_code: 200, message: result.message(), request_id, data: CheckData(result) }
@@ -119,7 +119,7 @@ impl Serialize for CheckData {
     }
 }
 
-/// The schemas of a kind: of its request, its answer and its answer's data, with their names.
+/// Returns the schemas of a kind, with their names: the request, the answer and the answer's data.
 #[must_use]
 pub fn schemas(check: &Check) -> [(String, Value); 3] {
     let [request, answer, data] = ["Request", "Answer", "Data"].map(|part| format!("{}{part}", check.title));

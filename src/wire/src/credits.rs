@@ -53,7 +53,7 @@ body! { answer
 }
 
 impl Statement {
-    /// A page of these entries.
+    /// Builds a page of these entries.
     #[must_use]
     pub fn new(page: u32, page_size: u32, total: u64, entries: Vec<LedgerEntry>, next: Option<String>) -> Self {
         Self { page, page_size, total, entries: entries.into_iter().map(StatementEntry::from).collect(), next }

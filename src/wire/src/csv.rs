@@ -1,17 +1,17 @@
 //! Cells of a file for a spreadsheet (RFC 4180).
 
-/// Stands before the first line: without it Excel does not read UTF-8.
+/// Mark before the first line: without it Excel does not read UTF-8.
 pub const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// Characters that make a spreadsheet take a cell for a formula, in either width.
 const FORMULA_SIGNS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
-/// At these a spreadsheet may begin the next cell or line.
+/// Characters at which a spreadsheet may begin the next cell or line.
 const SEPARATORS: [char; 5] = [';', '|', '\t', '\r', '\n'];
 
-/// Digits of a number that a spreadsheet writes in another way, or rounds.
+/// Number of digits from which a spreadsheet rewrites or rounds a number.
 const LONG_NUMBER: usize = 12;
 
-/// A value as a cell in quotes. An apostrophe stands before what a spreadsheet would calculate, also after a character at which one of
-/// another country begins the next cell; and before what it would take for a number or a date and change.
+/// Quotes a value as a cell. An apostrophe precedes what a spreadsheet would calculate, also after a character that begins a cell in
+/// another locale. It also precedes what would become another number or a date.
 #[must_use]
 pub fn cell(value: &str) -> String {
     let guarded = value.split_inclusive(SEPARATORS).map(|part| {

@@ -1,43 +1,43 @@
-//! How a body and its fields are described in the OpenAPI document.
+//! Descriptions of bodies and their fields in the OpenAPI document.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The place of a member among its siblings, as long as a document is not written: objects in memory are sorted by name.
+/// Position of a member among its siblings, until the document is written: objects in memory are sorted by name.
 pub const ORDER: &str = "x-order";
 
-/// A type of a field that knows its OpenAPI schema.
+/// A field type that knows its OpenAPI schema.
 pub trait Describe {
-    /// Whether a request must have it.
+    /// True if a request must have the field.
     const REQUIRED: bool = true;
 
-    /// The schema; a reference to [`Describe::collect`]ed ones if it has a name.
+    /// Returns the schema; a reference to [`Describe::collect`]ed ones if it has a name.
     fn schema() -> Value;
 
-    /// Adds the schemas that have names.
+    /// Adds the named schemas.
     fn collect(_: &mut Schemas) {}
 
-    /// Adds it to the object that has it as a field. Several fields that are read together are one type.
+    /// Adds the field to its object. Several fields that are read together are one type.
     fn describe(object: &mut Properties, name: &str, about: &str, is_left_out: bool) {
         object.add(name, Self::schema(), about, !is_left_out && (object.is_written_whole || Self::REQUIRED));
     }
 
-    /// Whether a request says the same without it.
+    /// Returns true if a request means the same without it.
     fn is_absent(&self) -> bool {
         false
     }
 }
 
-/// The schemas that have names.
+/// Schemas by name.
 pub type Schemas = BTreeMap<String, Value>;
 
-/// The fields of an object that is described.
+/// The fields of a described object.
 #[derive(Debug)]
 pub struct Properties {
-    /// Whether every field is written, as in an answer.
+    /// True if every field is written, as in an answer.
     pub(crate) is_written_whole: bool,
-    /// Whether it has fields that are not described.
+    /// True if it has fields that are not described.
     pub(crate) has_more: bool,
     properties: Map<String, Value>,
     declared: Vec<String>,
@@ -59,7 +59,7 @@ impl Properties {
     }
 
     pub(crate) fn into_schema(mut self, about: &str) -> Value {
-        // What is required comes first, otherwise the order of the declaration stays.
+        // Required fields come first; otherwise the order of the declaration stays.
         self.declared.sort_by_key(|name| !self.required.iter().any(|required| required == name));
         for (place, name) in self.declared.iter().enumerate() {
             self.properties[name][ORDER] = place.into();
@@ -68,7 +68,7 @@ impl Properties {
         if !self.required.is_empty() {
             schema["required"] = self.required.into();
         }
-        // A request with a field that is not one of its own is refused.
+        // A request with an unknown field is refused.
         if self.has_more || !self.is_written_whole {
             schema["additionalProperties"] = self.has_more.into();
         }
@@ -76,17 +76,17 @@ impl Properties {
     }
 }
 
-/// The text of a doc comment.
+/// Returns the text of a doc comment.
 fn text_of(comment: &str) -> String {
     comment.trim().lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
-/// A reference to a named schema.
+/// Returns a reference to a named schema.
 pub(crate) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// The schema of one of several bodies; `word` is `oneOf` or `anyOf`.
+/// Returns the schema of one of several bodies; `word` is `oneOf` or `anyOf`.
 pub(crate) fn choice(word: &str, about: &str, bodies: &[Value]) -> Value {
     json!({ "description": text_of(about), word: bodies })
 }

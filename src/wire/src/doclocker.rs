@@ -77,7 +77,7 @@ body! { report
     /// The fetched documents: the body of the webhook and of a completed poll.
     #[derive(PartialEq)]
     pub struct DocLockerOutcome {
-        /// Whether a document was fetched.
+        /// True if a document was fetched.
         success: bool,
         /// A status of the outcome in the form of an HTTP status.
         status_code as "statusCode": Whole<100, 599>,
@@ -156,7 +156,7 @@ body! { report
     }
 }
 
-/// The fields inside a document, whatever they are. Personal: its `Debug` shows nothing.
+/// The fields of a document, in any form. Personal: `Debug` shows nothing.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Details(Map<String, Value>);
@@ -179,7 +179,7 @@ impl Field for Details {
 described! { Details: { "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true } }
 
 impl DocLockerOutcome {
-    /// How the fetch as a whole stands.
+    /// Returns the status of the fetch as a whole.
     #[must_use]
     pub fn status(&self) -> LockerStatus {
         match (self.is_final(), self.success) {
@@ -212,7 +212,7 @@ alternatives! {
     oneOf
     /// The outcome, or a stub while documents are expected.
     pub enum DocLockerDetails {
-        /// Nothing is awaited any more.
+        /// No document is awaited any more.
         Outcome(DocLockerOutcome),
         /// A document is awaited.
         Pending(DocLockerPending),
@@ -245,7 +245,7 @@ body! { answer
 }
 
 impl DocLockerDetails {
-    /// The answer of a flow of which this was reported last, if anything was.
+    /// Builds the answer for a flow, from the last report if there was one.
     #[must_use]
     pub fn of(id: FlowId, latest: Option<DocLockerOutcome>) -> Self {
         let docs = match latest {

@@ -66,12 +66,12 @@ body! { request
     }
 }
 
-/// A flow at its beginning.
+/// A newly opened flow.
 #[derive(Debug, PartialEq)]
 pub struct OpenedEsign {
     /// The flow.
     pub flow: EsignFlow,
-    /// How the document stands, which polls show until there is a report.
+    /// State of the document, which polls show until the first report.
     pub latest: EsignOutcome,
     /// The document for the upstream.
     pub document: SourceDocument,
@@ -104,7 +104,7 @@ impl EsignRequest {
     }
 }
 
-/// The end of an invitation; a week from now if it is left out.
+/// End of an invitation. Default: in a week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct InvitationEnd(pub Timestamp);
@@ -156,7 +156,7 @@ body! { answer
 }
 
 impl EsignResponse {
-    /// The answer of a flow that was opened, with the pages of its signers in their order.
+    /// Builds the answer for an opened flow, with its signers' pages in order.
     #[must_use]
     pub fn new(latest: &EsignOutcome, pages: Vec<PageUrl>) -> Self {
         let invited = |(signer, signing_url): (&EsignSigner, PageUrl)| InvitedSigner {
@@ -206,8 +206,7 @@ body! { report
     }
 }
 
-/// How a document with these signers stands: a refusal decides over an expiry, either over a
-/// missing signature.
+/// Returns the status of a document with these signers. A rejection outranks an expiry; either outranks a missing signature.
 fn status_of(signers: &[EsignSigner]) -> SigningStatus {
     let any = |status: &SigningStatus| signers.iter().any(|signer| signer.signer_status == *status);
     let deciding = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending];
@@ -336,7 +335,7 @@ body! { answer
 }
 
 impl From<EsignOutcome> for EsignStatus {
-    /// The answer while this is the latest that is known of the flow.
+    /// Builds the answer from the latest known state of the flow.
     fn from(latest: EsignOutcome) -> Self {
         if latest.document_status != SigningStatus::Pending {
             return Self::Outcome(latest);

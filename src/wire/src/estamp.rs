@@ -71,7 +71,7 @@ impl Field for EStampKind {
 
 described! { EStampKind: { "type": "string", "enum": [ApiType::RegistryEStamp.as_str(), ApiType::PhysicalEStamp.as_str()] } }
 
-/// What has the form of an e-mail address.
+/// Text in the form of an e-mail address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct EmailAddress(pub Bounded<TEXT_CHARS_MAX>);

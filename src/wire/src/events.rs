@@ -45,7 +45,7 @@ body! { request
         /// A person who registers again, with the same credential, device, or name and date of birth: `allow` does not look for it,
         /// `flag` registers the guest and marks it, `refuse` registers nobody twice. Default: `flag`.
         on_duplicate: Option<OnDuplicate>,
-        /// The beginning, which guests are told; they can register before. It is before `expires_at`, by 366 days at most.
+        /// The beginning, shown to guests; they can register before. It is before `expires_at`, by 366 days at most.
         starts_at: Option<Timestamp>,
         /// The place shown to guests, 1 to 200 characters.
         place: Option<EventText>,
@@ -77,7 +77,7 @@ body! { request
 }
 
 impl CreateEventRequest {
-    /// The terms of the event; `time_zone` is that of the installation.
+    /// Builds the terms of the event; `time_zone` is that of the installation.
     #[must_use]
     pub fn terms(self, time_zone: TimeZone) -> EventTerms {
         let Self {
@@ -163,7 +163,7 @@ body! { request
         consent: OptionalConsent,
     }
     check(fields) {
-        // It is told with all else that is wrong; a body that is good so far is judged in the moment of the change.
+        // A wrong end is reported with the other problems. In a body that is valid otherwise, the end is checked when the change is made.
         if let (true, Some(Change(Some(end))), Some(context)) = (fields.has_problems(), expires_at, fields.context())
             && let Err(sentence) = check_end(end, context.now)
         {
@@ -173,7 +173,7 @@ body! { request
 }
 
 impl PatchEventRequest {
-    /// The change.
+    /// Returns the change.
     #[must_use]
     pub fn patch(self) -> EventPatch {
         EventPatch {
@@ -198,11 +198,11 @@ impl PatchEventRequest {
     }
 }
 
-/// The fields of an event that a change may repeat as they were read, so that what `GET` returned can be sent back.
+/// Fields of an event that a change may repeat as they were read, so a client can send back what `GET` returned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
-/// How a field that the service changes by itself may differ from the event as it is now.
+/// Fields that the service changes by itself, and how each may differ from the current event.
 const READ_ONLY: [(&str, Moves); 17] = [
     ("event_id", Moves::Never),
     ("status", Moves::Never),
@@ -223,7 +223,7 @@ const READ_ONLY: [(&str, Moves); 17] = [
     ("created_at", Moves::Never),
 ];
 
-/// How a field moves between the reading and the change.
+/// Change of a field between its reading and the request.
 #[derive(Clone, Copy, Debug)]
 enum Moves {
     Never,
@@ -233,7 +233,7 @@ enum Moves {
     Down,
     /// Guests raise and lower it, so any number that was read is ignored.
     UpAndDown,
-    /// Any word that was read is ignored: credits come and go, and the kiosk's address depends on `entry`.
+    /// Any value that was read is ignored: credits come and go, and the kiosk's address depends on `entry`.
     Freely,
 }
 
@@ -244,7 +244,7 @@ impl ReadOnlyFields {
         self.0.is_empty()
     }
 
-    /// Compares them with the event as it is now.
+    /// Compares them with the current event.
     ///
     /// # Errors
     /// Every field that would be changed.
@@ -299,7 +299,7 @@ impl Describe for ReadOnlyFields {
         let known = schemas::<EventResponse>();
         for (name, moves) in READ_ONLY {
             let mut schema = match moves {
-                // A later version has more words.
+                // A later version may have more words.
                 Moves::Freely => json!({ "type": ["string", "null"] }),
                 _ => known["EventResponse"]["properties"][name].clone(),
             };
@@ -333,7 +333,7 @@ body! { answer
         name: EventText,
         /// `active`, `disabled`, `expired` or `at_capacity`. If several apply: disabled before expired before at_capacity.
         status: EventStatus,
-        /// Why an active event takes no guests now: `budget_spent` before `credits_exhausted`, or null.
+        /// Reason why an active event takes no guests now: `budget_spent` before `credits_exhausted`, or null.
         status_reason: Option<StatusReason>,
         /// False if the event is disabled.
         is_active: bool,
@@ -354,10 +354,10 @@ body! { answer
         on_duplicate: OnDuplicate,
         /// Guests verified and registered.
         registration_count: u32,
-        /// Those among them who may have been registered before; `possible_duplicate_of` names the earlier one.
+        /// Guests who may have been registered before; `possible_duplicate_of` names the earlier one.
         #[serde(default)]
         duplicate_count: u32,
-        /// Those among them who were checked in at a door.
+        /// Guests checked in at a door.
         #[serde(default)]
         checked_in_count: u32,
         /// Places left.
@@ -408,7 +408,7 @@ pub struct EventAddresses {
 }
 
 impl EventResponse {
-    /// The event as it is at `now`, with the addresses of its pages.
+    /// Builds the response for an event as of `now`, with the addresses of its pages.
     #[must_use]
     pub fn new(event: &Event, addresses: EventAddresses, now: Timestamp) -> Self {
         let terms = &event.terms;

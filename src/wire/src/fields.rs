@@ -1,9 +1,7 @@
-//! Takes a JSON object apart, field by field, and notes everything that is wrong with it under its
-//! path. What is large is moved out of the body, never copied.
+//! Reads a JSON object field by field, and notes every problem under its path. Large values are moved out of the body, never copied.
 //!
-//! Of each field the first problem is told, and none of its parts after it; the order is that in
-//! which the fields are declared. A client's request may spell a field of several words as
-//! `face_auth` or as `faceAuth`, and is answered in its own spelling. A report has one spelling.
+//! Only the first problem of each field is reported, and none of its parts after it, in the order of the declaration. A client's request
+//! may spell a field as `face_auth` or as `faceAuth`, and is answered in its own spelling. A report has one spelling.
 
 use std::borrow::Cow;
 
@@ -16,28 +14,28 @@ use crate::describe::Describe;
 use crate::json::{Json, JsonError, JsonRefusal, ValuesLeft, read};
 use crate::spelling::{Asked, Spellings, first_of_each, is_spelling, name_of};
 
-/// Characters of a field's name that are told again; ours are shorter.
+/// Characters of an unknown field's name that a refusal repeats; ours are shorter.
 const NAME_CHARS_TOLD: usize = 128;
 
-/// Fields that most bodies leave out; room for their names is made at once.
+/// Number of fields that most bodies leave out; reserves room for their names.
 const FIELDS_LEFT_OUT: usize = 8;
 
-/// A type of a field that is read from what somebody sent.
+/// A field type that is read from received JSON.
 pub trait Field: Describe + Sized {
-    /// Reads a value that is there and not null; notes what is wrong with it.
+    /// Reads a value that is present and not null; notes its problems.
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self>;
 
-    /// What stands for a field that was not sent.
+    /// Returns the value of an absent field.
     fn absent(place: &mut Place<'_>) -> Option<Self> {
         place.refuse("is required")
     }
 
-    /// What stands for a field that is null.
+    /// Returns the value of a null field.
     fn null(place: &mut Place<'_>) -> Option<Self> {
         Self::absent(place)
     }
 
-    /// Reads it from the object that has it as a field.
+    /// Reads the field from its object.
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
         fields.take(name)
     }
@@ -45,42 +43,42 @@ pub trait Field: Describe + Sized {
 
 /// A body that is read.
 pub trait Body: Sized {
-    /// Reads the fields of an object; notes what is wrong with them.
+    /// Reads the fields of an object; notes their problems.
     fn read(fields: &mut Fields<'_>) -> Option<Self>;
 }
 
-/// Which URLs a deployment accepts.
+/// Rules for the URLs that a deployment accepts.
 pub trait UrlRules {
-    /// A URL that a webhook is sent to.
+    /// Accepts a URL that a webhook is sent to.
     ///
     /// # Errors
-    /// What such a URL must look like.
+    /// The form that such a URL must have.
     fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str>;
 
-    /// A URL that a person's browser is sent to.
+    /// Accepts a URL that a person's browser is sent to.
     ///
     /// # Errors
-    /// What such a URL must look like.
+    /// The form that such a URL must have.
     fn page(&self, text: &str) -> Result<HttpUrl, &'static str>;
 }
 
-/// What the reading of a request depends on besides the request.
+/// Context of a request, on which its reading depends.
 #[derive(Clone, Copy)]
 pub struct Context<'c> {
-    /// Which URLs are accepted.
+    /// The URLs that are accepted.
     pub urls: &'c dyn UrlRules,
-    /// The moment of the request.
+    /// Time of the request.
     pub now: Timestamp,
 }
 
-/// Why nothing was read at all.
+/// Reason why nothing was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRead {
-    /// There is nothing in it.
+    /// The body is empty.
     Empty,
-    /// It is not JSON, or beyond the bounds of its nesting or its size.
+    /// It is not JSON, or exceeds the limits of its nesting or size.
     Json(JsonError),
-    /// It is JSON, but no object.
+    /// It is JSON, but not an object.
     NoObject,
 }
 
@@ -104,15 +102,15 @@ impl Sent {
         }
     }
 
-    /// The request that it is.
+    /// Reads the request.
     ///
     /// # Errors
-    /// Every field that is not acceptable, is missing or is not one of the request.
+    /// Every field that is invalid, missing or unknown.
     pub fn request<B: Body>(self, context: Context<'_>) -> Result<B, Invalid> {
         self.spelled(context).map(|(body, _)| body)
     }
 
-    /// The request that it is, and how it was spelled.
+    /// Reads the request, and returns its spelling too.
     ///
     /// # Errors
     /// As [`Sent::request`].
@@ -120,7 +118,7 @@ impl Sent {
         whole(Some(context), self.0, B::read)
     }
 
-    /// What `read` makes of its fields: a request whose fields a table names.
+    /// Reads a request whose fields a table names, with `read`.
     ///
     /// # Errors
     /// As [`Sent::request`].
@@ -156,11 +154,11 @@ fn whole<'c, T>(
     body.map(|body| (body, spellings)).ok_or_else(|| Invalid::one("body", "is incomplete"))
 }
 
-/// Where a value is read, and what is wrong with it and its parts.
+/// The place of a value that is being read, with the problems of the value and its parts.
 pub struct Place<'c> {
-    /// What a request is read with; a report is read without.
+    /// Context of a request; a report has none.
     pub(crate) context: Option<Context<'c>>,
-    /// By paths below the value: empty, `[2]`, `.name`.
+    /// Problems by paths below the value: empty, `[2]`, `.name`.
     found: Vec<FieldError>,
 }
 
@@ -176,29 +174,29 @@ impl<'c> Place<'c> {
         None
     }
 
-    /// The value of a result, or nothing and its sentence noted.
+    /// Returns the value of a result, or notes its sentence.
     pub fn accept<T>(&mut self, read: Result<T, impl Into<Cow<'static, str>>>) -> Option<T> {
         read.map_err(|sentence| self.refuse::<T>(sentence.into().into_owned())).ok()
     }
 
-    /// A text.
+    /// Reads a text.
     pub fn text(&mut self, value: Json) -> Option<String> {
         if let Json::Text(text) = value { Some(text) } else { self.refuse("must be a string") }
     }
 
-    /// A text, and what is made of it.
+    /// Reads a text and parses it.
     pub fn parsed<T, E: Into<Cow<'static, str>>>(&mut self, value: Json, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
         let text = self.text(value)?;
         self.accept(parse(&text))
     }
 
-    /// What one of two words means.
+    /// Reads one of two words, and returns its meaning.
     pub(crate) fn one_of<T: Copy>(&mut self, value: &Json, known: [(&str, T); 2]) -> Option<T> {
         let found = known.iter().find(|(word, _)| matches!(value, Json::Text(text) if text == word));
         self.accept(found.map(|(_, meaning)| *meaning).ok_or_else(|| format!("must be {}", known.map(|(word, _)| word).join(" or "))))
     }
 
-    /// The items of a list of `least` to `most` entries.
+    /// Reads the items of a list of `least` to `most` entries.
     pub(crate) fn list(&mut self, value: Json, least: usize, most: usize) -> Option<Vec<Json>> {
         match value {
             Json::List(items) if (least..=most).contains(&items.len()) => Some(items),
@@ -210,7 +208,7 @@ impl<'c> Place<'c> {
         }
     }
 
-    /// Each item of a list; nothing if one of them is not acceptable.
+    /// Reads each item of a list; `None` if one of them is invalid.
     pub(crate) fn items<T>(&mut self, items: Vec<Json>, mut read: impl FnMut(&mut Self, Json) -> Option<T>) -> Option<Vec<T>> {
         let mut list = Some(Vec::with_capacity(items.len()));
         for (index, item) in items.into_iter().enumerate() {
@@ -225,7 +223,7 @@ impl<'c> Place<'c> {
         list
     }
 
-    /// An object, read by its own fields.
+    /// Reads an object by its own fields.
     pub(crate) fn object<B: Body>(&mut self, value: Json) -> Option<B> {
         let Json::Object(members) = value else { return self.refuse("must be an object") };
         let (body, found, _) = Fields::read_body(self.context, members, B::read);
@@ -244,7 +242,7 @@ impl<'c> Place<'c> {
     }
 }
 
-/// The members of one object that have not been read yet, and what is wrong with the others.
+/// The members of one object that are still unread, and the problems of the others.
 pub struct Fields<'c> {
     place: Place<'c>,
     members: Vec<(String, Json)>,
@@ -253,7 +251,7 @@ pub struct Fields<'c> {
 }
 
 impl<'c> Fields<'c> {
-    /// The body that these members are, everything that is wrong with it in the order of the fields, and how it was spelled.
+    /// Reads a body from these members. Returns its problems in the order of the fields, and its spelling.
     fn read_body<T>(
         context: Option<Context<'c>>,
         members: Vec<(String, Json)>,
@@ -264,7 +262,7 @@ impl<'c> Fields<'c> {
         let body = read(&mut fields);
         let Self { place: Place { mut found, .. }, members, asked } = fields;
         found.sort_by_cached_key(|problem| asked.place_of(name_of(&problem.field).0));
-        // What nothing has asked for comes last.
+        // Members that no field reads come last.
         for (name, _) in members {
             let sentence = match context {
                 Some(_) => "is not a field of this request",
@@ -276,18 +274,18 @@ impl<'c> Fields<'c> {
         (body, found, asked)
     }
 
-    /// What a request is read with; a report is read without.
+    /// Returns the context of a request; a report has none.
     #[must_use]
     pub const fn context(&self) -> Option<Context<'c>> {
         self.place.context
     }
 
-    /// Whether something is wrong with what was read so far, or nothing asks for what is left.
+    /// Returns true if a problem was found so far, or members are still unread.
     pub(crate) const fn has_problems(&self) -> bool {
         !self.place.found.is_empty() || !self.members.is_empty()
     }
 
-    /// A field, read by its type.
+    /// Reads a field by its type.
     pub fn take<T: Field>(&mut self, name: &'static str) -> Option<T> {
         self.read(name, |place, value| match value {
             None => T::absent(place),
@@ -296,7 +294,7 @@ impl<'c> Fields<'c> {
         })
     }
 
-    /// A text that is judged together with other fields; nothing if it is absent or null.
+    /// Reads a text that is validated together with other fields; `None` if it is absent or null.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
         self.read(name, |place, value| match value? {
             Json::Null => None,
@@ -304,7 +302,7 @@ impl<'c> Fields<'c> {
         })
     }
 
-    /// Reads a field, or what stands for it when it was not sent.
+    /// Reads a field; `read` gets `None` for one that was not sent.
     pub(crate) fn read<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Place<'c>, Option<Json>) -> Option<T>) -> Option<T> {
         let (sent, value) = self.remove(name).unzip();
         let has_value = !matches!(value, None | Some(Json::Null));
@@ -320,19 +318,19 @@ impl<'c> Fields<'c> {
         self.place.refuse_part::<()>(self.asked.sent(path), sentence);
     }
 
-    /// Notes what is wrong with several fields together.
+    /// Returns the value, or notes the problems of several fields together.
     pub fn agreed<T>(&mut self, read: Result<T, Invalid>) -> Option<T> {
         read.map_err(|invalid| invalid.fields().iter().for_each(|problem| self.refuse(&problem.field, &*problem.message))).ok()
     }
 
-    /// Notes that a field is missing which must be there under this condition.
+    /// Notes a missing field that is required under this condition.
     pub(crate) fn require_if<T>(&mut self, condition: bool, name: &'static str, read: Option<&Option<T>>) {
         if condition && read.is_some_and(Option::is_none) {
             self.refuse(name, "is required");
         }
     }
 
-    /// Notes that a list is missing or empty which must not be.
+    /// Notes a missing or empty list that must have entries.
     pub(crate) fn require_some<T>(&mut self, name: &'static str, list: Option<&Vec<T>>, most: usize) {
         if list.is_some_and(Vec::is_empty) {
             let has_value = self.asked.0.iter().any(|asked| asked.name == name && asked.has_value);

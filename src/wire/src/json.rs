@@ -1,9 +1,7 @@
-//! JSON from strangers, read strictly: bounded in depth and in the number of values, because a small
-//! text can become a tree many times its size.
+//! Strict reader of untrusted JSON. Depth and number of values are bounded: a small text can become a tree many times its size.
 //!
-//! A name that occurs twice in one object is refused by a [`Value`], because two readers could
-//! disagree on which one counts. A [`Json`] keeps both, so that whoever reads the object can say what
-//! is wrong with it.
+//! A [`Value`] refuses a name that occurs twice in one object: two readers could disagree on which one counts. A [`Json`] keeps both, so
+//! its reader can report the problem.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,8 +10,8 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A value as it was sent: nothing is merged, dropped or converted. Texts are owned, so that a file
-/// of megabytes is copied out of the body once and then only moved.
+/// A value as it was sent: nothing is merged, dropped or converted. Texts are owned: a file of megabytes is copied out of the body once and
+/// then only moved.
 #[derive(Clone, Default, PartialEq)]
 pub enum Json {
     /// `null`
@@ -31,7 +29,7 @@ pub enum Json {
     Object(Vec<(String, Json)>),
 }
 
-/// Why a text is not accepted as JSON.
+/// Reason why a text is not accepted as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonRefusal {
     /// It is not JSON.
@@ -44,10 +42,10 @@ pub enum JsonRefusal {
     RepeatedName,
 }
 
-/// A refusal, and where the reading ended.
+/// A refusal, and the position where the reading ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonError {
-    /// Why.
+    /// The reason.
     pub refusal: JsonRefusal,
     /// The line, from 1.
     pub line: usize,
@@ -60,32 +58,32 @@ pub struct JsonError {
 pub struct ValuesLeft(Cell<usize>);
 
 impl ValuesLeft {
-    /// So many.
+    /// Allows this many values.
     #[must_use]
     pub const fn new(values: usize) -> Self {
         Self(Cell::new(values))
     }
 }
 
-/// What a text is read into.
+/// A type that a text is read into.
 pub trait Tree: From<Value> + From<Vec<Self>> {
     /// The members of an object.
     type Members: Default;
 
-    /// Whether a member of this name may not come again.
+    /// Returns true if the name is a repetition that the object refuses.
     fn repeats(members: &Self::Members, name: &str) -> bool;
 
     /// Adds a member.
     fn insert(members: &mut Self::Members, name: String, value: Self);
 
-    /// The object of these members.
+    /// Builds the object of these members.
     fn object(members: Self::Members) -> Self;
 }
 
 /// Reads one JSON text whose objects and arrays nest at most `depth` deep, and never deeper than 127.
 ///
 /// # Errors
-/// Why it is not accepted.
+/// The reason why it is not accepted.
 pub fn read<T: Tree>(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<T, JsonError> {
     let refusal = Cell::new(JsonRefusal::Malformed);
     let mut reader = serde_json::Deserializer::from_slice(text);
@@ -97,7 +95,7 @@ pub fn read<T: Tree>(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<T, 
 /// Reads one JSON object in which no name occurs twice.
 ///
 /// # Errors
-/// Why it is not accepted.
+/// The reason why it is not accepted.
 pub fn read_object(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Map<String, Value>, JsonRefusal> {
     match read(text, depth, left) {
         Ok(Value::Object(object)) => Ok(object),
@@ -107,18 +105,18 @@ pub fn read_object(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Map<S
 }
 
 impl Json {
-    /// The whole number that it is, from zero: `5` and `5.0` are the same.
+    /// Returns it as a whole number from zero: `5` and `5.0` are the same.
     #[must_use]
     pub fn as_whole(&self) -> Option<u64> {
-        /// Beyond it not every whole number is a float.
+        /// Limit up to which every whole number is exactly a float.
         const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
         let Self::Number(number) = self else { return None };
         let of_float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..=EXACT_MAX).contains(float));
-        // What is whole and within these bounds is not changed by the conversion.
+        // A whole number within these bounds is not changed by the conversion.
         number.as_u64().or_else(|| of_float().map(|float| float as u64))
     }
 
-    /// The value as a free-form part of a body.
+    /// Converts it to a free-form part of a body.
     ///
     /// # Errors
     /// It nests deeper than `depth`, or an object in it repeats a name.
@@ -147,7 +145,7 @@ impl Json {
     }
 }
 
-/// Shows what kind of value it is; the value may be personal.
+/// Shows the kind of the value only; the value may be personal.
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::body::described;
 
-/// A language as requests may ask for it: its name, or its code as text if it has no name that they may use.
+/// A language as requests name it: its name, or its code as text if it has no name that they may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LanguageName(pub Language);
 

@@ -32,7 +32,7 @@ body! { request
     pub struct InitRequest {
         /// The claims to ask for.
         claims: ClaimSet,
-        /// How the person reaches the identity app.
+        /// The way to the identity app.
         #[serde(flatten)]
         channel: ChannelChoice,
         /// The language of the pages and of the identity app. Default: `english`.
@@ -62,8 +62,8 @@ body! { request
 }
 
 impl InitRequest {
-    /// The terms of the transaction; `minted` is its correlation id, and `keeps_evidence` whether evidence is kept, unless the request
-    /// says so itself.
+    /// Builds the terms of the transaction. `minted` is its correlation id, and `keeps_evidence` the default for evidence; the request may
+    /// set both itself.
     #[must_use]
     pub fn terms(self, minted: RequestId, keeps_evidence: bool) -> Terms {
         let extras = OptionalTerms {
@@ -87,7 +87,7 @@ impl InitRequest {
     }
 }
 
-/// The name of a person, cut to [`NAME_HINT_CHARS_MAX`] characters at a boundary of what a reader sees as one letter.
+/// The name of a person, cut to [`NAME_HINT_CHARS_MAX`] characters at a grapheme boundary.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct NameHint(pub String);
@@ -229,9 +229,9 @@ alternatives! {
     oneOf
     /// The outcome, or a stub while the transaction is pending.
     pub enum OvseResult {
-        /// There is one.
+        /// The transaction has an outcome.
         Outcome(OvseOutcome),
-        /// There is none yet.
+        /// The transaction is pending.
         Pending(OvsePending),
     }
 }
@@ -252,7 +252,7 @@ body! { answer
     }
 }
 
-/// The outcome itself; a setting of the app says how its keys are spelled. A document of the API describes one spelling.
+/// The outcome itself. A setting of the app chooses the spelling of its keys; a document of the API describes one spelling.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OutcomeData {
@@ -273,7 +273,7 @@ impl Describe for OutcomeData {
     }
 }
 
-/// Declares the outcome itself with its keys spelled in one way.
+/// Declares the outcome itself with one spelling of its keys.
 macro_rules! ovse_data {
     ($about:literal $name:ident $txn:literal $passed:literal $claims:literal $at:literal $code:literal $reference:literal) => {
         body! { answer
@@ -288,7 +288,7 @@ macro_rules! ovse_data {
                 /// The claims as signed, by their names in the credential, such as `residentName`, `dob`, `gender`, `address`,
                 /// `pincode`. A value may be any JSON value.
                 verified_claims as $claims: BTreeMap<String, Value>,
-                /// When the transaction was completed.
+                /// The time of completion.
                 verified_at as $at: Timestamp,
                 /// The reason for a failure.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
@@ -334,7 +334,7 @@ body! { answer
 }
 
 impl OvsePending {
-    /// The answer while this transaction waits.
+    /// Builds the answer for a pending transaction.
     #[must_use]
     pub const fn of(txn_id: TxnId) -> Self {
         Self { success: Always, pending: Always, data: OvsePendingData { camel: txn_id, txn_id: Undescribed(txn_id), pending: Always } }
@@ -344,7 +344,7 @@ impl OvsePending {
 /// The message of a verification that passed.
 pub const VERIFIED_MESSAGE: &str = "Verification successful";
 
-/// An [`OvseOutcome`] as it is written: of a transaction, without a copy of the claims.
+/// An [`OvseOutcome`] written from a transaction, without a copy of the claims.
 #[derive(Clone, Copy, Debug)]
 pub struct OvsePayload<'a> {
     completed: &'a Completed,
@@ -352,7 +352,7 @@ pub struct OvsePayload<'a> {
 }
 
 impl<'a> OvsePayload<'a> {
-    /// The payload for an app that wants its `data` keys spelled so.
+    /// Builds the payload for an app that wants this spelling of its `data` keys.
     #[must_use]
     pub const fn new(completed: &'a Completed, spelling: KeyCase) -> Self {
         Self { completed, spelling }

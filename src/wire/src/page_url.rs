@@ -21,7 +21,7 @@ impl PageUrl {
     /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let refusal = "must be an absolute http or https URL of at most 2048 visible ASCII characters without credentials";
-        // It is passed on unparsed, so it must not contain what parsers read differently or browsers hide.
+        // It is passed on unparsed, so it must not contain text that parsers read differently or browsers hide.
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         let readable = plain && text.len() <= URL_CHARS_MAX && names_authority(text);
         let url = readable.then(|| Url::parse(text).ok()).flatten().ok_or(refusal)?;
@@ -30,7 +30,7 @@ impl PageUrl {
         (anonymous && web).then(|| Self(text.into())).ok_or(refusal)
     }
 
-    /// The URL.
+    /// Returns the URL.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -39,8 +39,7 @@ impl PageUrl {
 
 described! { PageUrl: { "type": "string", "format": "uri" } }
 
-/// Whether the authority is where RFC 3986 §3 puts it; lenient parsers also find it in `https:host` and
-/// `https:///host`.
+/// Returns true if the authority is where RFC 3986 §3 puts it. Lenient parsers also find it in `https:host` and `https:///host`.
 fn names_authority(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, rest)| !scheme.contains(':') && !rest.starts_with(['/', '@', ':']))
 }
@@ -52,7 +51,7 @@ impl<'de> Deserialize<'de> for PageUrl {
     }
 }
 
-/// Shows nothing of the URL, because anybody who has a signer's URL may sign.
+/// Shows nothing of the URL: anybody who has a signer's URL may sign.
 impl fmt::Debug for PageUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PageUrl({} characters)", self.0.len())

@@ -1,8 +1,7 @@
-//! The responses to polls as a document of the API describes them: one object with the fields of the outcome and of the stub.
+//! Responses to polls in the API document: one object with the fields of the outcome and of the stub.
 //!
-//! A response is either of two bodies. A `oneOf` of them is read well by few generated clients: most cannot tell two objects apart
-//! without a constant in them, and constants of booleans break others. So the document has one object, whose fields are required
-//! if both bodies have them.
+//! Few generated clients read a `oneOf` of two bodies well: most need a constant to tell them apart, and boolean constants break others. A
+//! field of the one object is required if both bodies have it.
 
 use serde_json::{Map, Value, json};
 
@@ -21,13 +20,13 @@ pub fn merge_polls(schemas: &mut Schemas) {
         let merged = merge(schemas, poll, &names, &about);
         schemas.insert(poll.to_owned(), merged);
     }
-    // Stubs are bodies of nothing else, and most of their parts are merged.
+    // Stubs have no other use, and most of their parts are merged.
     schemas.retain(|name, _| !name.ends_with("Pending"));
     let referred = serde_json::to_string(schemas).unwrap_or_default();
     schemas.retain(|name, _| !name.ends_with("PendingData") || referred.contains(&format!("/{name}\"")));
 }
 
-/// An object with the fields of several; a field that is an object in each of them is merged too.
+/// Merges several bodies into one object; a field that is an object in each of them is merged too.
 fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> Value {
     let parts: Vec<Value> = parts.iter().map(|part| schemas[part].clone()).collect();
     let mut has_more = parts.iter().any(|part| part["additionalProperties"] == true);

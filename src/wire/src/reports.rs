@@ -1,5 +1,4 @@
-//! What connectors report: the body of a webhook, and the app that it is for; and how a report of any
-//! kind changes the flow that it is about.
+//! Reports of connectors: the body of a webhook and its app, and the changes that a report makes to its flow.
 
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -31,7 +30,7 @@ impl<P: Body> Body for Report<P> {
     }
 }
 
-/// What a connector reports.
+/// A connector's report.
 #[derive(Debug, PartialEq)]
 pub enum FlowReport {
     /// On a document to be signed.
@@ -84,7 +83,7 @@ impl Describe for FlowReport {
     }
 }
 
-/// Describes the body of a webhook as a connector reports it: `app_id` stands beside it, and what may be null may be left out.
+/// Describes the body of a webhook as a connector reports it: `app_id` stands beside it, and nullable fields may be left out.
 fn reported<P: Describe>(schemas: &mut Schemas) -> Value {
     let (mut parts, payload) = (Schemas::new(), P::schema());
     P::collect(&mut parts);
@@ -127,7 +126,7 @@ impl FlowReport {
         }
     }
 
-    /// The kind of report.
+    /// Returns the kind of report.
     #[must_use]
     pub const fn kind(&self) -> ReportKind {
         match self {
@@ -140,7 +139,7 @@ impl FlowReport {
         }
     }
 
-    /// The flow that it names.
+    /// Returns the flow that it names.
     #[must_use]
     pub const fn flow(&self) -> FlowId {
         match self {
@@ -153,7 +152,7 @@ impl FlowReport {
         }
     }
 
-    /// The app that it names.
+    /// Returns the app that it names.
     #[must_use]
     pub const fn app(&self) -> &AppId {
         match self {
@@ -166,7 +165,7 @@ impl FlowReport {
         }
     }
 
-    /// Identifies, within the flow, the fetch that it is about; `None` when it is about the flow itself.
+    /// Returns the key, within the flow, of the fetch that it is about; `None` when it is about the flow itself.
     #[must_use]
     pub fn fetch_key(&self) -> Option<String> {
         match self {
@@ -197,11 +196,11 @@ impl FlowReport {
 }
 
 impl AdmittedReport {
-    /// How the report changes the flow, or the fetch that it is about. `fetch` is the state of that
-    /// fetch, if it was reported before.
+    /// Returns the transition of the flow, or of the fetch that the report is about. `fetch` is the state of that fetch, if it was reported
+    /// before.
     ///
     /// # Errors
-    /// Why the flow refuses it.
+    /// The reason why the flow refuses it.
     pub fn transition(
         &self,
         flow: &FlowState,
@@ -234,7 +233,7 @@ impl AdmittedReport {
         }
     }
 
-    /// Its kind and the status that it reports, without personal data: `wealth-data RAW SUCCESS`.
+    /// Returns its kind and status, without personal data: `wealth-data RAW SUCCESS`.
     #[must_use]
     pub fn summary(&self) -> String {
         match self {
@@ -250,7 +249,7 @@ impl AdmittedReport {
         }
     }
 
-    /// What decides where its webhook goes.
+    /// Returns the target of its webhook.
     #[must_use]
     pub fn webhook_target<'a>(&self, flow: &'a FlowState) -> WebhookTarget<'a> {
         match (self, flow) {
@@ -284,7 +283,7 @@ impl AdmittedReport {
     }
 }
 
-/// A transition to the next state of a flow or fetch of any kind.
+/// Wraps the next state of a flow or fetch of any kind.
 fn next<S>(
     judged: Result<Transition<S>, ReportRefusal>,
     state: impl FnOnce(S) -> NextState,

@@ -1,23 +1,23 @@
-//! How things are, as a client may know it.
+//! The status of the service, as a client may see it.
 
 use sakshi_domain::time::Timestamp;
 
 use crate::body::body;
 
 body! { answer
-    /// How things are.
+    /// The status of the service.
     pub struct ServiceStatus {
         /// The identity authority, as the answering node has seen it in the last half hour.
         authority: AuthorityStatus,
         /// The upstreams that this installation offers, seen likewise.
         upstreams: Vec<UpstreamStatus>,
-        /// The webhooks of the 100 newest transactions of the application; those of flows are not among them.
+        /// The webhooks of the 100 newest transactions of the application, without those of flows.
         webhooks: WebhookCounts,
     }
 }
 
 body! { answer
-    /// What identity apps have answered.
+    /// The answers of identity apps.
     pub struct AuthorityStatus {
         /// All answers.
         answers: u64,
@@ -31,7 +31,7 @@ body! { answer
 }
 
 body! { answer
-    /// What an upstream has answered.
+    /// The answers of an upstream.
     pub struct UpstreamStatus {
         /// `esign`, `doclocker`, `estamp`, `wealth`, or a kind of check.
         kind: String,
@@ -43,13 +43,13 @@ body! { answer
 }
 
 body! { answer
-    /// Webhooks by what became of them.
+    /// Webhooks by outcome.
     pub struct WebhookCounts {
-        /// Taken by their receivers.
+        /// Accepted by their receivers.
         delivered: u64,
-        /// Not taken, or it is not known; they are not sent again.
+        /// Not accepted, or the outcome is unknown; they are not sent again.
         failed: u64,
-        /// Not sent yet, or under way.
+        /// Not sent yet, or in flight.
         waiting: u64,
     }
 }

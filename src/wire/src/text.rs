@@ -1,5 +1,4 @@
-//! Types of fields whose bounds stand in the type, and types that say what it means that a field is
-//! absent or null.
+//! Field types with their bounds in the type, and types that give a meaning to absent or null fields.
 
 use std::fmt;
 use std::ops::Deref;
@@ -21,7 +20,7 @@ use crate::values::{CONTROLS, CONTROLS_BUT_LINES, not_blank};
 #[serde(transparent)]
 pub struct Words<const MOST: usize>(pub String);
 
-/// What somebody calls something: 1 to 100 characters without control characters; blanks around it are dropped.
+/// A person's name for something: 1 to 100 characters without control characters; surrounding blanks are dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Label(pub Words<LABEL_CHARS_MAX>);
@@ -40,12 +39,12 @@ pub struct Reference(pub Option<Text>);
 #[serde(transparent)]
 pub struct PageAddress(pub HttpUrl);
 
-/// `true` or `false`, and `DEFAULT` if it is left out.
+/// `true` or `false`; `DEFAULT` if it is absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Flag<const DEFAULT: bool>(pub bool);
 
-/// A field that always has this value, so that a client can tell by it what it has got.
+/// A field that always has this value, by which a client recognises the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Always<const VALUE: bool>;
 
@@ -69,7 +68,7 @@ pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
 #[serde(transparent)]
 pub struct OptionalList<T, const MOST: usize>(pub Vec<T>);
 
-/// A field of a change: left out, it leaves things as they are. Null is refused, unless what is changed may be null.
+/// A field of a change: absent, it changes nothing. Null is refused, unless the changed value may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Change<T>(pub Option<T>);
@@ -88,7 +87,7 @@ impl<const MOST: usize> Describe for Words<MOST> {
     }
 }
 
-/// They may be personal.
+/// The text may be personal.
 impl<const MOST: usize> fmt::Debug for Words<MOST> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Words({} bytes redacted)", self.0.len())
@@ -118,7 +117,7 @@ impl<const MOST: usize> Bounded<MOST> {
     /// Accepts a text.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// A sentence that says what is accepted.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.chars().count() > MOST {
             return Err(format!("must be 1 to {MOST} characters"));

@@ -9,7 +9,7 @@ use crate::body::body;
 body! { answer
     /// A part of the list of transactions.
     pub struct TransactionsPage {
-        /// The newest first. There may be none although `next` is there.
+        /// Newest first. It may be empty although `next` is present.
         transactions: Vec<TransactionRow>,
         /// The path of older ones; absent at the end of what is kept.
         #[serde(skip_serializing_if = "Option::is_none", default)]

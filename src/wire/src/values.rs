@@ -1,4 +1,4 @@
-//! How the values of the domain are read and described as fields of bodies.
+//! Values of the domain as fields of bodies: how they are read and described.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -71,10 +71,10 @@ const TEXT_ID: &str = "^[A-Za-z0-9_-]{1,64}$";
 /// An e-mail address, as far as a typing mistake would show.
 const EMAIL: &str = r#"^[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@]+@[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@.]+(\.[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@.]+)+$"#;
 
-/// A registration code: six letters and digits that are not taken for each other, and what may stand between them.
+/// A registration code: six letters and digits that are not mistaken for each other, with the separators allowed between them.
 const REGISTRATION_CODE: &str = "^[ -]*([2-9A-HJ-NP-Za-hj-np-z][ -]*){6}$";
 
-/// Base64 with padding, whose last character has no bits that stand for nothing.
+/// Base64 with padding, without unused bits in its last character.
 const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 named! {
@@ -88,12 +88,12 @@ pub(crate) const CONTROLS_BUT_LINES: &str = r"\u0000-\u0009\u000b-\u001f\u007f-\
 /// The same without line ends and tabs.
 pub(crate) const CONTROLS_BUT_SPACING: &str = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f";
 
-/// The pattern of texts that are not blank and have none of these characters.
+/// Returns the pattern of texts that are not blank and have none of these characters.
 pub(crate) fn not_blank(but: &str) -> String {
     format!(r"^[^{but}]*[^\s{but}][^{but}]*$")
 }
 
-/// Texts of which a parser makes something.
+/// Declares fields that are parsed from text.
 macro_rules! parsed {
     ($($type:ty: $parse:expr;)+) => {
         $(impl Field for $type {
@@ -172,16 +172,16 @@ where
     Self: Describe,
 {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        // Zero is no number of guests, and what is no number at all is refused as it is.
+        // Zero is no number of guests; a value that is not a number is refused in the same way.
         let count = value.as_whole().unwrap_or(0);
         place.accept(Self::new(count))
     }
 }
 
-/// By its name in any case, or by its code as number or text; English if it is left out.
+/// Reads a language by name in any case, or by code as number or text; English if it is absent.
 impl Field for Language {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        // Zero is no code, and what is no code at all is refused as it is.
+        // Zero is no code; a value that is not a code is refused in the same way.
         place.accept(match value {
             Json::Text(name) => Self::parse(&name),
             code => Self::from_code(code.as_whole().unwrap_or(0)),
@@ -217,7 +217,7 @@ impl Describe for Language {
 impl Field for ClaimSet {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let Json::List(items) = value else { return place.refuse("must be an array of the names of claims") };
-        // What is no text is no claim's name either, as the empty one is not.
+        // A name that is not text is read as the empty one, which names no claim.
         let names: Vec<&str> = items.iter().map(|item| if let Json::Text(name) = item { name } else { "" }).collect();
         let read = Self::parse(&names).map_err(|invalid| {
             for problem in invalid.fields() {
@@ -238,7 +238,7 @@ impl Describe for ClaimSet {
     }
 }
 
-/// What may be absent or null.
+/// A field that may be absent or null.
 impl<T: Field> Field for Option<T> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         T::read(value, place).map(Some)

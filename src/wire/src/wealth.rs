@@ -1,5 +1,4 @@
-//! Wealth data: a consent, and what becomes available under it (specification, "Wealth-data consent
-//! webhook" and the two after it).
+//! Wealth data: a consent, and the data under it (specification, "Wealth-data consent webhook" and the two after it).
 
 use sakshi_domain::flow::dates::{Day, LocalTime};
 use sakshi_domain::flow::flow_id::FlowId;
@@ -177,7 +176,7 @@ body! { report
     }
 }
 
-/// What all three streams report of the flow.
+/// Implements the parts that all three streams report of the flow.
 macro_rules! wealth_report {
     ($body:ident $handle:literal $field:ident) => {
         impl WealthReport for $body {

@@ -15,7 +15,7 @@ use sakshi_wire::guests::{CheckInRequest, CheckInResponse, CreateDoorRequest, Cr
 /// Opens a door.
 ///
 /// # Errors
-/// 400 with every field that is not acceptable, 404 unless the app has such an event, 409 if it has too many doors.
+/// 400 with every invalid field, 404 unless the app has such an event, 409 if it has too many doors.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/events/{eventId}/doors", tag = "Events", operation_id = "createEventDoor", request_body = CreateDoorRequest,
     summary = "Open a door",
@@ -37,7 +37,7 @@ pub(crate) async fn create(
     Ok(HttpResponse::Ok().json(open_door(&service, &caller.app.app_id, &path, asked).await?))
 }
 
-/// The doors of an event.
+/// Lists the doors of an event.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -86,7 +86,7 @@ pub(crate) async fn close(
 /// Checks in a guest.
 ///
 /// # Errors
-/// 400 for a code that is none, 404 unless the app has such an event with such a guest.
+/// 400 for an invalid code, 404 unless the app has such an event with such a guest.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/events/{eventId}/check-ins", tag = "Events", operation_id = "checkInGuest", request_body = CheckInRequest,
     summary = "Check in a guest",

@@ -24,7 +24,7 @@ use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse
 /// Creates an event; costs nothing.
 ///
 /// # Errors
-/// 400 with every field that is not acceptable; 422 when the `Idempotency-Key` came with another body.
+/// 400 with every invalid field; 422 when the `Idempotency-Key` came with another body.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/events", tag = "Events", operation_id = "createEvent", request_body = CreateEventRequest,
     summary = "Create an event",
@@ -48,7 +48,7 @@ pub(crate) async fn create(
     Ok(idempotency::answer(answered))
 }
 
-/// One event with its counts.
+/// Returns one event with its counts.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -71,7 +71,7 @@ pub(crate) async fn show(
     Ok(shown(&service, &event))
 }
 
-/// The app's events.
+/// Lists the app's events.
 ///
 /// # Errors
 /// 400 when the page is out of bounds.
@@ -94,10 +94,10 @@ pub(crate) async fn list(
     Ok(HttpResponse::Ok().json(EventsPage { page: page.page, page_size: page.page_size, total: found.total, events, next }))
 }
 
-/// Changes an event; every node knows before the answer leaves.
+/// Changes an event; every node has the change before the response leaves.
 ///
 /// # Errors
-/// 400 with every field that is not acceptable, 404 unless the app has such an event.
+/// 400 with every invalid field, 404 unless the app has such an event.
 #[utoipa::path(
     patch, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "updateEvent", request_body = PatchEventRequest,
     summary = "Change an event",
@@ -117,16 +117,16 @@ pub(crate) async fn patch(
     Ok(shown(&service, &event))
 }
 
-/// The answer with an event, and with the tag of its terms.
+/// Builds the response with an event, and with the tag of its terms.
 fn shown(service: &Service, event: &Event) -> HttpResponse {
     let tag = EntityTag::new_strong(event_tag(&event.terms));
     HttpResponse::Ok().insert_header((ETAG, tag.to_string())).json(event_response(service, event))
 }
 
-/// The tags that `If-Match` names (RFC 9110 §13.1.1); `None` when any will do.
+/// Returns the tags that `If-Match` names (RFC 9110 §13.1.1); `None` when any tag matches.
 ///
 /// # Errors
-/// 400 when it is no list of tags.
+/// 400 when it is not a list of tags.
 fn only_if(request: &HttpRequest) -> Result<Option<Vec<String>>, ApiError> {
     if !request.headers().contains_key(IF_MATCH) {
         return Ok(None);

@@ -1,7 +1,6 @@
 //! `GET /api/v1/nationalid-ovse/events/{eventId}/registrations`: the guests with their claims.
 //!
-//! A list leaves as it is read: the next slice is read only when the client has taken the one before, so that no more than a
-//! slice of it is ever in memory.
+//! A list is sent while it is read: the next slice is read once the client has taken the one before, so only one slice is in memory.
 
 use actix_web::body::SizedStream;
 use actix_web::http::header::ContentType;
@@ -20,7 +19,7 @@ use sakshi_web::listener::{CloseWatch, close_connection_when};
 use sakshi_web::query::{next_page, page_of};
 use sakshi_wire::guests::{RegistrationRow, RegistrationsPage};
 
-/// The registered guests of an event.
+/// Lists the registered guests of an event.
 ///
 /// # Errors
 /// 404 unless the app has such an event, 400 when the page is out of bounds.
@@ -82,7 +81,7 @@ struct Document {
 }
 
 impl Document {
-    /// Writes the next guests, and the end behind the last; returns the event's number of guests as well.
+    /// Writes the next guests, and the end after the last; returns the event's number of guests as well.
     async fn write(&mut self) -> Result<(Vec<u8>, u64), ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
         let is_begun = self.is_begun;
@@ -102,7 +101,7 @@ impl Document {
         Ok((made, total))
     }
 
-    /// The pieces of the document that are still to be written; each is written when the one before has been taken.
+    /// Streams the pieces that are still to be written; each is written when the one before has been taken.
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, CutOff>> {
         try_unfold(self, |mut document| async move {
             if document.is_complete {
@@ -115,7 +114,7 @@ impl Document {
     }
 }
 
-/// The rows as members of a JSON array, after a comma if others come before.
+/// Writes the rows as members of a JSON array, after a comma if others come before.
 fn json_of(rows: &[RegistrationRow], is_begun: bool) -> Result<Vec<u8>, ServiceError> {
     let mut json = Vec::new();
     for row in rows {

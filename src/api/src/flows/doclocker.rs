@@ -1,5 +1,4 @@
-//! `POST /api/v1/doclocker/init`: which documents to fetch from a person's locker; `GET /api/v1/doclocker/details/{transactionId}`:
-//! what has come of them.
+//! `POST /api/v1/doclocker/init` requests documents from a person's locker; `GET /api/v1/doclocker/details/{transactionId}` returns them.
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -16,7 +15,7 @@ use sakshi_wire::doclocker::{DocLockerDetails, DocLockerInitRequest, DocLockerRe
 
 use super::poll::poll_response;
 
-/// Asks for documents from a person's locker. The outcome comes by webhook, to the URL that is registered for `DocLocker`, and by polling.
+/// Requests documents from a person's locker. The outcome comes by webhook, to the URL registered for `DocLocker`, and by polling.
 ///
 /// # Errors
 /// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
@@ -43,7 +42,7 @@ pub(crate) async fn init(
     Ok(idempotency::answer(request_documents(&service, upstream, call, &asked).await?))
 }
 
-/// Answers with the webhook's body, documents included, once none is awaited any more; until then with those that have come.
+/// Returns the webhook's body, documents included, once no document is awaited; until then the documents so far.
 ///
 /// # Errors
 /// 404 unless the app has such a fetch.

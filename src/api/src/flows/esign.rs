@@ -1,4 +1,4 @@
-//! `POST /api/v1/esign/request`: a document and the people who are to sign it; `POST /api/v1/esign/status`: how it stands.
+//! `POST /api/v1/esign/request` requests signatures of a document; `POST /api/v1/esign/status` returns its state.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,8 +15,8 @@ use sakshi_wire::esign::{EsignRequest, EsignResponse, EsignStatus, EsignStatusRe
 use super::file_body::{WithFile, receive};
 use super::poll::poll_response;
 
-/// Asks for the signatures of one or more people under a document, in the order of `signerInfo`. The outcome comes by webhook, to
-/// `responseUrl` or else to the URL that is registered for `ESign`, and by polling.
+/// Requests the signatures of one or more people, in the order of `signerInfo`. The outcome comes by webhook, to `responseUrl` or else to
+/// the URL registered for `ESign`, and by polling.
 ///
 /// # Errors
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
@@ -43,7 +43,7 @@ pub(crate) async fn request(
     Ok(idempotency::answer(request_signatures(&service, upstream, call, asked).await?))
 }
 
-/// Answers with the webhook's body, signed PDF included, once the document has ended.
+/// Returns the webhook's body, signed PDF included, once the document has ended.
 ///
 /// # Errors
 /// 404 unless the app has such a document.

@@ -1,4 +1,4 @@
-//! `POST /api/v1/estamp/init`: a document to be stamped, of the registry or on paper.
+//! `POST /api/v1/estamp/init`: requests an e-stamp on a document, of the registry or on paper.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -13,8 +13,8 @@ use sakshi_wire::estamp::{EStampInitRequest, EStampResponse};
 
 use super::file_body::{WithFile, receive};
 
-/// Asks for an e-stamp on a document, of the registry or on paper. The outcome comes by webhook, to the URL that is registered for the
-/// same `apiType`.
+/// Requests an e-stamp on a document, of the registry or on paper. The outcome comes by webhook, to the URL registered for the same
+/// `apiType`.
 ///
 /// # Errors
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.

@@ -1,5 +1,4 @@
-//! Bodies that hold a file: large, so their memory is budgeted while they arrive, and they are parsed on another thread
-//! than the worker's.
+//! Bodies with a file. They are large: their memory is budgeted while they arrive, and another thread than the worker's parses them.
 
 use actix_web::HttpRequest;
 use actix_web::web::Payload;
@@ -15,7 +14,7 @@ use sakshi_web::idempotency;
 use sakshi_web::query::Query;
 use sakshi_wire::{Body, Sent};
 
-/// What was read out of such a body, and its share of the memory budget.
+/// The request read from such a body, and its share of the memory budget.
 pub(super) struct WithFile<T> {
     pub(super) asked: T,
     pub(super) idempotent: Option<IdempotentRequest>,
@@ -40,7 +39,7 @@ pub(super) async fn receive<T: Body + Send + 'static>(
     let reader = BodyReader { budget: &service.memory.files, limit: FILE_REQUEST_BYTES_MAX, timeout: FILE_REQUEST_ARRIVAL_MAX };
     let received = reader.read(caller.owners(), declared_length(request.headers()), payload).await;
     let ReceivedBody { bytes, mut permit } = received.map_err(|error| error.to_api_error(FILE_REQUEST_BYTES_MAX))?;
-    // It is kept until the upstream has answered, which may take long.
+    // It stays in memory until the upstream has answered, which may take long.
     permit.pin()?;
     let reading = service.cpu.run(caller.owners(), move || {
         let idempotent = key.map(|key| IdempotentRequest::new(key, operation, &bytes));

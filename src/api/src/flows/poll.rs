@@ -1,4 +1,4 @@
-//! The answer to a poll of a flow. It can hold a file of ten megabytes and keeps its share of the memory until it was sent.
+//! The response to a poll of a flow. It can hold a file of ten megabytes, and keeps its share of the memory until it was sent.
 
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
@@ -8,7 +8,7 @@ use sakshi_service::flow_polls::PollAnswer;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
 use tokio::time::timeout;
 
-/// An answer that is being sent.
+/// A response that is being sent.
 struct Leaving {
     json: Vec<u8>,
     _permit: MemoryPermit,
@@ -28,7 +28,7 @@ pub(super) fn poll_response(request: &HttpRequest, PollAnswer { json, permit }: 
         Some(permit) => {
             let revoked = permit.revoked();
             let watch = close_connection_when(request, async { drop(timeout(POLL_READING_MAX, revoked).await) });
-            // The last of them is dropped when all were handed to the connection, or when that has ended.
+            // The last of them is dropped when all were handed to the connection, or when the connection has ended.
             Bytes::from_owner(Leaving { json, _permit: permit, _watch: watch })
         }
     };
@@ -52,14 +52,14 @@ mod tests {
     use super::*;
 
     const PLENTY: Duration = Duration::from_secs(20);
-    /// More than the kernel queues on both sides.
+    /// Number of bytes above what the kernel queues on both sides.
     const LARGE: usize = 16 * 1_024 * 1_024;
 
     fn owner(last: u8) -> OwnerPath {
         OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
 
-    /// A listener whose only route answers a poll with [`LARGE`] bytes out of this budget.
+    /// Starts a listener whose only route answers a poll with [`LARGE`] bytes out of this budget.
     fn serve(budget: &MemoryBudget) -> (Listener, SocketAddr) {
         let (socket, budget) = (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), budget.clone());
         let address = socket.local_addr().unwrap();
@@ -77,7 +77,7 @@ mod tests {
         (Listener::start(config, socket, app).unwrap(), address)
     }
 
-    /// A client that has asked and whose own kernel takes in little.
+    /// Connects a client that has sent its request and whose kernel buffers little.
     async fn ask(address: SocketAddr) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
@@ -118,7 +118,7 @@ mod tests {
         until_held(&budget, LARGE).await;
         let _other = budget.take(owner(2), Stage::Leaving, LARGE / 2).unwrap();
         let mut seen = Vec::new();
-        // It may be reset.
+        // The connection may be reset.
         let _ = timeout(PLENTY, client.read_to_end(&mut seen)).await.expect("the connection ends");
         assert!(seen.len() < LARGE);
         listener.stop().await;

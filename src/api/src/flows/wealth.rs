@@ -11,8 +11,8 @@ use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::wealth::{WealthConsentRequest, WealthConsentResponse};
 
-/// Asks a person to consent to the sharing of wealth data. Each change of the consent, and the data under it, come by webhook to the URLs
-/// that the operator has set for the app.
+/// Requests a person's consent to the sharing of wealth data. Each change of the consent, and the data under it, come by webhook to the
+/// URLs that the operator has set for the app.
 ///
 /// # Errors
 /// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.

@@ -1,4 +1,4 @@
-//! The verifications that are answered at once, described from their table. Answers are written by the code that writes the real ones.
+//! Descriptions of the verifications that are answered at once, from their table. The code of the real answers writes the examples.
 
 use sakshi_domain::checks::{CHECKS, Check, CheckQuery, CheckResult, CheckStatus, ComparedKind, DetailForm, DetailValue};
 use sakshi_domain::flow::text::Text;
@@ -61,7 +61,7 @@ pub(super) fn attach_examples(document: &mut Value) {
     }
 }
 
-/// A request with a name to compare, where names are compared.
+/// Builds a request, with a name where names are compared.
 fn question(check: &Check) -> Value {
     let mut question: Value = check.numbers.iter().map(|form| (form.field.to_owned(), json!(form.example))).collect();
     if check.needs_consent {
@@ -74,9 +74,9 @@ fn question(check: &Check) -> Value {
     question
 }
 
-/// What its source may say to that.
+/// Builds the answers that its source may give.
 fn answers(check: &'static Check) -> Value {
-    // The examples are well-formed, as a test of the table holds.
+    // The examples are well-formed: a test checks the table.
     let numbers = check.numbers.iter().filter_map(|form| form.parse(form.example).ok()).collect();
     let compared = check.compared.iter().map(|known| (known.kind == ComparedKind::Name).then(|| Text::parse("Asha Rao").ok()).flatten());
     let query = CheckQuery { check, numbers, consent: None, compared: compared.collect() };

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The words that are known of an open enum (<https://opensource.zalando.com/restful-api-guidelines/#112>).
+/// Extension with the known words of an open enum (<https://opensource.zalando.com/restful-api-guidelines/#112>).
 const OPEN: &str = "x-extensible-enum";
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Opens every enum that no request has.
+/// Opens every enum that no request uses.
 pub(super) fn open_enums(document: &mut Value) {
     let mut asked = BTreeSet::new();
     for operation in document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object).flat_map(Map::values) {

@@ -1,4 +1,4 @@
-//! Examples in the document. Outcomes are written by the code that writes the real ones.
+//! Examples in the document. The code of the real outcomes writes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,17 +23,18 @@ use super::{checks, flow_examples};
 const TXN: Uuid = Uuid::from_u128(0x3f0f_6c0e_9a3e_4c55_8d2a_0b8c_5e0e_7f11);
 /// The window of a transaction.
 const WINDOW: Duration = Duration::from_secs(900);
-/// From the first to the last moment of the examples: in the future until the next month, and within the bounds of every request.
+/// Time from the first to the last moment of the examples. The last stays in the future until the next month, within the bounds of every
+/// request.
 const AHEAD: Duration = Duration::from_secs(62 * 24 * 3_600);
 
-/// The beginning of this month: examples are the same on every node, and few clients are generated again because of a date.
+/// Returns the beginning of this month: examples are the same on every node, and a new date seldom changes generated clients.
 pub(super) fn month() -> Timestamp {
     let now = DateTime::from_timestamp_millis(SystemClock.now().millis()).unwrap_or_default();
     let first = now.date_naive().with_day(1).unwrap_or_default().and_time(NaiveTime::MIN);
     Timestamp::from_millis(first.and_utc().timestamp_millis())
 }
 
-/// The end of what the examples open.
+/// Returns the end of everything that the examples open.
 pub(super) fn end() -> Timestamp {
     month() + AHEAD
 }
@@ -143,7 +144,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     checks::attach_examples(document);
 }
 
-/// Outcomes as the webhook and a finished result carry them.
+/// Builds outcomes as the webhook and a finished result carry them.
 pub(super) fn outcomes(spelling: KeyCase) -> Value {
     let claims = json!({ "residentName": "Asha Rao", "dob": "1990-02-14", "gender": "F",
         "address": "12 Sample Apartments, First Example Street, Demopura", "pincode": "560000" });

@@ -1,5 +1,4 @@
-//! Examples of flows, written by the code that writes the real ones: what their polls answer, and
-//! what their webhooks carry.
+//! Examples of flows: responses to polls, and webhook bodies. The code of the real ones writes them.
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_wire::doclocker::{DocLockerDetails, DocLockerOutcome};
@@ -16,7 +15,7 @@ const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 /// The beginning of a PDF.
 const FILE: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
 
-/// What opens each flow, and what is answered.
+/// Returns the requests that open each flow, with their responses.
 pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
     let signers = json!([
         { "signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": end() },
@@ -55,7 +54,7 @@ pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
     ]
 }
 
-/// A document that was signed, and one that was not.
+/// Builds the outcome of a signed document, and of one that was not signed.
 pub(super) fn esign_outcomes() -> Value {
     json!({
         "completed": named("Everybody has signed.", &esign("Completed")),
@@ -63,14 +62,14 @@ pub(super) fn esign_outcomes() -> Value {
     })
 }
 
-/// The same, and one that waits.
+/// Builds the same, and a pending one.
 pub(super) fn esign_polls() -> Value {
     let mut polls = esign_outcomes();
     polls["pending"] = named("A signature is awaited.", &esign("Pending"));
     polls
 }
 
-/// Documents that came, and a person who refused.
+/// Builds fetched documents, and a person's refusal.
 pub(super) fn doclocker_outcomes() -> Value {
     let refused = json!({ "success": false, "statusCode": 403, "message": "The user declined to share documents",
         "request_id": "order-42-try-1", "data": { "transactionId": ID, "docs": [] } });
@@ -80,7 +79,7 @@ pub(super) fn doclocker_outcomes() -> Value {
     })
 }
 
-/// The same, and one that waits.
+/// Builds the same, and a pending one.
 pub(super) fn doclocker_polls() -> Value {
     let mut polls = doclocker_outcomes();
     let nothing = ID.parse().map_or(Value::Null, |id: FlowId| json!(DocLockerDetails::of(id, None)));
@@ -88,7 +87,7 @@ pub(super) fn doclocker_polls() -> Value {
     polls
 }
 
-/// An e-stamp that was finished.
+/// Builds a finished e-stamp.
 pub(super) fn estamp_outcomes() -> Value {
     let body = json!({ "success": true, "statusCode": 200, "message": "E-stamp completed", "data": {
         "eStampId": ID, "workflowStatus": "Completed", "fileList": [{ "documentName": "lease.pdf", "base64FileData": FILE }],
@@ -98,7 +97,7 @@ pub(super) fn estamp_outcomes() -> Value {
     json!({ "completed": named("Stamped and signed.", &written::<EStampOutcome>(&body)) })
 }
 
-/// A consent that was given.
+/// Builds a given consent.
 pub(super) fn wealth_consents() -> Value {
     let account = json!({ "accountId": "account-1", "fiType": "DEPOSIT", "fipId": "example-bank", "maskedAccountNumber": "XX1234" });
     let body = json!({ "uniqueIdentifier": ID, "consentHandle": "handle-1", "status": "Accepted", "consentId": "consent-1",
@@ -107,7 +106,7 @@ pub(super) fn wealth_consents() -> Value {
     json!({ "accepted": named("The person agreed.", &written::<WealthConsentChange>(&body)) })
 }
 
-/// Data that is ready, and data that could not be had.
+/// Builds data that is ready, and data that failed.
 pub(super) fn wealth_data() -> Value {
     let notice = |failed: bool| {
         let there = |value: &str| (!failed).then(|| value.to_owned());
@@ -121,7 +120,7 @@ pub(super) fn wealth_data() -> Value {
     json!({ "ready": named("Raw data is ready.", &notice(false)), "failed": named("There is none.", &notice(true)) })
 }
 
-/// A fetch that gave a part.
+/// Builds a fetch with a partial result.
 pub(super) fn wealth_historical() -> Value {
     let body = json!({ "uniqueIdentifier": ID, "accountId": "account-1", "consentId": "consent-1", "fipId": "example-funds",
         "status": "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "MUTUAL_FUNDS",
@@ -133,7 +132,7 @@ fn named(summary: &str, value: &Value) -> Value {
     json!({ "summary": summary, "value": value })
 }
 
-/// What is not read as a payload becomes null, which fits no schema: a test finds it.
+/// Writes a payload. One that cannot be read becomes null, which fits no schema: a test finds it.
 fn written<B: Body + Serialize>(body: &Value) -> Value {
     read_report::<B>(body.to_string().as_bytes()).map_or(Value::Null, |payload| json!(payload))
 }

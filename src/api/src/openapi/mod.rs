@@ -1,8 +1,7 @@
 //! `GET /openapi.json`: the API's document (OpenAPI 3.1), made from the routes' own declarations.
 //!
-//! What every operation shares (refusals, common headers, security, examples) is added here, so
-//! that a handler declares only what is its own. Tests hold the document against the route table,
-//! against the specification, and every example in it against its schema.
+//! The parts that operations share (refusals, common headers, security, examples) are added here; a handler declares only its own. Tests
+//! compare the document with the route table and the specification, and every example with its schema.
 
 mod checks;
 mod enums;
@@ -49,7 +48,7 @@ webhooks and results. Any other value is replaced by a new id. A `request_id` in
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// What the handlers declare.
+/// The declarations of the handlers.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "sakshi", description = DESCRIPTION, license(name = "Apache-2.0", identifier = "Apache-2.0"), contact(name = "The operator of this service")),
@@ -105,15 +104,15 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 )]
 struct Declared;
 
-/// The document of a service that the public reaches under this URL, for apps whose outcomes are spelled so; `more` are routes
-/// that other edges offer to clients.
+/// Builds the document of a service at this public URL, for apps with this spelling of outcomes; `more` are routes that other edges offer
+/// to clients.
 #[must_use]
 pub fn document_of(public_base: &str, more: fn() -> utoipa::openapi::OpenApi, spelling: KeyCase) -> ApiDocument {
     let public_base = public_base.to_owned();
     ApiDocument::new(move || describe(&public_base, more(), spelling))
 }
 
-/// The document for apps whose outcomes are spelled in camelCase, as app data; that for `snake_case` is an [`ApiDocument`].
+/// The document for apps whose outcomes are in camelCase, as app data; the one for `snake_case` is an [`ApiDocument`].
 #[derive(Clone, Debug)]
 pub struct CamelCaseDocument(pub ApiDocument);
 
@@ -136,11 +135,11 @@ pub(crate) async fn document(
     Ok(open_to_every_origin(document.clone().respond_to(&request)))
 }
 
-/// Puts the document together.
+/// Assembles the document.
 fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase) -> Value {
     let mut declared = Declared::openapi();
     declared.merge(more);
-    // The derived document is plain data; that it cannot be written as JSON is not possible.
+    // The derived document is plain data, which can always be written as JSON.
     let mut document = serde_json::to_value(declared).unwrap_or_default();
     document["servers"] = json!([{ "url": public_base, "description": "This service." }]);
     document["webhooks"] = webhook::describe(spelling);
@@ -163,7 +162,7 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase
         "name": IDEMPOTENCY_KEY, "in": "header", "required": false,
         "description": "A key of your own for this request. Retries under it get the first successful response for 24 hours; nothing is opened or debited again.",
         "schema": { "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": "^[!-~]+$" },
-        // A new one for each request in Postman and Bruno, which would send the same made-up key with all.
+        // Postman and Bruno make a new key for each request. They would send a fixed example with all.
         "example": "{{$guid}}",
     });
     // Importers of Postman and Bruno keep one of two keys, and every header with an example.
@@ -182,7 +181,7 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase
     document
 }
 
-/// What every operation takes and gives beyond what those of other edges do.
+/// Adds the parameters and responses that every operation of this API shares.
 fn common(operation: &mut Value) {
     // An operation asks for both credentials unless it declares that it needs none.
     let needs_none = operation["security"] == json!([{}]);

@@ -1,4 +1,4 @@
-//! Which operations meet which refusals of the API, and an example of each.
+//! The refusals that each operation can give, with an example of each.
 
 use sakshi_domain::invalid::Invalid;
 use sakshi_outbound::upstream::UpstreamError;
@@ -55,12 +55,12 @@ fn has_key(operation: &Value) -> bool {
     parameters.is_some_and(|all| all.iter().any(|parameter| parameter["$ref"] == "#/components/parameters/IdempotencyKey"))
 }
 
-/// Returns true if it can be bound to what was read before.
+/// Returns true if the operation takes `If-Match`.
 fn is_conditional(operation: &Value) -> bool {
     operation["operationId"] == "updateEvent"
 }
 
-/// Returns true if the operator may limit how many of its kind an application has.
+/// Returns true if the operator may limit the number of such records in an application.
 fn is_limited(operation: &Value) -> bool {
     operation["operationId"] == "createEvent" || opens_flow(operation)
 }
@@ -70,7 +70,7 @@ fn opens_flow(operation: &Value) -> bool {
     matches!(operation["operationId"].as_str(), Some("requestEsign" | "initDocLocker" | "initEStamp" | "requestWealthConsent"))
 }
 
-/// The refusal with this status that stands for an operation.
+/// Returns an example of the refusal with this status for an operation.
 pub(super) fn example(operation: &Value, status: &str) -> Option<ApiError> {
     let error = match (status, operation["tags"][0].as_str()) {
         ("400", _) => ServiceError::Invalid(Invalid::one("claims[2]", "is not a known claim")),

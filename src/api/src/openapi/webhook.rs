@@ -90,7 +90,7 @@ const WEBHOOKS: [Webhook; 7] = [
     },
 ];
 
-/// The `webhooks` of the document.
+/// Builds the `webhooks` of the document.
 pub(super) fn describe(spelling: KeyCase) -> Value {
     WEBHOOKS.iter().map(|webhook| (webhook.name, webhook.describe(spelling))).collect()
 }

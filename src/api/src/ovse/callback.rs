@@ -1,4 +1,4 @@
-//! `POST /cb/{txnId}/{capability}`: the identity app hands in its answer.
+//! `POST /cb/{txnId}/{capability}`: receives the answer of the identity app.
 //!
 //! The reply has the form of the callback, XML or JSON, and its code is the HTTP status.
 
@@ -19,10 +19,9 @@ use sakshi_web::body_reader::{BodyError, BodyReader, ReceivedBody, declared_leng
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
-/// Takes an answer.
+/// Receives an answer.
 ///
-/// Nothing of the body is read before the sender has shown that it knows the address of a
-/// transaction that answers are still read for, and has not sent too much.
+/// The body is read only if the sender knows the address of a transaction that still takes answers, and has not sent too much.
 ///
 /// # Errors
 /// 413 and 429; everything else is a reply in the form of the callback.
@@ -72,7 +71,7 @@ pub(crate) async fn receive(
     Ok(reply)
 }
 
-/// The status and the sentence of a reply.
+/// Status and sentence of a reply.
 type Told = (u16, Cow<'static, str>);
 
 /// Counts an outcome and returns its reply.
@@ -107,13 +106,13 @@ fn told(outcome: &CallbackOutcome) -> Told {
     (status, sentence.into())
 }
 
-/// The reply to a body that was not read to its end.
+/// Builds the reply to a body that was not read to its end.
 fn unread(form: CallbackForm, txn: &str, reason: &'static str, told: Told) -> HttpResponse {
     metrics::counter!("sakshi_callbacks_unread_total", "reason" => reason).increment(1);
     reply(form, txn, told)
 }
 
-/// The reply in this form, about the transaction of the address.
+/// Builds the reply in this form, about the transaction of the address.
 fn reply(form: CallbackForm, txn: &str, (status, sentence): Told) -> HttpResponse {
     let (content_type, body) = callback::reply(form, txn, status, &sentence);
     let mut response = HttpResponse::build(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));

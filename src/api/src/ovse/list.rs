@@ -1,4 +1,4 @@
-//! `GET /api/v1/nationalid-ovse/transactions`: the app's transactions, the newest first.
+//! `GET /api/v1/nationalid-ovse/transactions`: the app's transactions, newest first.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -18,10 +18,10 @@ use url::form_urlencoded;
 /// The largest number of an entry: the document's integers have 64 bits and a sign.
 const BEFORE_MAX: u64 = i64::MAX as u64;
 
-/// Lists what is kept of the app's transactions.
+/// Lists the app's stored transactions.
 ///
 /// # Errors
-/// 400 for a parameter that is not acceptable.
+/// 400 for an invalid parameter.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/transactions", tag = "OVSE", operation_id = "listTransactions",
     summary = "List transactions",
@@ -42,7 +42,7 @@ pub(crate) async fn transactions(
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
     let mut query = Query::of(request.query_string());
-    // Without its value, a variable of a script would ask for all.
+    // An empty text is refused: an unset variable of a script would ask for all.
     let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let exact_reference = query.parsed("client_reference_id", named, "must not be empty");
     let status = query.parsed("status", |word| word.parse::<TransactionStatus>().ok(), "must be pending, passed, failed or expired");

@@ -65,7 +65,7 @@ pub(crate) async fn init(
     Ok(idempotency::answer(answered))
 }
 
-/// Signs the intent of a pending transaction afresh and encodes it for a QR code.
+/// Signs the intent of a pending transaction anew and encodes it for a QR code.
 ///
 /// # Errors
 /// 404 unless the app has such a transaction, 409 when it is completed, 410 when it has expired.
@@ -90,7 +90,7 @@ pub(crate) async fn qr_intent(
     Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, id).await?))
 }
 
-/// Answers with the webhook's body once the transaction is completed.
+/// Returns the webhook's body once the transaction is completed.
 ///
 /// # Errors
 /// 404 unless the app has such a transaction, 410 when it has expired.
@@ -126,7 +126,7 @@ pub(crate) async fn result(
     }
 }
 
-/// Answers with the evidence of a completed transaction.
+/// Returns the evidence of a completed transaction.
 ///
 /// # Errors
 /// 404 unless the app has such a transaction and evidence of it is kept, 410 when it has expired.

@@ -1,5 +1,4 @@
-//! The rules on check-ins: what the doors were told is compared with the registrations, the event's count, and what each door shows at
-//! the end.
+//! The rules on check-ins. The doors' answers are compared with the registrations, the event's count, and each door's list at the end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,17 +10,17 @@ use super::journal::{CheckInAnswer, Scan};
 use super::rules::{finding, outside};
 use super::{Evidence, Finding};
 
-/// The service takes a time of a scan that is ahead of its clock as its own time. Clocks of nodes may differ so much, in milliseconds.
+/// Largest difference between the clocks of nodes, in milliseconds. The service replaces the time of a scan that is ahead of its clock.
 const CLOCK_SLACK_MS: i64 = 1_000;
 
-/// A door with its list of guests, as it is at the end of a run.
+/// A door and its list of guests at the end of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoorView {
     /// The gate.
     pub gate: String,
-    /// Guests who are registered.
+    /// Number of registered guests.
     pub registered: u64,
-    /// Guests who are checked in.
+    /// Number of guests who are checked in.
     pub inside: u64,
     /// Every guest.
     pub guests: Vec<DoorGuest>,
@@ -34,11 +33,11 @@ pub struct DoorGuest {
     pub code: String,
     /// The name.
     pub name: String,
-    /// True for one who is checked in.
+    /// True if the guest is checked in.
     pub is_inside: bool,
 }
 
-/// Scans by the code of the guest.
+/// Groups scans by the guest's code.
 fn by_code(evidence: &Evidence) -> HashMap<&str, Vec<&Scan>> {
     let mut scans: HashMap<&str, Vec<&Scan>> = HashMap::new();
     for scan in &evidence.journal.scans {
@@ -52,7 +51,7 @@ fn line(scan: &Scan) -> String {
     format!("{} at {}, {}{kept}: {:?}", scan.code, Timestamp::from_millis(scan.at), scan.gate, scan.answer)
 }
 
-/// Each door lists the registered guests, each of them was tried at a door, and no check-in was refused.
+/// Checks that each door lists the registered guests, that each guest was tried at a door, and that no check-in was refused.
 pub(super) fn tried(evidence: &Evidence, guests: &[RegisteredGuest]) -> Finding {
     let scans = by_code(evidence);
     let registered: HashSet<&str> = guests.iter().map(|guest| guest.code.as_str()).collect();
@@ -71,7 +70,7 @@ pub(super) fn tried(evidence: &Evidence, guests: &[RegisteredGuest]) -> Finding 
     finding("each door lists the registered guests and takes their codes", figures, wrong)
 }
 
-/// One scan of each guest checks in. The answer to that one may be lost.
+/// Checks that one scan of each guest checks in. The answer to that one may be lost.
 pub(super) fn once(evidence: &Evidence, guests: &[RegisteredGuest]) -> Finding {
     let scans = by_code(evidence);
     let (mut wrong, mut twice) = (Vec::new(), 0_u64);
@@ -95,13 +94,13 @@ pub(super) fn once(evidence: &Evidence, guests: &[RegisteredGuest]) -> Finding {
     finding("each guest is checked in exactly once", figures, wrong.into_iter().chain(untried))
 }
 
-/// The check-in in the list of registrations is that of this scan.
+/// Returns true if the check-in in the list of registrations is that of this scan.
 fn is_check_in(guest: &RegisteredGuest, scan: &Scan) -> bool {
     let ahead = |at: Timestamp| (0..=CLOCK_SLACK_MS).contains(&(scan.at - at.millis()));
     guest.gate.as_deref() == Some(&scan.gate) && guest.checked_in_at.is_some_and(ahead)
 }
 
-/// Doors and registrations tell the same time and gate.
+/// Checks that doors and registrations show the same time and gate.
 pub(super) fn agree(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let by_code: HashMap<&str, &RegisteredGuest> = guests.iter().map(|guest| (guest.code.as_str(), guest)).collect();
     let mut already = 0_u64;
@@ -130,7 +129,7 @@ pub(super) fn agree(evidence: &Evidence, event: &EventResponse, guests: &[Regist
     finding("doors and registrations agree on the time and gate of each check-in", figures, wrong)
 }
 
-/// The event's count, each door's, and the tester's own are that of the registrations that are checked in.
+/// Checks that the event's count, each door's and the tester's own match the registrations that are checked in.
 pub(super) fn counts(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let inside: HashSet<&str> = guests.iter().filter(|guest| guest.checked_in_at.is_some()).map(|guest| guest.code.as_str()).collect();
     let (count, registered) = (inside.len() as u64, guests.len() as u64);

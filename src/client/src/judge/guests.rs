@@ -13,7 +13,7 @@ use super::journal::{Posted, Reply};
 use super::rules::{expected_result, finding, outside};
 use super::{Evidence, Finding};
 
-/// The name of the person in a credential.
+/// Claim with the name of the person in a credential.
 const NAME: &str = "residentName";
 
 /// A registered guest, as the service lists them.
@@ -47,8 +47,8 @@ impl From<RegistrationRow> for RegisteredGuest {
     }
 }
 
-/// With `flag`, each guest whose person was registered before is marked with one of that person's earlier registrations. Nobody else is
-/// marked, and nobody at all with `allow` and `refuse`.
+/// Checks the marks of duplicates. With `flag`, a guest whose person was registered before is marked with one of that person's earlier
+/// registrations. All other guests, and all with `allow` and `refuse`, have no mark.
 pub(super) fn duplicates(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let journal = &evidence.journal;
     let is_flagging = event.on_duplicate == OnDuplicate::Flag;
@@ -74,8 +74,8 @@ pub(super) fn duplicates(evidence: &Evidence, event: &EventResponse, guests: &[R
     finding("every duplicate is marked where the event flags, and nobody else", figures, counted.into_iter().chain(wrong))
 }
 
-/// With `refuse`, a person has one registration, and the others of that person ended as refused. Otherwise nobody is refused as a
-/// duplicate.
+/// Checks the refusals of duplicates. With `refuse`, a person has one registration, and the person's other guests ended as refused.
+/// Otherwise nobody is refused as a duplicate.
 pub(super) fn refusals(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let journal = &evidence.journal;
     let mut registered: HashMap<u64, Vec<&str>> = HashMap::new();
@@ -105,7 +105,7 @@ pub(super) fn refusals(evidence: &Evidence, event: &EventResponse, guests: &[Reg
     finding("every duplicate is refused where the event refuses, and nobody else", figures, twice.chain(baseless).chain(otherwise))
 }
 
-/// The time at which the answer for a transaction was first sent.
+/// Returns the time at which the answer for a transaction was first sent.
 fn sent(evidence: &Evidence, txn: &str) -> Option<std::time::Duration> {
     evidence.journal.entries.get(txn)?.answered.map(|answered| answered.sent)
 }

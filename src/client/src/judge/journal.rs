@@ -1,5 +1,5 @@
-//! What the tester itself did and was told, by transaction. The service's records are compared with it, and never change
-//! it.
+//! The tester's own record of its actions and the answers to them, by transaction. The service's records are compared with it, and never
+//! change it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,11 +18,11 @@ pub enum Reply {
     Duplicate,
     /// Any other status.
     Refused(u16),
-    /// None came, although it was asked again.
+    /// No reply came, although the answer was sent again.
     Unknown,
 }
 
-/// What was posted.
+/// Kind of answer that was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posted {
     /// A credential.
@@ -34,11 +34,11 @@ pub enum Posted {
 /// The answer that was posted for a transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
-    /// What.
+    /// The kind of answer.
     pub posted: Posted,
-    /// When it was first sent.
+    /// Time at which it was first sent.
     pub sent: Duration,
-    /// When the reply had come.
+    /// Time at which the reply had come.
     pub replied: Duration,
     /// The reply.
     pub reply: Reply,
@@ -50,13 +50,13 @@ pub const REJECTED: &str = "301";
 /// A transaction's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Polled {
-    /// There is none yet.
+    /// There is no result yet.
     Pending,
     /// It has ended.
     Finished {
-        /// Whether the verification was passed.
+        /// True if the verification passed.
         passed: bool,
-        /// Why not.
+        /// Reason for a failure.
         code: Option<String>,
     },
     /// The service answered with this status, or with 200 and no result.
@@ -64,7 +64,7 @@ pub enum Polled {
 }
 
 impl Polled {
-    /// Reads the body of an answer with 200.
+    /// Reads the body of a response with status 200.
     #[must_use]
     pub fn read(body: &Value) -> Self {
         let data = &body["data"];
@@ -79,24 +79,24 @@ impl Polled {
 /// One transaction. Times count from the beginning of the run.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Whose.
+    /// Number of the guest.
     pub guest: u64,
-    /// When the request that opened it was sent.
+    /// Time at which the request that opened it was sent.
     pub asked: Duration,
-    /// When the answer to that had come.
+    /// Time at which the answer to that had come.
     pub opened: Duration,
-    /// Until when its intent is valid, in seconds since the Unix epoch.
+    /// End of its intent, in seconds since the Unix epoch.
     pub expires: Option<i64>,
     /// The person's answer, unless they left.
     pub answered: Option<Answered>,
-    /// What its result said at last.
+    /// The last result that was read.
     pub polled: Option<Polled>,
 }
 
-/// How a guest's visit ended.
+/// The end of a guest's visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    /// As the guest wanted: left, declined, or got an answer to a credential.
+    /// The guest left, declined, or got an answer to a credential, as planned.
     Done,
     /// Turned away at the full event.
     TurnedAway,
@@ -119,7 +119,7 @@ pub enum CheckInAnswer {
     },
     /// Another state, or another status than 200.
     Refused(String),
-    /// None came, although it was sent again.
+    /// No answer came, although the scan was sent again.
     Lost,
 }
 
@@ -132,44 +132,44 @@ pub struct Scan {
     pub code: String,
     /// The time of the scan, in milliseconds since 1970.
     pub at: i64,
-    /// True if it was kept without a network, and sent later.
+    /// True if it was stored without a network, and sent later.
     pub kept: bool,
     /// The answer to the last try.
     pub answer: CheckInAnswer,
 }
 
-/// Everything that was recorded.
+/// All records of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
-    /// By transaction.
+    /// Entries by transaction.
     pub entries: HashMap<String, Entry>,
-    /// Guests who are a person that had come before, with the number of that person's first guest.
+    /// Guests whose person had come before, with the number of that person's first guest.
     pub comes_again: HashMap<u64, u64>,
     /// Scans at doors.
     pub scans: Vec<Scan>,
-    /// When guests were told that the event is full.
+    /// Times at which guests learned that the event is full.
     pub turned_away: Vec<Duration>,
-    /// Openings whose answer never came: each may have cost a credit.
+    /// Number of openings whose answer never came: each may have cost a credit.
     pub unknown_openings: u64,
     /// Transactions that were given to more than one guest.
     pub shared: Vec<String>,
     /// The first problems, in words.
     pub problems: Vec<String>,
-    /// Visits that have ended.
+    /// Number of visits that have ended.
     pub visits: u64,
-    /// Visits of which a step failed.
+    /// Number of visits with a failed step.
     pub failed: u64,
 }
 
-/// How many problems are kept.
+/// Number of problems that are stored.
 const PROBLEMS_MAX: usize = 50;
 
-/// Written from any thread.
+/// The tester's records, which any thread may write.
 #[derive(Debug, Default)]
 pub struct Journal(Mutex<Records>);
 
 impl Journal {
-    /// A transaction was opened.
+    /// Records that a transaction was opened.
     pub fn opened(&self, txn: &str, entry: Entry) {
         let mut records = self.records();
         if records.entries.insert(txn.to_owned(), entry).is_some() {
@@ -177,42 +177,42 @@ impl Journal {
         }
     }
 
-    /// Until when its intent is valid, in seconds since the Unix epoch.
+    /// Records the end of its intent, in seconds since the Unix epoch.
     pub fn expires(&self, txn: &str, at: i64) {
         self.change(txn, |entry| entry.expires = Some(at));
     }
 
-    /// The person answered. Written again with the reply when there is one.
+    /// Records the person's answer; called again with the reply when it comes.
     pub fn answered(&self, txn: &str, answered: Answered) {
         self.change(txn, |entry| entry.answered = Some(answered));
     }
 
-    /// The result was read.
+    /// Records a result that was read.
     pub fn polled(&self, txn: &str, polled: Polled) {
         self.change(txn, |entry| entry.polled = Some(polled));
     }
 
-    /// A guest is the person who came as this earlier guest.
+    /// Records that a guest is the person who came as this earlier guest.
     pub fn came_again(&self, guest: u64, first: u64) {
         self.records().comes_again.insert(guest, first);
     }
 
-    /// A door scanned a guest, and got its answer.
+    /// Records a scan of a guest at a door, with its answer.
     pub fn scanned(&self, scan: Scan) {
         self.records().scans.push(scan);
     }
 
-    /// The answer to an opening never came.
+    /// Records an opening whose answer never came.
     pub fn opening_unknown(&self) {
         self.records().unknown_openings += 1;
     }
 
-    /// A guest was told that the event is full.
+    /// Records that a guest learned that the event is full.
     pub fn turned_away(&self, told: Duration) {
         self.records().turned_away.push(told);
     }
 
-    /// Something went wrong; one sentence without personal data.
+    /// Records a problem: one sentence without personal data.
     pub fn problem(&self, sentence: String) {
         let mut records = self.records();
         if records.problems.len() < PROBLEMS_MAX {
@@ -220,7 +220,7 @@ impl Journal {
         }
     }
 
-    /// A visit has ended.
+    /// Records the end of a visit.
     pub fn ended(&self, visit: Visit) {
         let mut records = self.records();
         records.visits += 1;
@@ -244,20 +244,20 @@ impl Journal {
 }
 
 impl Records {
-    /// Transactions whose answer of this kind got this reply.
+    /// Iterates over transactions whose answer of this kind got this reply.
     pub fn replied(&self, posted: Posted, reply: Reply) -> impl Iterator<Item = &str> {
         let is = move |entry: &Entry| entry.answered.is_some_and(|answered| answered.posted == posted && answered.reply == reply);
         self.entries.iter().filter(move |(_, entry)| is(entry)).map(|(txn, _)| txn.as_str())
     }
 
-    /// The person of a transaction's guest: the number of their first guest. None for a transaction that this tester did not open.
+    /// Returns the person of a transaction's guest: the number of their first guest. None if this tester did not open the transaction.
     #[must_use]
     pub fn person(&self, txn: &str) -> Option<u64> {
         let guest = self.entries.get(txn)?.guest;
         Some(self.comes_again.get(&guest).copied().unwrap_or(guest))
     }
 
-    /// The records of a transaction, as a line.
+    /// Formats the records of a transaction as a line.
     #[must_use]
     pub fn line(&self, txn: &str) -> String {
         let Some(entry) = self.entries.get(txn) else { return format!("{txn}: not opened by this tester") };

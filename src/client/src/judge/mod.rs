@@ -1,5 +1,5 @@
-//! The invariants of the service, checked from outside: its records at the end are compared with what clients and guests
-//! were told, with one [`Finding`] for each promise.
+//! The invariants of the service, checked from outside. Its records at the end are compared with the answers to clients and guests, with
+//! one [`Finding`] for each promise.
 //!
 //! The load tester uses it after every run, and tests use it after storms of kills. It does no I/O.
 
@@ -24,20 +24,20 @@ mod rules;
 mod tests;
 pub mod webhooks;
 
-/// Everything that is known at the end of a run.
+/// The evidence at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// What the tester did and was told.
+    /// The tester's own records.
     pub journal: Records,
-    /// Guests who were started.
+    /// Number of guests who were started.
     pub started: u64,
-    /// What the receiver got.
+    /// Webhooks that the receiver got.
     pub webhooks: Arrivals,
-    /// What the service recorded of its webhooks, if it was asked.
+    /// The service's records of its webhooks, if they were read.
     pub deliveries: Option<Deliveries>,
     /// Credits that the client was granted.
     pub granted: i64,
-    /// Whether the result of every transaction that was answered was read.
+    /// True if the result of every answered transaction was read.
     pub polled: bool,
     /// The client's ledger.
     pub ledger: Vec<StatementEntry>,
@@ -45,30 +45,30 @@ pub struct Evidence {
     pub balance: u64,
     /// The event and the transactions of its registered guests; none for the API.
     pub event: Option<(EventResponse, Vec<String>)>,
-    /// The registered guests with their marks and check-ins, oldest first, if they are to be judged.
+    /// The registered guests with their marks and check-ins, oldest first, if they are checked.
     pub guests: Option<Vec<RegisteredGuest>>,
     /// The doors of the event at the end of the run.
     pub doors: Vec<DoorView>,
     /// The places of the event, unless their number was changed during the run.
     pub max_guests: Option<u64>,
-    /// When the service's counts were read, in seconds since the Unix epoch.
+    /// Time at which the service's counts were read, in seconds since the Unix epoch.
     pub read_at: i64,
-    /// Whether those who left were given the time to expire.
+    /// True if guests who left were given the time to expire.
     pub all_expired: bool,
-    /// From when on a webhook is late.
+    /// Time after which a webhook is late.
     pub late: Duration,
 }
 
-/// What the service recorded of its webhooks.
+/// The service's records of its webhooks.
 #[derive(Clone, Debug, Default)]
 pub struct Deliveries {
-    /// How the attempt ended, by transaction.
+    /// Outcome of the attempt, by transaction.
     pub outcomes: HashMap<String, String>,
-    /// Attempts that can have been under way when the service was killed; these end as `unknown`.
+    /// Number of attempts that can have been in flight when the service was killed; these end as `unknown`.
     pub unknown_max: u64,
 }
 
-/// Whose fault a broken rule would be.
+/// The side at fault if a rule is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
@@ -78,45 +78,45 @@ pub enum Blame {
     Tester,
 }
 
-/// What became of one rule.
+/// The result of one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What is promised.
+    /// The promise.
     pub rule: &'static str,
-    /// Whose fault it would be.
+    /// The side at fault if it is broken.
     pub blame: Blame,
-    /// Whether it held.
+    /// True if it held.
     pub held: bool,
     /// The figures.
     pub figures: String,
-    /// Transactions that show that it did not, the first few.
+    /// Transactions that show the breach, the first few.
     pub examples: Vec<String>,
 }
 
-/// How webhooks arrived.
+/// Webhooks by their arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WebhookCounts {
-    /// That had to come.
+    /// Number that had to come.
     pub expected: u64,
-    /// Came in time.
+    /// Number that came in time.
     pub on_time: u64,
-    /// Came later.
+    /// Number that came later.
     pub late: u64,
-    /// Never came.
+    /// Number that never came.
     pub lost: u64,
-    /// Came more than once.
+    /// Number that came more than once.
     pub repeated: u64,
-    /// Came for a transaction without an outcome to report.
+    /// Number that came for a transaction without an outcome to report.
     pub unexpected: u64,
 }
 
-/// Transactions by the outcome that they must have.
+/// Transactions by their expected outcome.
 struct Expected<'a> {
     /// Completed for certain: registered, at an event.
     accepted: HashSet<&'a str>,
-    /// Declined, and the service accepted that.
+    /// Declined, which the service accepted.
     declined: HashSet<&'a str>,
-    /// The answer was posted and nothing came back.
+    /// The answer was posted, and no reply came.
     unknown: HashSet<&'a str>,
     registered: Option<HashSet<&'a str>>,
 }
@@ -135,7 +135,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Whose webhook must be sent: at an event registered guests, otherwise everybody who answered.
+    /// Returns the transactions whose webhook must be sent: registered guests at an event, otherwise all that were answered.
     fn owed(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.union(&self.accepted).copied().collect(),
@@ -143,7 +143,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Whose webhook may come.
+    /// Returns the transactions whose webhook may come.
     fn allowed(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.clone(),
@@ -152,7 +152,7 @@ impl<'a> Expected<'a> {
     }
 }
 
-/// The transactions whose webhooks the run has to wait for.
+/// Returns the transactions whose webhooks the run has to wait for.
 #[must_use]
 pub fn owed(journal: &Records, event: bool) -> Vec<String> {
     let declined = journal.replied(Posted::Refusal, Reply::Accepted).filter(|_| !event);
@@ -178,7 +178,7 @@ pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
     counts
 }
 
-/// Judges every rule.
+/// Checks every rule.
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     let expected = Expected::of(evidence);
@@ -219,11 +219,11 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// How the run ends.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Everything that is promised was kept.
+    /// Every promise was kept.
     Held,
     /// The service broke a promise.
     Broken,
@@ -232,13 +232,13 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether no rule was broken.
+    /// Returns true if no rule was broken.
     #[must_use]
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Held)
     }
 
-    /// In words.
+    /// Returns the verdict in words.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
         match self {
@@ -248,7 +248,7 @@ impl Verdict {
         }
     }
 
-    /// Of these findings.
+    /// Returns the verdict on these findings.
     #[must_use]
     pub fn of(findings: &[Finding]) -> Self {
         let broken = |blame| findings.iter().any(|finding| !finding.held && finding.blame == blame);
@@ -264,7 +264,7 @@ fn debits(ledger: &[StatementEntry]) -> impl Iterator<Item = &StatementEntry> {
     ledger.iter().filter(|line| line.kind == EntryKind::Debit)
 }
 
-/// Debits by the transaction that they name.
+/// Counts debits by the transaction that they name.
 fn debited(ledger: &[StatementEntry]) -> HashMap<&str, u32> {
     let mut debited = HashMap::new();
     for line in debits(ledger) {

@@ -1,5 +1,5 @@
-//! The rules, one function each. Where an answer was lost the tester cannot know what the service did. Then both
-//! possibilities are right, and the figures say how many there were.
+//! The rules, one function each. If an answer was lost, the tester cannot know what the service did. Then both possibilities are right, and
+//! the figures count them.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use sakshi_wire::events::EventResponse;
 use super::journal::{Entry, Polled, Posted, REJECTED, Reply};
 use super::{Blame, Deliveries, EXAMPLES, Evidence, Expected, Finding, debited};
 
-/// The service's clock and ours may differ so much, and an intent may end so much before its transaction, in seconds.
+/// Largest difference of the service's clock from ours, and of an intent's end from its transaction's, in seconds.
 const EXPIRY_SLACK: i64 = 15;
 
 pub(super) fn finding(rule: &'static str, figures: String, wrong: impl IntoIterator<Item = String>) -> Finding {
@@ -19,7 +19,7 @@ pub(super) fn finding(rule: &'static str, figures: String, wrong: impl IntoItera
     Finding { rule, blame: Blame::Service, held, figures, examples: wrong.take(EXAMPLES).collect() }
 }
 
-/// What is wrong when a number is not in a range.
+/// Describes a number that is out of range.
 pub(super) fn outside(what: &str, found: u64, least: u64, most: u64) -> Option<String> {
     (!(least..=most).contains(&found)).then(|| format!("{what}: {found} instead of {}", range(least, most)))
 }
@@ -32,7 +32,7 @@ fn lines<'a>(evidence: &'a Evidence, txns: impl Iterator<Item = &'a str> + 'a) -
     txns.map(|txn| evidence.journal.line(txn))
 }
 
-/// The least and the most that can have been opened.
+/// Returns the least and the most transactions that can have been opened.
 fn opened(evidence: &Evidence) -> (u64, u64) {
     let known = evidence.journal.entries.len() as u64;
     (known, known + evidence.journal.unknown_openings)
@@ -151,7 +151,7 @@ pub(super) fn abandoned(evidence: &Evidence, event: &EventResponse) -> Finding {
     finding("guests who left are counted once expired", figures, outside("abandoned", event.abandoned_count, least, most))
 }
 
-/// Whether a transaction may still be pending after this answer to it.
+/// Returns true if a transaction may still be pending after this answer to it.
 const fn pending(answered: super::journal::Answered) -> bool {
     matches!(answered.reply, Reply::Unknown | Reply::Refused(_))
 }
@@ -187,7 +187,7 @@ pub(super) fn results(evidence: &Evidence) -> Finding {
     finding("polling says what was answered", format!("{read} results read"), wrong)
 }
 
-/// The result of a transaction, if its answer determines it.
+/// Returns the result of a transaction, if its answer determines it.
 pub(super) fn expected_result(entry: &Entry) -> Option<Polled> {
     let failed = |code: &str| Polled::Finished { passed: false, code: Some(code.to_owned()) };
     match entry.answered.map(|it| (it.posted, it.reply)) {
@@ -200,7 +200,7 @@ pub(super) fn expected_result(entry: &Entry) -> Option<Polled> {
     }
 }
 
-/// Each webhook that was owed has a record, no other has, and what is recorded as delivered has arrived.
+/// Checks that each owed webhook has a record, that no other has, and that those recorded as delivered arrived.
 pub(super) fn deliveries(evidence: &Evidence, deliveries: &Deliveries, expected: &Expected<'_>) -> Finding {
     let (owed, arrived) = (expected.owed(), &evidence.webhooks.by_txn);
     let unknown = deliveries.outcomes.values().filter(|outcome| *outcome == "unknown").count() as u64;

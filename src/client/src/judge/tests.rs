@@ -76,12 +76,12 @@ fn honest() -> Evidence {
     }
 }
 
-/// The rules that a change of the honest run breaks.
+/// Returns the rules that a change of the honest run breaks.
 fn broken(plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     broken_in(honest(), plant)
 }
 
-/// The rules that a change of this run breaks.
+/// Returns the rules that a change of this run breaks.
 fn broken_in(mut evidence: Evidence, plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     plant(&mut evidence);
     judge(&evidence).into_iter().filter(|finding| !finding.held).map(|finding| finding.rule).collect()
@@ -199,7 +199,7 @@ fn a_409_before_the_event_was_full_is_seen() {
 fn wrong_counts_of_scans_and_of_those_who_left_are_seen() {
     assert_eq!(broken(|evidence| event(evidence).0.scan_count = 12), ["each scan is counted"]);
     assert_eq!(broken(|evidence| event(evidence).0.abandoned_count = 3), ["guests who left are counted once expired"]);
-    // txn-02 left, and nobody knows whether txn-01's answer was taken.
+    // txn-02 left, and the answer for txn-01 may have been accepted or not.
     assert_eq!(broken(|evidence| evidence.read_at = 2_000), ["guests who left are counted once expired"]);
     let counted = broken(|evidence| {
         evidence.read_at = 2_000;
@@ -314,7 +314,7 @@ fn what_the_service_recorded_of_webhooks_must_agree_with_what_arrived() {
 /// A fault in the evidence.
 type Plant = fn(&mut Evidence);
 
-/// Each of these contradicts one sentence of one rule while every sum is right.
+/// Each plant contradicts one sentence of one rule while every sum is right.
 #[test]
 fn what_only_one_sentence_of_a_rule_tells_is_seen() {
     const DEBITS: &str = "each transaction opened costs one credit";

@@ -1,4 +1,4 @@
-//! What a webhook receiver got, by transaction.
+//! Webhooks that a receiver got, by transaction.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,20 +8,20 @@ use serde_json::Value;
 /// The webhooks of one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// How many.
+    /// Number of webhooks.
     pub count: u32,
-    /// When the first came, since the beginning of the run.
+    /// Time at which the first came, since the beginning of the run.
     pub first: Duration,
-    /// What it said of the verification.
+    /// True if it reports that the verification passed.
     pub passed: bool,
 }
 
-/// Everything that arrived.
+/// All webhooks that arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
-    /// By transaction.
+    /// Arrivals by transaction.
     pub by_txn: HashMap<String, Arrival>,
-    /// Bodies without a transaction.
+    /// Number of bodies without a transaction.
     pub unreadable: u64,
 }
 
@@ -37,7 +37,7 @@ impl Arrivals {
     }
 }
 
-/// The transaction and its outcome, in either spelling.
+/// Returns the transaction and its outcome, in either spelling.
 fn subject(data: &Value) -> Option<(String, bool)> {
     let txn = data["txn_id"].as_str().or(data["txnId"].as_str())?;
     let passed = data["verification_passed"].as_bool().or(data["verificationPassed"].as_bool())?;

@@ -1,4 +1,4 @@
-//! What the strict reader accepts and refuses.
+//! Texts that the strict reader accepts and refuses.
 
 use super::*;
 

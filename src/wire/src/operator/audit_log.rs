@@ -17,11 +17,11 @@ body! { answer
 }
 
 body! { answer
-    /// The newest entry of the audit log. Keep it elsewhere: an end that was cut off shows by it alone.
+    /// The newest entry of the audit log. Keep it elsewhere: it alone reveals that the end of the log was cut off.
     pub struct AuditLogHead {
-        /// Its number; 0 when there is none.
+        /// Its number; 0 if the log is empty.
         number: u64,
-        /// Its hash in hexadecimal; zeros when there is none.
+        /// Its hash in hexadecimal; zeros if the log is empty.
         hash: String,
     }
 }
@@ -35,13 +35,13 @@ body! { answer
         number: u64,
         /// The hash of the entry before it; zeros before the first.
         previous_hash: String,
-        /// Its own.
+        /// The hash of this entry.
         hash: String,
         /// `at`, `operator_id` (null for the token of the settings), `operator`, `operation` (its `operationId`), `ids`, `from` (an
         /// address) and `request_id`. With `stage` `asked`: `asked`, and `before` where the record was there. With `stage` `answered`:
         /// `asked_number`, `status`, `code` of a refusal, and `after`. Secrets are left out, and of a URL all but its origin.
         /// With `operation` `login`, which has `stage` `refused`: `count` failed logins with a `token` of an `operator` or a `connector`
-        /// since the entry before, `from` one address, or from all others where that is null.
+        /// since the entry before. `from` is one address, or null for all others.
         entry: BTreeMap<String, Value>,
     }
 }

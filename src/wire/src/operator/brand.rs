@@ -33,7 +33,7 @@ body! { request
 }
 
 body! { answer
-    /// A brand. What is null is as without a brand; an event's brand stands before its client's, part by part.
+    /// A brand. Parts that are null are as without a brand; an event's brand overrides its client's, part by part.
     pub struct BrandResponse {
         /// The name that people read.
         name: Option<String>,
@@ -57,7 +57,7 @@ impl From<Brand> for BrandResponse {
     }
 }
 
-/// The path of a logo or picture on the public listener.
+/// Returns the path of a logo or picture on the public listener.
 #[must_use]
 pub fn logo_path(id: LogoId) -> String {
     format!("/assets/logo/{id}")
@@ -71,7 +71,7 @@ pub struct LogoFile(pub Icon);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PictureFile(pub Icon);
 
-/// Files in Base64, with what reads their bytes, their kinds and the most bytes.
+/// Declares files in Base64, with the parser of their bytes, their kinds and their size limit.
 macro_rules! files {
     ($($file:ident: $of:expr, $kinds:literal, $most:expr;)+) => {
         $(impl Field for $file {

@@ -33,21 +33,21 @@ body! { answer
         app_id: AppId,
         /// The event whose guest the person was, or null.
         event_id: Option<EventId>,
-        /// The purpose that the person was shown, or null.
+        /// The purpose shown to the person, or null.
         purpose: Option<String>,
         /// The claims of a verification, the fields of a check, the kinds of documents of a flow.
         asked: Vec<String>,
-        /// The language that was asked for, or null.
+        /// The requested language, or null.
         language: Option<LanguageName>,
         /// SHA-256 of `consent_text` in UTF-8, in hexadecimal; null if the client sent none.
         consent_text_sha256: Option<ConsentDigest>,
         /// The release of the service, whose pages the person saw.
         release: String,
-        /// When the person was asked.
+        /// The time at which the person was asked.
         opened_at: Timestamp,
-        /// When the person answered; of a check or a flow, when the client declared the consent.
+        /// The time of the person's answer; of a check or a flow, the time at which the client declared the consent.
         answered_at: Timestamp,
-        /// `given`, or `not_given` if the client was given nothing.
+        /// `given`, or `not_given` if nothing was shared with the client.
         answer: ConsentAnswer,
         /// The code of the identity app, or of this service, for an answer that is `not_given`; also that of an event without a place.
         code: Option<String>,

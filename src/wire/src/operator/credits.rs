@@ -17,9 +17,9 @@ body! { request
     /// A movement of credits.
     #[derive(Clone, PartialEq)]
     pub struct MoveCreditsRequest {
-        /// `grant` adds, `adjust` corrects up or down; a grant if it is left out.
+        /// `grant` adds, `adjust` corrects up or down. Default: `grant`.
         kind: Option<MoveKind>,
-        /// How many; below zero for an adjustment alone.
+        /// The number of credits; negative for an adjustment only.
         amount: Amount,
         /// Unique per client and kind: the same movement again changes nothing.
         reference: Words<CLIENT_REFERENCE_CHARS_MAX>,
@@ -33,7 +33,7 @@ body! { request
 }
 
 impl MoveCreditsRequest {
-    /// The movement.
+    /// Returns the movement.
     #[must_use]
     pub fn movement(self) -> CreditMove {
         let kind = self.kind.map_or(EntryKind::Grant, |kind| kind.0);
@@ -76,9 +76,9 @@ impl Field for Amount {
 described! { Amount: { "type": "integer", "format": "int64", "minimum": -CREDITS_PER_MOVE_MAX.cast_signed(), "maximum": CREDITS_PER_MOVE_MAX } }
 
 body! { answer
-    /// What a movement has led to.
+    /// The result of a movement.
     pub struct MoveCreditsResponse {
-        /// What the client has now.
+        /// The balance of the client after it.
         balance: u64,
         /// The movement in the client's ledger; null while a second person must confirm it.
         entry: Option<StatementEntry>,
@@ -155,30 +155,30 @@ body! { answer
 }
 
 body! { answer
-    /// What the audit of all ledgers found.
+    /// The result of the audit of all ledgers.
     pub struct AuditResponse {
-        /// Whether every ledger adds up.
+        /// True if every ledger adds up.
         clean: bool,
-        /// One for each client.
+        /// One entry for each client.
         clients: Vec<AuditedClient>,
     }
 }
 
 body! { answer
-    /// What the audit of one ledger found.
+    /// The result of the audit of one ledger.
     #[derive(Clone)]
     pub struct AuditedClient {
-        /// Whose ledger.
+        /// The client of the ledger.
         client_id: ClientId,
-        /// The balance as it is kept.
+        /// The stored balance.
         balance: u64,
         /// The sum of all entries.
         sum: i64,
-        /// How many there are.
+        /// The number of entries.
         entries: u64,
         /// Entries whose number, balance or sign does not follow from the one before.
         faults: u64,
-        /// Whether it adds up.
+        /// True if it adds up.
         clean: bool,
     }
 }

@@ -1,4 +1,4 @@
-//! Erasing what is known of people before its time.
+//! Erasure of personal data before its time.
 
 use sakshi_domain::erasure::ErasureKind;
 
@@ -6,10 +6,10 @@ use crate::body::body;
 use crate::text::Words;
 
 body! { request
-    /// What is to be erased.
+    /// The data to erase.
     #[derive(Clone, PartialEq)]
     pub struct EraseRequest {
-        /// What it is.
+        /// The kind of data: of one record, or of all of an app or client.
         kind: ErasureKind,
         /// Its id.
         id: Words<64>,
@@ -17,18 +17,18 @@ body! { request
 }
 
 body! { answer
-    /// How many records were erased. What was erased before is not counted again.
+    /// The numbers of erased records. Records that were erased before are not counted again.
     #[derive(Clone, PartialEq, Eq)]
     pub struct EraseResponse {
         /// Transactions.
         transactions: u64,
-        /// What events kept of guests, whose places stay.
+        /// Data of guests that events kept; their places stay taken.
         registrations: u64,
         /// Events.
         events: u64,
         /// Flows.
         flows: u64,
-        /// Answers that were kept under idempotency keys.
+        /// Responses that were stored under idempotency keys.
         answers: u64,
         /// Refused requests.
         refusals: u64,

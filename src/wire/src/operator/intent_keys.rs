@@ -1,4 +1,4 @@
-//! The keys that sign intents, and which of them does.
+//! The keys that sign intents, and the choice of one.
 
 use sakshi_domain::time::Timestamp;
 
@@ -6,10 +6,10 @@ use crate::body::body;
 use crate::text::Words;
 
 body! { request
-    /// Which intent key is to sign from now on.
+    /// The intent key that signs from now on.
     #[derive(Clone, PartialEq)]
     pub struct UseIntentKeyRequest {
-        /// Its id; null or left out: the one that the settings say.
+        /// Its id. Null or left out: the key that the settings choose.
         kid: Option<Words<200>>,
     }
 }
@@ -20,9 +20,9 @@ body! { answer
     pub struct IntentKeysResponse {
         /// In the order of the settings.
         keys: Vec<IntentKeyResponse>,
-        /// The key that operators have chosen, whether this node has it or not; null when the settings decide.
+        /// The key that operators have chosen, even if this node does not have it; null when the settings decide.
         chosen: Option<String>,
-        /// When it was chosen.
+        /// The time of that choice.
         chosen_at: Option<Timestamp>,
     }
 }
@@ -37,9 +37,9 @@ body! { answer
         algorithm: String,
         /// The setting that names it.
         setting: String,
-        /// From when on it signs by the settings; null for the first key, and for one that is only published.
+        /// The time from which it signs by the settings; null for the first key, and for one that is only published.
         signs_from: Option<Timestamp>,
-        /// Whether it signs now.
+        /// True if it signs now.
         signs: bool,
     }
 }

@@ -22,20 +22,20 @@ const SOME_NETWORKS: &str = "must be an array of 1 to 64 addresses or networks; 
 const NETWORK_PATTERN: &str = "^(((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(/([12]?[0-9]|3[0-2]))?\
                                |(([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|([0-9a-f]{1,4}:){1,6}:|([0-9a-f]{1,4}:){1,4}(:[0-9a-f]{1,4}){1,3})\
                                (/([1-9]?[0-9]|1[01][0-9]|12[0-8]))?)$";
-/// What is said to a list of environments that names none.
+/// The refusal of a list of environments that names none.
 const SOME_ENVIRONMENTS: &str = "must be an array that names some of sandbox, stage and production; leave it out for all";
 
 body! { request
     /// A key to be issued.
     #[derive(Clone, Default, PartialEq)]
     pub struct IssueKeyRequest {
-        /// What the operator calls it.
+        /// The operator's name for it.
         label: Option<Label>,
-        /// Where it works; everywhere if it is left out.
+        /// The environments in which it works. Default: all.
         environments: Option<Environments>,
-        /// The addresses and networks from which it may be used; from everywhere if it is left out.
+        /// The addresses and networks from which it may be used. Default: all.
         networks: Option<KeyNetworks>,
-        /// When it stops working by itself.
+        /// The time of its expiry.
         expires_at: Option<Timestamp>,
     }
     check(fields) {
@@ -47,8 +47,7 @@ body! { request
     }
 }
 
-/// Where a key works. A list that names nothing is refused: it would mean everywhere to the one who
-/// reads it here, and nowhere to the one who wrote it.
+/// Environments in which a key works. An empty list is refused: its reader could take it for all, and its writer for none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Environments(pub Vec<Profile>);
@@ -59,13 +58,13 @@ impl Field for Environments {
             Json::List(items) if !items.is_empty() => items,
             _ => return place.refuse(SOME_ENVIRONMENTS),
         };
-        // What is no text names no environment either, as the empty one does not.
+        // An item that is not text is read as the empty one, which names no environment.
         let read = |place: &mut Place<'_>, item| place.accept(if let Json::Text(word) = item { word } else { String::new() }.parse());
         place.items(items, read).map(Self)
     }
 }
 
-/// From where a key may be used. A list that names nothing is refused.
+/// Networks from which a key may be used. An empty list is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyNetworks(pub Networks);
 
@@ -100,7 +99,7 @@ body! { answer
     pub struct IssueKeyResponse {
         /// Identifies the key.
         key_id: KeyId,
-        /// The key itself, which is not told again.
+        /// The key itself. It is shown only once.
         api_key: KeyText,
     }
 }
@@ -119,10 +118,10 @@ impl fmt::Debug for KeyText {
 described! { KeyText: { "type": "string" } }
 
 body! { request
-    /// How one key follows another.
+    /// The rotation of a key.
     #[derive(Clone, Default, PartialEq)]
     pub struct RotateKeyRequest {
-        /// How long the old key works on, in seconds; a day if it is left out.
+        /// Seconds for which the old key still works. Default: one day.
         overlap_s: Option<Whole<0, OVERLAP_MAX_S>>,
     }
 }
@@ -132,9 +131,9 @@ body! { answer
     pub struct RotateKeyResponse {
         /// Identifies the key.
         key_id: KeyId,
-        /// The key itself, which is not told again.
+        /// The key itself. It is shown only once.
         api_key: KeyText,
-        /// The key that it follows, which works on for the overlap.
+        /// The old key, which works until the overlap ends.
         previous: KeyResponse,
     }
 }
@@ -153,24 +152,24 @@ body! { answer
     pub struct KeyResponse {
         /// Identifies the key.
         key_id: KeyId,
-        /// Whose it is.
+        /// The client that owns it.
         client_id: ClientId,
-        /// What the operator calls it.
+        /// The operator's name for it.
         label: String,
-        /// Where it works; everywhere if this is empty.
+        /// The environments in which it works; empty for all.
         environments: Vec<Profile>,
-        /// From where it may be used; from everywhere if this is empty.
+        /// The addresses and networks from which it may be used; empty for all.
         networks: Vec<String>,
-        /// When it was issued.
+        /// The time of its issue.
         created_at: Timestamp,
-        /// When it stops working by itself.
+        /// The time of its expiry.
         expires_at: Option<Timestamp>,
-        /// When it was revoked.
+        /// The time of its revocation.
         revoked_at: Option<Timestamp>,
         /// The last use, to within ten minutes; listed only.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         last_used_at: Option<Timestamp>,
-        /// What is still to be done after a revocation.
+        /// The remaining steps after a revocation.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         note: Option<String>,
     }

@@ -9,9 +9,9 @@ use crate::fields::Place;
 use crate::json::Json;
 use crate::text::Whole;
 
-/// Seconds for which a level stands if the request does not say.
+/// Default number of seconds for which a level applies.
 pub const LOG_LEVEL_S_DEFAULT: u64 = 900;
-/// Seconds for which a level stands at most.
+/// Largest number of seconds for which a level applies.
 pub const LOG_LEVEL_S_MAX: u64 = 86_400;
 
 body! { request
@@ -40,7 +40,7 @@ body! { answer
     }
 }
 
-/// Begins the names of the service's own targets.
+/// Prefix of the service's own targets.
 const OWN: &str = "sakshi";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 const CHARS_MAX: usize = 500;
@@ -67,13 +67,13 @@ impl LogFilter {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text as it was given.
+    /// Returns the text as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The directives of the filter.
+    /// Returns the directives of the filter.
     #[must_use]
     pub fn directives(&self) -> String {
         let items: Vec<String> = self.0.split(',').filter_map(|item| directive(item.trim_matches(' ')).ok()).collect();

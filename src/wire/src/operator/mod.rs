@@ -1,4 +1,4 @@
-//! The internal listener: what the operator sends and is told, and what connectors and probes are told.
+//! The internal listener: bodies for the operator, for connectors and for probes.
 
 pub mod audit_log;
 pub mod brand;

@@ -1,4 +1,4 @@
-//! The nodes of an installation side by side: their actors, what waits for receivers, and the figures of the last two minutes.
+//! The nodes of an installation side by side: their actors, their webhook queues, and the figures of the last two minutes.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ body! { answer
 }
 
 body! { answer
-    /// A node. Fields are null for another node that has not told about itself yet; it does so within three seconds.
+    /// A node. Fields are null for another node that has not reported yet; it does so within three seconds.
     #[derive(Clone)]
     pub struct NodeState {
         /// Identifies the process. Each start has a new id.
@@ -79,7 +79,7 @@ body! { answer
         callbacks: Vec<u64>,
         /// Attempts of webhooks that ended in the interval.
         webhooks: Vec<u64>,
-        /// Those of them that did not deliver.
+        /// The part of these attempts that did not deliver.
         webhooks_failed: Vec<u64>,
         /// Milliseconds within which 99 % of the interval's requests of clients and callbacks were answered, long polls left out; 0
         /// without requests.

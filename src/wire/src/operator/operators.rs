@@ -12,11 +12,11 @@ body! { request
     /// An operator to be added.
     #[derive(Clone, PartialEq)]
     pub struct AddOperatorRequest {
-        /// Who it is; the audit log shows it.
+        /// The operator's name; the audit log shows it.
         name: Label,
-        /// What it may do: `owner` everything, `support` reads and changes of clients, apps and keys, `auditor` reads.
+        /// The role: `owner` may do everything, `support` may read, and change clients, apps and keys, `auditor` may read.
         role: Role,
-        /// When the token stops working by itself.
+        /// The time at which the token expires.
         expires_at: Option<Timestamp>,
     }
     check(fields) {
@@ -34,7 +34,7 @@ body! { answer
     pub struct AddOperatorResponse {
         /// Identifies the operator.
         operator_id: OperatorId,
-        /// Its bearer token, which is not told again.
+        /// The bearer token. It is shown only once.
         token: KeyText,
     }
 }
@@ -53,15 +53,15 @@ body! { answer
     pub struct OperatorResponse {
         /// Identifies the operator.
         operator_id: OperatorId,
-        /// Who it is.
+        /// The operator's name.
         name: String,
-        /// What it may do.
+        /// The role.
         role: Role,
-        /// When it was added.
+        /// The time at which it was added.
         created_at: Timestamp,
-        /// When its token stops working by itself.
+        /// The time at which its token expires.
         expires_at: Option<Timestamp>,
-        /// When it was revoked.
+        /// The time of its revocation.
         revoked_at: Option<Timestamp>,
     }
 }

@@ -13,15 +13,15 @@ body! { request
 }
 
 body! { answer
-    /// What a step did. Nothing is sealed under an old key any more when a whole pass has found nothing: every step of it with `resealed`
-    /// 0 and nothing `left`.
+    /// The result of a step. No value is sealed under an old key any more once every step of a whole pass has `resealed` 0 and nothing
+    /// `left`.
     #[derive(Clone)]
     pub struct ResealResponse {
         /// The id of the key with which this node seals: the first four bytes of its SHA-256.
         sealing_key: String,
-        /// Where the next step begins; null when the pass is over.
+        /// The start of the next step; null when the pass is over.
         next: Option<String>,
-        /// Values that were looked at.
+        /// Values that were examined.
         looked_at: u64,
         /// Values that are sealed with the new key now.
         resealed: u64,
@@ -36,7 +36,7 @@ body! { answer
     pub struct LeftUnderKey {
         /// The key's id.
         key_id: String,
-        /// How many.
+        /// The number of values.
         values: u64,
     }
 }

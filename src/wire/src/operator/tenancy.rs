@@ -26,31 +26,31 @@ body! { request
 const RATE_MAX: u64 = 1_000_000;
 /// The highest limit of events.
 const EVENTS_MAX: u64 = 1_000_000;
-/// The highest threshold of credits: what a number of JSON holds without loss.
+/// The highest threshold of credits: the largest integer that a JSON number holds without loss.
 const CREDITS_MAX: u64 = (1 << 53) - 1;
 
-/// As long as `ovse.result_ttl_s` may be.
+/// The maximum of `ovse.result_ttl_s`.
 const RESULT_TTL_MAX: u64 = 366 * 86_400;
-/// As long as `ovse.registration_ttl_days` may be.
+/// The maximum of `ovse.registration_ttl_days`.
 const REGISTRATION_TTL_MAX: u64 = 3_660;
 
 body! { request
-    /// What is to change of a client; null removes a limit.
+    /// A change of a client; null removes a limit.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchClientRequest {
-        /// What the operator calls it.
+        /// The name.
         name: Change<Label>,
-        /// Whether its keys are refused and its events take no guests.
+        /// True if its keys are refused and its events take no guests.
         suspended: Change<bool>,
-        /// Requests to the API in a second, of all its apps together, at each node.
+        /// Requests to the API per second, of all its apps together, at each node.
         requests_per_second: Change<Option<Whole<1, RATE_MAX>>>,
-        /// Events of each of its apps, those included that have ended and are still kept.
+        /// Events of each of its apps, including ended ones that are still kept.
         events_per_app: Change<Option<Whole<0, EVENTS_MAX>>>,
-        /// It is low on credits with fewer than these.
+        /// The number of credits below which its balance is low.
         low_credits: Change<Option<Whole<0, CREDITS_MAX>>>,
-        /// Seconds for which results are kept; no more than the settings say. It counts for what begins later.
+        /// Seconds for which results are kept, at most as the settings say. Applies to what begins later.
         result_ttl_s: Change<Option<Whole<1, RESULT_TTL_MAX>>>,
-        /// Days for which events are kept after their end; no more than the settings say. It counts for events that are created later.
+        /// Days for which events are kept after their end, at most as the settings say. Applies to events created later.
         registration_ttl_days: Change<Option<Whole<1, REGISTRATION_TTL_MAX>>>,
         /// True if its people may sign in to the portal with an API key.
         portal_key_sign_in: Change<bool>,
@@ -58,7 +58,7 @@ body! { request
 }
 
 impl PatchClientRequest {
-    /// The change.
+    /// Returns the change.
     #[must_use]
     pub fn patch(self) -> ClientPatch {
         // The bounds of the fields are below those of these types.
@@ -109,21 +109,21 @@ body! { answer
     pub struct ClientResponse {
         /// Identifies the client.
         client_id: ClientId,
-        /// What the operator calls it.
+        /// The name.
         name: String,
-        /// When it was created.
+        /// The time of creation.
         created_at: Timestamp,
-        /// Since when it is suspended: its keys are refused, and its events take no guests.
+        /// The time since which it is suspended: its keys are refused, and its events take no guests.
         suspended_at: Option<Timestamp>,
-        /// Requests to the API in a second, of all its apps together, at each node.
+        /// Requests to the API per second, of all its apps together, at each node.
         requests_per_second: Option<Whole<1, RATE_MAX>>,
-        /// Events of each of its apps, those included that have ended and are still kept.
+        /// Events of each of its apps, including ended ones that are still kept.
         events_per_app: Option<Whole<0, EVENTS_MAX>>,
-        /// It is low on credits with fewer than these.
+        /// The number of credits below which its balance is low.
         low_credits: Option<Whole<0, CREDITS_MAX>>,
-        /// Seconds for which results are kept, when those are fewer than the settings say.
+        /// Seconds for which results are kept, if fewer than the settings say.
         result_ttl_s: Option<Whole<1, RESULT_TTL_MAX>>,
-        /// Days for which events are kept after their end, when those are fewer than the settings say.
+        /// Days for which events are kept after their end, if fewer than the settings say.
         registration_ttl_days: Option<Whole<1, REGISTRATION_TTL_MAX>>,
         /// True if its people may sign in to the portal with an API key.
         portal_key_sign_in: bool,
@@ -152,7 +152,7 @@ body! { request
     /// An app to be created.
     #[derive(Clone, PartialEq)]
     pub struct CreateAppRequest {
-        /// What the operator calls it.
+        /// The operator's name for it.
         name: Label,
     }
 }
@@ -166,10 +166,10 @@ body! { answer
 }
 
 body! { request
-    /// What is to change of an app; null removes a URL.
+    /// A change of an app; null removes a URL.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchAppRequest {
-        /// How its payloads are spelled.
+        /// The spelling of the keys in its payloads.
         payload_spelling: Change<KeyCase>,
         /// Keep evidence of each verification that `init` opens without saying otherwise.
         evidence: Change<bool>,
@@ -183,7 +183,7 @@ body! { request
 }
 
 impl PatchAppRequest {
-    /// The change.
+    /// Returns the change.
     #[must_use]
     pub fn patch(self) -> AppPatch {
         AppPatch {
@@ -210,11 +210,11 @@ body! { answer
     pub struct AppResponse {
         /// Identifies the app; its client sends it as `X-API-APP-ID`.
         app_id: AppId,
-        /// Whose it is.
+        /// The client that owns it.
         client_id: ClientId,
-        /// What the operator calls it.
+        /// The operator's name for it.
         name: String,
-        /// How its payloads are spelled.
+        /// The spelling of the keys in its payloads.
         payload_spelling: KeyCase,
         /// True if evidence is kept of each verification that `init` opens without saying otherwise.
         evidence: bool,
@@ -224,7 +224,7 @@ body! { answer
         data_webhook_url: Option<HttpUrl>,
         /// Receives historical wealth data.
         historical_webhook_url: Option<HttpUrl>,
-        /// When it was created.
+        /// The time of creation.
         created_at: Timestamp,
     }
 }
@@ -246,7 +246,7 @@ impl From<App> for AppResponse {
 }
 
 impl AppResponse {
-    /// With URLs that name the origin alone.
+    /// Returns it with each URL cut to its origin.
     #[must_use]
     pub fn without_paths(self) -> Self {
         let origin = |url: Option<HttpUrl>| url.and_then(|url| HttpUrl::parse(&url.origin(), Schemes::HttpAndHttps).ok());

@@ -1,4 +1,4 @@
-//! A client as it is handed from one installation to another: exported in the form in which it is imported.
+//! A client handed from one installation to another, in one form for export and import.
 
 use std::fmt::Write as _;
 
@@ -34,9 +34,9 @@ body! { request
     pub struct ExportedClientRecord {
         /// Identifies the client at every installation.
         client_id: ClientId,
-        /// What the operator calls it.
+        /// The name.
         name: Label,
-        /// When it was created at its first installation.
+        /// The time of creation at its first installation.
         created_at: Timestamp,
     }
 }
@@ -47,9 +47,9 @@ body! { request
     pub struct ExportedApp {
         /// Identifies the app at every installation.
         app_id: AppId,
-        /// What the operator calls it.
+        /// The operator's name for it.
         name: Label,
-        /// How its payloads are spelled.
+        /// The spelling of the keys in its payloads.
         payload_spelling: Change<KeyCase>,
         /// Keep evidence of each verification that does not say otherwise.
         evidence: Change<bool>,
@@ -59,7 +59,7 @@ body! { request
         data_webhook_url: Change<Option<HttpUrl>>,
         /// Receives historical wealth data.
         historical_webhook_url: Change<Option<HttpUrl>>,
-        /// When it was created at its first installation.
+        /// The time of creation at its first installation.
         created_at: Timestamp,
     }
 }
@@ -72,17 +72,17 @@ body! { request
         key_id: KeyId,
         /// SHA-256 of the key.
         digest: DigestText,
-        /// What the operator calls it.
+        /// The operator's name for it.
         label: Option<Label>,
-        /// Where it works; everywhere if it is left out.
+        /// The environments in which it works. Default: all.
         environments: Option<Environments>,
-        /// The addresses and networks from which it may be used; from everywhere if it is left out.
+        /// The addresses and networks from which it may be used. Default: all.
         networks: Option<KeyNetworks>,
-        /// When it was issued.
+        /// The time of its issue.
         created_at: Timestamp,
-        /// When it stops working by itself. Of two times the earlier one stands.
+        /// The time of its expiry. Of two times the earlier one applies.
         expires_at: Option<Timestamp>,
-        /// When it was revoked, which no import undoes.
+        /// The time of its revocation, which no import undoes.
         revoked_at: Option<Timestamp>,
     }
 }
@@ -195,7 +195,7 @@ impl From<ExportedClient> for ClientTransfer {
 }
 
 body! { answer
-    /// What an import did.
+    /// The result of an import.
     pub struct ImportClientResponse {
         /// Identifies the client.
         client_id: ClientId,
@@ -205,13 +205,13 @@ body! { answer
 }
 
 body! { answer
-    /// What an import did with a record.
+    /// The result of an import for one record.
     pub struct ImportedRecordResponse {
-        /// Whether it is the client, an app or a key.
+        /// The kind of record: the client, an app or a key.
         kind: RecordKind,
         /// Its id.
         id: String,
-        /// Whether it is new, differs or is as it was.
+        /// The outcome: new, changed or unchanged.
         outcome: ImportOutcome,
         /// The fields that changed.
         changed: Vec<String>,

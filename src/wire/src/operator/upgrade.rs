@@ -8,14 +8,14 @@ body! { answer
     pub struct FinishUpgradeResponse {
         /// The schema of the release that answers.
         schema: u32,
-        /// `finished`, or `nothing` when it was before; `walking` while records are left to change: ask again; `behind` while nodes of an earlier
-        /// release run, and nothing was changed.
+        /// `finished`, or `nothing` if it was finished before; `walking` while records are left to change: ask again; `behind` while nodes
+        /// of an earlier release run, and nothing was changed.
         state: String,
         /// These nodes.
         behind: Vec<String>,
-        /// Records that were looked at so far.
+        /// Records examined so far.
         looked_at: u64,
-        /// Records that were changed so far.
+        /// Records changed so far.
         changed: u64,
     }
 }

@@ -26,7 +26,7 @@ body! { answer
     pub struct InviteUserResponse {
         /// Identifies the user.
         user_id: UserId,
-        /// The link with which the person chooses a password. It works once and is not told again.
+        /// The link with which the person chooses a password. It works once and is shown only once.
         invite_url: KeyText,
         /// The end of the link.
         expires_at: Timestamp,
@@ -58,7 +58,7 @@ body! { answer
     pub struct UserResponse {
         /// Identifies the user.
         user_id: UserId,
-        /// Whose person it is.
+        /// The client that the person belongs to.
         client_id: ClientId,
         /// The name of the person.
         name: String,
@@ -74,7 +74,7 @@ body! { answer
         accepted_at: Option<Timestamp>,
         /// The last sign-in.
         signed_in_at: Option<Timestamp>,
-        /// Since when the user is disabled.
+        /// The time since which the user is disabled.
         disabled_at: Option<Timestamp>,
     }
 }

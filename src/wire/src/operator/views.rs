@@ -1,4 +1,4 @@
-//! What the operator looks at: events, webhooks and where they go, the supervision tree. And the answers to connectors and probes.
+//! Views for the operator: events, webhooks and their receivers, the supervision tree. Also the answers to connectors and probes.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ body! { answer
 }
 
 body! { answer
-    /// An event and how many guests it has had.
+    /// An event and its numbers of guests.
     #[derive(Clone)]
     pub struct AppEvent {
         /// Identifies the event.
@@ -47,15 +47,15 @@ body! { answer
         scans: u64,
         /// Scans whose window passed without an answer.
         abandoned: u64,
-        /// When it was created.
+        /// The time of creation.
         created_at: Timestamp,
-        /// When it ends.
+        /// The end of the event.
         expires_at: Timestamp,
     }
 }
 
 impl AppEvent {
-    /// The event as it is at `now`.
+    /// Builds the response for an event as of `now`.
     #[must_use]
     pub fn new(event: &Event, now: Timestamp) -> Self {
         Self {
@@ -73,13 +73,13 @@ impl AppEvent {
 }
 
 body! { answer
-    /// A transaction and its webhook; nothing of what was shared.
+    /// A transaction and its webhook, without any shared data.
     pub struct TransactionResponse {
         /// Identifies the transaction.
         txn_id: TxnId,
         /// `pending`, `completed` or `expired`.
         status: Cow<'static, str>,
-        /// Who paid for it.
+        /// The client that paid for it.
         client_id: ClientId,
         /// The app that opened it.
         app_id: AppId,
@@ -101,15 +101,15 @@ body! { answer
         request_id: RequestId,
         /// The trace in which it was opened, if that was recorded.
         trace_id: Option<String>,
-        /// When it was opened.
+        /// The time of its opening.
         opened_at: Timestamp,
-        /// When its window ends, or ended.
+        /// The end of its window.
         expires_at: Timestamp,
-        /// When the answer was accepted that ended it.
+        /// The time at which the answer that ended it was accepted.
         verified_at: Option<Timestamp>,
-        /// Whether the verification passed and, for a guest, was registered.
+        /// True if the verification passed and, for a guest, was registered.
         verification_passed: Option<bool>,
-        /// Why a guest who passed was not registered.
+        /// Reason why a guest who passed was not registered.
         refused: Option<Cow<'static, str>>,
         /// Its webhook, if it has one.
         delivery: Option<DeliveryResponse>,
@@ -117,7 +117,7 @@ body! { answer
 }
 
 body! { answer
-    /// Refused requests with one id, the newest first.
+    /// Refused requests with one id, newest first.
     pub struct RefusedRequests {
         /// The requests.
         requests: Vec<RefusedRequestResponse>,
@@ -125,13 +125,13 @@ body! { answer
 }
 
 body! { answer
-    /// A refused request; no value that was sent.
+    /// A refused request, without any value that was sent.
     pub struct RefusedRequestResponse {
-        /// When it was refused.
+        /// The time of the refusal.
         at: Timestamp,
-        /// Who sent it.
+        /// The client that sent it.
         client_id: ClientId,
-        /// For which app.
+        /// The app that it was for.
         app_id: AppId,
         /// Its HTTP method.
         method: String,
@@ -141,7 +141,7 @@ body! { answer
         status: u16,
         /// The code of the error.
         code: String,
-        /// The fields that were not acceptable.
+        /// The fields that were invalid.
         fields: Vec<String>,
         /// The `errorId` of the answer.
         request_id: RequestId,
@@ -155,9 +155,9 @@ body! { answer
         id: u64,
         /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
         origin: String,
-        /// When it was queued.
+        /// The time at which it was queued.
         queued_at: Timestamp,
-        /// When its one attempt began.
+        /// The start of its one attempt.
         claimed_at: Option<Timestamp>,
         /// The attempt; null until it has ended.
         attempt: Option<DeliveryAttempt>,
@@ -165,11 +165,11 @@ body! { answer
 }
 
 body! { answer
-    /// How the attempt to deliver a webhook went.
+    /// The result of the attempt to deliver a webhook.
     pub struct DeliveryAttempt {
-        /// How it ended.
+        /// The outcome.
         outcome: DeliveryOutcome,
-        /// Why it failed; null when the webhook was delivered.
+        /// The reason for the failure; null when the webhook was delivered.
         reason: Option<FailureReason>,
         /// The part of the attempt that failed; null when it is not known.
         part: Option<AttemptPart>,
@@ -177,7 +177,7 @@ body! { answer
         sent: Sent,
         /// The receiver's HTTP status, if it answered.
         status: Option<u16>,
-        /// How long it took, in milliseconds.
+        /// The duration in milliseconds.
         duration_ms: u32,
     }
 }
@@ -198,23 +198,23 @@ impl From<DeliveryRecord> for DeliveryResponse {
 }
 
 body! { answer
-    /// How a flow stands and what became of its webhooks; nothing of what was reported.
+    /// The state of a flow and the results of its webhooks, without any reported data.
     pub struct FlowResponse {
         /// Identifies the flow.
         flow_id: FlowId,
         /// `esign`, `doclocker`, `estamp` or `wealth`.
         kind: Cow<'static, str>,
-        /// How it stands, in the words of its kind.
+        /// The state, in the words of its kind.
         state: Cow<'static, str>,
         /// The app that it was opened for.
         app_id: AppId,
-        /// Whose app that is.
+        /// The client that owns the app.
         client_id: ClientId,
         /// The correlation id of the request that opened it.
         request_id: RequestId,
-        /// When it was opened.
+        /// The time of its opening.
         opened_at: Timestamp,
-        /// Until when it is kept.
+        /// The time until which it is kept.
         kept_until: Timestamp,
         /// Its webhooks in the order in which they were queued.
         deliveries: Vec<FlowWebhook>,
@@ -227,11 +227,11 @@ body! { answer
     pub struct FlowWebhook {
         /// Its position in the outbox.
         id: u64,
-        /// The kind of report and its status, as `wealth-data RAW SUCCESS`; empty if a version before did not record it.
+        /// The kind of report and its status, as `wealth-data RAW SUCCESS`; empty if an earlier version did not record it.
         tells: String,
-        /// `waiting`, `under_way`, or how the attempt ended.
+        /// `waiting`, `under_way`, or the outcome of the attempt.
         state: Cow<'static, str>,
-        /// Why the attempt failed; null until then.
+        /// The reason for the failure; null until the attempt failed.
         reason: Option<FailureReason>,
         /// The part of the attempt that failed; null when it is not known.
         part: Option<AttemptPart>,
@@ -239,13 +239,13 @@ body! { answer
         sent: Option<Sent>,
         /// The receiver's HTTP status, if it answered.
         status: Option<u16>,
-        /// How long the attempt took, in milliseconds.
+        /// The duration of the attempt in milliseconds.
         duration_ms: Option<u32>,
         /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
         origin: String,
-        /// When it was queued.
+        /// The time at which it was queued.
         queued_at: Timestamp,
-        /// When its one attempt began.
+        /// The start of its one attempt.
         claimed_at: Option<Timestamp>,
         /// Identifies the webhook within the flow.
         webhook: String,
@@ -278,7 +278,7 @@ impl From<FlowDelivery> for FlowWebhook {
 }
 
 body! { answer
-    /// Where the webhooks of an app's flows go.
+    /// The receivers of the webhooks of an app's flows.
     pub struct WebhookOrigins {
         /// One entry for each API type that has a URL.
         webhook_urls: Vec<WebhookOrigin>,
@@ -286,7 +286,7 @@ body! { answer
 }
 
 body! { answer
-    /// Where the webhooks of one API type go.
+    /// The receiver of the webhooks of one API type.
     #[derive(Clone)]
     pub struct WebhookOrigin {
         /// The API whose webhooks are meant.
@@ -308,7 +308,7 @@ body! { answer
         state: Cow<'static, str>,
         /// Live actors: 1 or 0 for a single actor, any number for a group.
         live: i64,
-        /// Panics of its actors since the process began, and how often the shard started over.
+        /// Panics of its actors since the process began, and restarts of the shard.
         restarts: u64,
         /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
         last_exit: Option<Cow<'static, str>>,
@@ -339,11 +339,11 @@ body! { answer
 }
 
 body! { answer
-    /// The answer to a connector whose report was taken in.
+    /// The answer to a connector's accepted report.
     pub struct ReportResponse {
         /// Always true.
         success: bool,
-        /// `accepted`, or `repeated` when it had come before.
+        /// `accepted`, or `repeated` for a report that had come before.
         result: Cow<'static, str>,
     }
 }

@@ -1,4 +1,4 @@
-//! What opens flows: every problem by its path.
+//! Requests that open flows: every problem by its path.
 
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -75,7 +75,7 @@ fn every_problem_of_an_esign_request_is_told_by_its_path() {
 
 #[test]
 fn a_file_of_ten_mebibytes_is_read_and_one_byte_more_is_not() {
-    // Each three bytes are four characters.
+    // Three bytes become four characters.
     let with = |bytes: usize| {
         let mut body = document();
         body["documentInfo"]["content"] = format!("{}{}", "QUFB".repeat(bytes / 3), ["", "QQ==", "QUE="][bytes % 3]).into();

@@ -37,7 +37,7 @@ fn read<B: Body>(json: &str) -> B {
     Sent::read(json.as_bytes()).unwrap().request(context()).unwrap_or_else(|invalid| panic!("{json}: {invalid}"))
 }
 
-/// Every problem, as field and sentence.
+/// Returns every problem, as field and sentence.
 fn told<B: Body>(json: &str) -> Vec<(String, String)> {
     match Sent::read(json.as_bytes()).unwrap().request::<B>(context()) {
         Ok(_) => Vec::new(),
@@ -45,7 +45,7 @@ fn told<B: Body>(json: &str) -> Vec<(String, String)> {
     }
 }
 
-/// The fields that are not acceptable.
+/// Returns the fields that are invalid.
 fn blamed<B: Body>(json: &str) -> Vec<String> {
     told::<B>(json).into_iter().map(|(field, _)| field).collect()
 }

@@ -1,4 +1,4 @@
-//! What the client is told of a single verification.
+//! Responses to the client of a single verification.
 
 use std::sync::Arc;
 

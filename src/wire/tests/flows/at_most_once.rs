@@ -46,7 +46,7 @@ fn told() -> impl Strategy<Value = Told> {
     ]
 }
 
-/// The model: the key of the webhook that is due, given all earlier reports.
+/// Returns the key of the webhook that is due in the model, given all earlier reports.
 fn due(told: Told, sent: &mut HashSet<String>) -> Option<String> {
     let rank = |status: &str| ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|words| words.contains(status));
     let before: Vec<&str> =
@@ -65,7 +65,7 @@ fn due(told: Told, sent: &mut HashSet<String>) -> Option<String> {
     sent.insert(key.clone()).then_some(key)
 }
 
-/// The flows as a store would keep them, and the webhooks that it would queue.
+/// Flows as a store would keep them, and the webhooks that it would queue.
 struct Kept {
     esign: EsignFlow,
     doclocker: DocLockerFlow,
@@ -76,7 +76,7 @@ struct Kept {
     queued: Vec<String>,
 }
 
-/// Stores the result of a transition; `true` when the report was a repetition.
+/// Stores the result of a transition; returns true if the report was a repetition.
 fn keep<S>(judged: Result<Transition<S>, ReportRefusal>, queued: &mut Vec<String>, store: impl FnOnce(S)) -> bool {
     match judged {
         Ok(Transition::Repeated) => return true,

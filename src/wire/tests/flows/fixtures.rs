@@ -36,7 +36,7 @@ pub(crate) fn at(text: &str) -> Timestamp {
     Timestamp::parse_iso8601(text).unwrap()
 }
 
-/// Before any invitation of the golden files expires.
+/// Returns a time before any invitation of the golden files expires.
 pub(crate) fn early() -> Timestamp {
     at("2026-02-01T00:00:00Z")
 }
@@ -52,7 +52,7 @@ pub(crate) fn opened() -> FlowHeader {
     }
 }
 
-/// The two signers of the golden files, neither of whom has signed.
+/// Returns a flow with the two signers of the golden files, neither of whom has signed.
 pub(crate) fn esign() -> EsignFlow {
     let payload = read_report::<EsignOutcome>(&edited(ESIGN_REJECTED, unsigned)).unwrap();
     let reference = Some(Text::parse("loan-agreement-7").unwrap());
@@ -69,7 +69,7 @@ pub(crate) fn unsigned(body: &mut Value) {
     }
 }
 
-/// The first has signed and the second has not.
+/// Changes a body: the first signer has signed and the second has not.
 pub(crate) fn half_signed(body: &mut Value) {
     body["documentStatus"] = json!("Pending");
     body["content"] = Value::Null;
@@ -89,14 +89,14 @@ pub(crate) fn consent() -> WealthConsent {
     WealthConsent::Asked(WealthTerms { header: opened(), consent_handle: "handle-1".parse().unwrap() })
 }
 
-/// A golden file with a change.
+/// Returns a golden file with a change.
 pub(crate) fn edited(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut body: Value = serde_json::from_str(golden).unwrap();
     edit(&mut body);
     serde_json::to_vec(&body).unwrap()
 }
 
-/// A connector's body: a golden file with the app, and a change.
+/// Returns a connector's body: a golden file with the app, and a change.
 pub(crate) fn report(golden: &str, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     edited(golden, |body| {
         body["app_id"] = json!("app_1");
@@ -113,7 +113,7 @@ pub(crate) fn digest<P: Serialize>(admitted: &Admitted<P>) -> ReportDigest {
     ReportDigest(digest)
 }
 
-/// A canonical form of equal documents.
+/// Returns a canonical form of equal documents.
 pub(crate) fn canonical(json: &str) -> String {
     serde_json::from_str::<Value>(json).unwrap().to_string()
 }

@@ -38,7 +38,7 @@ fn historical_form(bytes: &[u8]) -> Option<Invalid> {
     read_report::<Report<WealthHistoricalNotice>>(bytes).err()
 }
 
-/// Each kind where all is well, with the members that may be absent or null even then.
+/// Each kind in its successful form, with the members that may be absent or null even then.
 const KINDS: [(Read, &str, &[&str]); 8] = [
     (esign_form, ESIGN_COMPLETED, &["documentReferenceId", "signerRefId", "rejectReason"]),
     (
@@ -54,7 +54,7 @@ const KINDS: [(Read, &str, &[&str]); 8] = [
     (historical_form, HISTORICAL, &[]),
 ];
 
-/// Every member of a document: its path as refusals write it, and as a JSON pointer.
+/// Collects every member of a document: its path as refusals write it, and as a JSON pointer.
 fn members(value: &Value, path: &str, pointer: &str, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(object) => {
@@ -74,7 +74,7 @@ fn members(value: &Value, path: &str, pointer: &str, found: &mut Vec<(String, St
     }
 }
 
-/// Every member of a report except the issuer's own inside `details`.
+/// Returns every member of a report except the issuer's own inside `details`.
 fn members_of(report: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     members(report, "", "", &mut found);

@@ -1,4 +1,4 @@
-//! What is sent, compared with files written from the specification's tables.
+//! Written payloads, compared with files made from the specification's tables.
 
 use std::fmt::Debug;
 
@@ -21,7 +21,7 @@ fn same(name: &str, golden: &str, sent: &impl Serialize) {
     assert_eq!(serde_json::to_value(sent).unwrap().to_string(), canonical(golden), "{name}");
 }
 
-/// The names of an object's members, in the order of a file.
+/// Returns the names of an object's members, in the order of a file.
 fn names(json: &str) -> Vec<String> {
     let lines = json.lines().filter(|line| line.trim_start().starts_with('"'));
     lines.map(|line| line.trim_start().split('"').nth(1).unwrap().to_owned()).collect()

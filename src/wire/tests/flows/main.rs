@@ -1,4 +1,4 @@
-//! Flows through the public interface of the crate: what is read and written, and how reports change them.
+//! Flows through the public interface of the crate: reading, writing, and changes by reports.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "an error here is a failed test")]
 

@@ -1,4 +1,4 @@
-//! The eSign flow: several signers, expired invitations, and what reports may not take back.
+//! The eSign flow: several signers, expired invitations, and states that reports may not revert.
 
 use std::time::Duration;
 

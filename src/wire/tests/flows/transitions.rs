@@ -1,4 +1,4 @@
-//! How reports change the other flows, and which reports are refused.
+//! Transitions of the other flows, and reports that are refused.
 
 use sakshi_domain::flow::doclocker::{DocLockerEnd, DocLockerFlow};
 use sakshi_domain::flow::estamp::EStampFlow;

@@ -8,7 +8,7 @@ use crate::judge::guests::RegisteredGuest;
 const MARKED: &str = "every duplicate is marked where the event flags, and nobody else";
 const REFUSED: &str = "every duplicate is refused where the event refuses, and nobody else";
 
-/// The registered guests of the honest run, without marks.
+/// Returns the registered guests of the honest run, without marks.
 pub(super) fn listed(evidence: &Evidence) -> Vec<RegisteredGuest> {
     let of = |txn: &String| RegisteredGuest {
         txn: txn.clone(),
