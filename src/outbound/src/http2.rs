@@ -1,4 +1,4 @@
-//! Many requests over one HTTP/2 connection, and which of them the receiver provably did not process.
+//! Many requests over one HTTP/2 connection, and proof of those that the receiver did not process.
 //!
 //! A failed request may be sent again (RFC 9113 §8.7) when its stream is above the last one that GOAWAY
 //! names, when it was reset with REFUSED_STREAM, or when none of its bytes were written. Any other
@@ -130,7 +130,7 @@ pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> 
     }
 }
 
-/// What the failure of a stream says about its request.
+/// Classifies the failure of a stream by its effect on the request.
 fn judge(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Failure {
     if error.is_remote() && error.is_go_away() {
         slot.pool.retire(slot.id);

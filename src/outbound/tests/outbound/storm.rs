@@ -28,14 +28,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 const QUIET: Duration = Duration::from_millis(20);
 
-/// What the receiver did with a delivery.
+/// Fate of a delivery at the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
-    /// How often it arrived.
+    /// Number of its arrivals.
     came: usize,
-    /// How often the application processed it.
+    /// Number of times that the application processed it.
     processed: usize,
-    /// Whether it was answered on a connection that was not cut.
+    /// True if it was answered on a connection that was not cut.
     answered: bool,
 }
 
@@ -48,7 +48,7 @@ struct Application {
 }
 
 impl Application {
-    /// From 0 to 9,999, by the finaliser of splitmix64; the seed is a counter.
+    /// Returns a number from 0 to 9,999, by the finaliser of splitmix64; the seed is a counter.
     fn chance(&self) -> u64 {
         let mut x = self.chance.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -172,7 +172,7 @@ impl Application {
     }
 }
 
-/// The results of the deliveries, what the receiver saw of each, and how many arrived more than once.
+/// Returns the results of the deliveries, the receiver's view of each, and the number that arrived more than once.
 async fn storm(cruel: bool) -> (Vec<(DeliveryOutcome, Fate)>, usize) {
     let application = Application { cruel, ..Application::default() };
     let serving = application.clone();

@@ -1,4 +1,4 @@
-//! Fair budgets for what clients make the service hold and compute.
+//! Fair budgets for the memory and processor time that clients use.
 //!
 //! [`memory`] accounts for bytes and [`cpu`] for processor time of untrusted work. Both charge nested [`owner`]s, and nobody is
 //! refused because somebody else takes much: when memory runs out, the owner that holds most loses its largest holding; when
