@@ -36,7 +36,7 @@ impl fmt::Debug for CallbackAddress {
     }
 }
 
-/// Maker and checker of callback addresses.
+/// Issuer and verifier of callback addresses.
 pub struct CallbackAddresses {
     base: String,
     audience: Arc<str>,
@@ -50,7 +50,7 @@ impl fmt::Debug for CallbackAddresses {
 }
 
 impl CallbackAddresses {
-    /// Creates a maker of addresses under the public base URL of the service. The first secret signs new ones. The others are
+    /// Creates an issuer of addresses under the public base URL of the service. The first secret signs new ones. The others are
     /// earlier secrets, whose addresses are still accepted.
     ///
     /// # Errors

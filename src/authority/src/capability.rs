@@ -47,7 +47,7 @@ impl Purpose {
     }
 }
 
-/// Maker and checker of capabilities.
+/// Issuer and verifier of capabilities.
 pub struct Capabilities {
     /// The first makes new capabilities; those of all are accepted.
     secrets: Vec<hmac::Key>,
@@ -60,7 +60,7 @@ impl fmt::Debug for Capabilities {
 }
 
 impl Capabilities {
-    /// Creates a maker with the first of these secrets. The others are earlier secrets, whose capabilities are still accepted.
+    /// Creates an issuer with the first of these secrets. The others are earlier secrets, whose capabilities are still accepted.
     /// `None` if there is no secret, or one has under 32 bytes.
     #[must_use]
     pub fn new<S: AsRef<[u8]>>(secrets: &[S]) -> Option<Self> {

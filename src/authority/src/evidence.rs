@@ -228,7 +228,7 @@ impl Sealed {
 }
 
 impl Evidence {
-    /// Verifies the credential and the answer about its status again, as of the time of the first check. With `trusted` keys of
+    /// Verifies the credential and the answer about its status again, each as of its first check. With `trusted` keys of
     /// the issuer, those in the file must be among them.
     ///
     /// # Errors
@@ -248,7 +248,7 @@ impl Evidence {
         }
         let checked_status = match (status, &verified.status) {
             (Some(proof), CredentialStatus::At(reference)) => {
-                // By its own key alone: the credential's key in the file has signed the credential.
+                // Verified with the answer's own key alone; the credential's key has signed the credential.
                 let document = verifier_with(issuer, &proof.key)?.read_status(reference, proof.token.as_bytes(), proof.checked_at);
                 let document = document.map_err(EvidenceFault::Status)?;
                 if document.state(reference).map_err(EvidenceFault::Status)?.refusal().is_some() {

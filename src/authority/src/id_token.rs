@@ -1,5 +1,5 @@
-//! ID tokens of the provider at which operators sign in (OpenID Connect Core 1.0, section 3.1.3.7), and its logout tokens (Back-Channel
-//! Logout 1.0, section 2.6): the signature, the issuer, the audience, the times and the nonce.
+//! ID tokens of the provider at which operators sign in (OpenID Connect Core 1.0, section 3.1.3.7), and its logout tokens
+//! (Back-Channel Logout 1.0, section 2.6). Checks the signature, the issuer, the audience, the times and the nonce.
 //!
 //! A token is RS256 or ES256; the key decides which, never the token alone.
 
@@ -14,9 +14,9 @@ use subtle::ConstantTimeEq as _;
 
 use crate::encoding::from_base64url;
 
-/// Most characters of a token.
+/// Maximum number of characters of a token.
 const TOKEN_CHARS_MAX: usize = 64 * 1_024;
-/// Most values in a token; the groups of a person may be many.
+/// Maximum number of values in a token; the groups of a person may be many.
 const TOKEN_VALUES_MAX: usize = 4_096;
 /// Seconds by which the provider's clock may be ahead or behind.
 const SKEW_SECONDS: i64 = 60;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most bytes of an answer's headers; with more, its stream is reset.
+/// Maximum number of bytes of an answer's headers; with more, its stream is reset.
 pub(crate) const HEADERS_MAX: u32 = 64 * 1_024;
 /// Bytes that a receiver may send in addition to its answers: settings, window updates, pings.
 const BASE_ALLOWANCE: i64 = 256 * 1_024;
@@ -85,8 +85,8 @@ impl Activity {
 
 /// A connection whose activity is recorded.
 ///
-/// After a failed write it can still be read, so that everything the receiver sent before it closed the
-/// connection is seen, above all which requests it did not process. HTTP/2 would give up at once.
+/// After a failed write it can still be read, so that everything the receiver sent before it closed the connection is seen. Above
+/// all, that shows the requests it did not process. HTTP/2 would give up at once.
 #[derive(Debug)]
 pub(crate) struct TrackedIo<Io> {
     io: Io,

@@ -1,13 +1,11 @@
 //! The one attempt to deliver a webhook (specification, "Delivery rules").
 //!
-//! An HTTP/1.1 connection carries one request: if the receiver closed a reused connection just as the
-//! request is sent, the delivery would be lost, because it is never repeated. HTTP/2 says which requests
-//! were not processed, so its connections carry many. Redirects are not followed. The status alone
-//! decides the result, whatever happens to the body.
+//! An HTTP/1.1 connection carries one request. If the receiver closed a reused connection just as the request is sent, the
+//! delivery would be lost, because it is never repeated. HTTP/2 says which requests were not processed, so its connections carry
+//! many. Redirects are not followed. The status alone decides the result, whatever happens to the body.
 //!
-//! A request is sent again, until its time is over, only when it provably did not reach the receiver's
-//! application: when this machine has no file descriptor, port or memory for a connection, or when HTTP/2
-//! says that the request was not processed.
+//! A request is sent again, until its time is over, only when it provably did not reach the receiver's application. Either this
+//! machine has no file descriptor, port or memory for a connection, or HTTP/2 says that the request was not processed.
 //!
 //! An attempt waits for no name server: [`SendWebhook::resolves`] does before it begins.
 
@@ -47,7 +45,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Number of times that an unprocessed request is sent again without a pause, over another connection.
 const IMMEDIATE_RETRIES: u32 = 3;
-/// A larger body gets an HTTP/2 connection of its own: while the receiver does not read it, it fills the
+/// Size in bytes above which a body gets an HTTP/2 connection of its own. While the receiver does not read it, it fills the
 /// flow-control window that all requests of a connection share (RFC 9113 §6.9.2).
 const SHARED_BYTES_MAX: usize = 32 * 1_024;
 

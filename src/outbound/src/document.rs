@@ -43,7 +43,7 @@ pub enum DocumentError {
 }
 
 impl DocumentError {
-    /// A stable code for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {

@@ -16,14 +16,14 @@ use tokio::sync::Notify;
 
 use crate::activity::Activity;
 
-/// Number of receivers from which on those that nobody uses are removed.
+/// Number of receivers at which unused ones are removed.
 const ORIGINS_MAX: usize = 4_096;
 /// Concurrent requests of one connection, even if the receiver permits more.
 const STREAMS_MAX: usize = 256;
 /// Time for which a connection without requests is kept. It is short, because a receiver that closes an idle connection just as a
 /// request is sent would lose the request.
 const IDLE_MAX: Duration = Duration::from_secs(1);
-/// Age from which on a connection gets no new requests, so that a change of the receiver's addresses takes effect.
+/// Age at which a connection gets no more new requests, so that a change of the receiver's addresses takes effect.
 const AGE_MAX: Duration = Duration::from_secs(60);
 /// Time without a read after which a connection with requests gets no new ones; it may be dead.
 const SILENCE_MAX: Duration = Duration::from_secs(3);

@@ -33,7 +33,7 @@ const CACHE_TTL: Duration = Duration::from_secs(5);
 const STALE_MAX: Duration = Duration::from_secs(60);
 /// Time after which a lookup is slow: the last answer is used, if there is one.
 const SLOW: Duration = Duration::from_secs(2);
-/// Number of names from which on those of no more use are removed from the cache.
+/// Number of names at which those of no more use are removed from the cache.
 const CACHE_ENTRIES_MAX: usize = 1_024;
 /// Lookups in flight of hosts whose last lookup did not fail.
 const LOOKUPS_MAX: usize = 256;

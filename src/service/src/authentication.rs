@@ -30,7 +30,7 @@ use crate::budget::OwnerPath;
 
 /// Time for which a result is cached, counted from before the store was asked.
 const CACHED: Duration = Duration::from_millis(800);
-/// Least time between two records of a key's use.
+/// Minimum time between two records of a key's use.
 const USE_INTERVAL: Duration = Duration::from_secs(600);
 /// Pairs cached by one worker.
 const PAIRS_MAX: usize = 8_192;

@@ -9,7 +9,7 @@ use sakshi_authority::sdjwt::CredentialRefusal;
 use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
-/// Least number of refusals in a window; with fewer, a single sender may be to blame.
+/// Minimum number of refusals in a window; with fewer, a single sender may be to blame.
 const REFUSALS_MIN: u32 = 5;
 
 /// Counter of a minute's credentials. The signature of each is valid, so no stranger can invent them.

@@ -111,7 +111,7 @@ impl StatusFailure {
         "evicted",
     ];
 
-    /// A stable code for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ impl Fetch {
     }
 }
 
-/// Checker of the status of credentials. Clones share fetches and answers.
+/// Status checks of credentials. Clones share fetches and answers.
 #[derive(Clone)]
 pub struct StatusChecks(Arc<Parts>);
 
@@ -167,7 +167,7 @@ impl fmt::Debug for StatusChecks {
 }
 
 impl StatusChecks {
-    /// Creates a checker with these rules.
+    /// Creates checks with these rules.
     #[must_use]
     pub fn new(
         rules: StatusRules,

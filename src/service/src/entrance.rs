@@ -1,7 +1,7 @@
 //! The entrance of an event: the addresses of its pages, and the permission to start there.
 //!
-//! Where `entry` is `kiosk`, a guest scans a code that the kiosk's screen shows for 30 seconds. The code opens the event's page
-//! until 30 seconds later. The page starts a verification for some minutes more, so a photographed code soon expires.
+//! With `entry` set to `kiosk`, a guest scans a code that the kiosk's screen shows for 30 seconds. The code opens the event's
+//! page until 30 seconds later. The page starts a verification for some minutes more, so a photographed code soon expires.
 
 use sakshi_authority::capability::Purpose;
 use sakshi_domain::event::Event;
@@ -13,7 +13,7 @@ use crate::authority::AuthorityContext;
 
 /// Milliseconds for which a code is shown. It is accepted for as long again.
 pub const CODE_SHOWN_MS: i64 = 30_000;
-/// Least number of milliseconds for which a page starts verifications; at most twice as long.
+/// Minimum number of milliseconds for which a page starts verifications; at most twice as long.
 const PASS_MS: i64 = 300_000;
 
 /// Parameters of a code and of a pass in the address of an event's page, and of the key in that of its kiosk.

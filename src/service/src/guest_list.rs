@@ -31,7 +31,7 @@ pub struct GuestList {
     secret: EventSecret,
     /// Number of guests before the next one.
     after: u64,
-    /// Most guests left to read.
+    /// Maximum number of guests left to read.
     left: u32,
 }
 

@@ -72,8 +72,8 @@ impl IdempotencyLocks {
     /// Waits until no other request under the key runs.
     ///
     /// # Errors
-    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many of the client or under the key wait: the request
-    /// before may hang, and the next would only hang as long.
+    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many of the client or under the key wait. The
+    /// request before may hang, and the next would only hang as long.
     pub(crate) async fn acquire(&self, store: &Store, client: &ClientId, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
         let until = Instant::now() + self.patience;
         let (place, queue) = self.join_queue(client, scope)?;

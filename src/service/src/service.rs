@@ -80,11 +80,11 @@ pub struct Rules {
     pub has_public_base_url: bool,
     /// Rules for URLs in clients' requests.
     pub urls: UrlPolicy,
-    /// Most bytes of a callback.
+    /// Maximum number of bytes of a callback.
     pub callback_bytes: usize,
     /// Time for which the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
-    /// Most events of an app kept at one time, unless its client has a limit of its own.
+    /// Maximum number of events of an app kept at one time, unless its client has a limit of its own.
     pub events_per_app: Option<u32>,
     /// Time for which a flow waits for its upstream.
     pub flow_pending_ttl: Duration,

@@ -16,7 +16,7 @@ use crate::{Service, ServiceError};
 
 /// Number of verifications in one listing of the portal.
 pub const LISTED: usize = 50;
-/// Most ledger entries that one listing reads.
+/// Maximum number of ledger entries that one listing reads.
 const READ_MAX: u64 = 2_000;
 /// Number of ledger entries read at first; each further read takes twice as many, up to [`CHUNK_MAX`].
 const CHUNK_FIRST: u64 = 64;
@@ -121,7 +121,7 @@ struct Ledger<'a> {
     app: Option<&'a AppId>,
     /// Time before which an opened transaction may be gone.
     kept_since: Timestamp,
-    /// Most entries that one listing reads.
+    /// Maximum number of entries that one listing reads.
     read_max: u64,
 }
 

@@ -65,7 +65,7 @@ pub enum LanguageForm {
 const ISO_CODES: [&str; 9] = ["en", "hi", "bn", "mr", "kn", "ml", "or", "ta", "te"];
 
 impl Default for IntentSettings {
-    /// The values that most integrations send, for a verifier without a name.
+    /// Returns the values that most integrations send, for a verifier without a name.
     fn default() -> Self {
         Self {
             kid: String::new(),

@@ -188,8 +188,8 @@ impl IntentSigner {
         Ok(SignedIntent { jwt, kept })
     }
 
-    /// Rebuilds an intent from its stored bytes. `None` when it should not be used any more: another key signs now; its time is
-    /// over or, where it ends before its transaction, a quarter of it is; or the result would differ.
+    /// Rebuilds an intent from its stored bytes. Returns `None` when the result would differ, another key signs now, or the
+    /// intent's time is over. An intent that ends before its transaction is used for a quarter of its time only.
     #[must_use]
     pub fn again(&self, pending: &Pending, callback: &CallbackAddress, kept: &[u8], now: Timestamp) -> Option<String> {
         let KeptIntent { at, jti, kid, signature } = KeptIntent::of_bytes(kept)?;

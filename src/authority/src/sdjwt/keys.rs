@@ -49,7 +49,7 @@ impl OddKey {
     /// Every reason.
     pub const ALL: [Self; 5] = [Self::NotAnObject, Self::KeyIdMissing, Self::KeyIdRepeated, Self::NotOnCurve, Self::OtherType];
 
-    /// A stable code for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {

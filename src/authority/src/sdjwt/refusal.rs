@@ -14,7 +14,7 @@ macro_rules! refusals {
             /// Every reason.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// A stable code for logs and metrics.
+            /// Returns a stable code for logs and metrics.
             #[must_use]
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$variant => $code,)+ }

@@ -125,7 +125,7 @@ pub enum StatusFault {
 }
 
 impl StatusFault {
-    /// A stable code for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {

@@ -12,7 +12,7 @@ use super::{AuditError, AuditMessage, SendAuditLog};
 use crate::document::DocumentClient;
 use crate::egress::Egress;
 
-/// Most bytes of an answer.
+/// Maximum number of bytes of an answer.
 const ANSWER_MAX: usize = 64 * 1_024;
 /// `SEVERITY_NUMBER_INFO`
 const INFO: u32 = 9;

@@ -32,7 +32,7 @@ use crate::resolver::GuardedResolver;
 const PRIORITY: u8 = 13 * 8 + 5;
 /// The number that RFC 5612 keeps for examples: sakshi has none of its own.
 const ELEMENT: &str = "sakshi@32473";
-/// Most bytes that are read of a receiver's answer; none are expected.
+/// Maximum number of bytes that are read of a receiver's answer; none are expected.
 const ANSWER_MAX: u64 = 64 * 1_024;
 
 /// Sender to a syslog server.

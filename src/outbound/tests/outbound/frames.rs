@@ -73,7 +73,7 @@ where
     .await
 }
 
-/// The same, but `serve` must exchange the prefaces.
+/// Starts the same receiver, but `serve` must exchange the prefaces.
 pub(crate) async fn http2_receiver_without_settings<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,

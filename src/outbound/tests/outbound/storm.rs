@@ -1,10 +1,9 @@
 //! Thousands of deliveries to a receiver that at random answers, refuses, sends GOAWAY, resets streams,
 //! cuts its connections and hangs.
 //!
-//! A fair receiver says which requests it processed: each is delivered exactly once. A cruel one also cuts
-//! connections without saying so. Then it is unknown what it processed, and nothing is repeated: its
-//! application gets each delivery at most once. What was answered is recorded as delivered, what is recorded
-//! as delivered was processed, and the rest is `broken` or `timed_out`.
+//! A fair receiver says which requests it processed: each is delivered exactly once. A cruel one also cuts connections without
+//! saying so. Then nothing is repeated: its application gets each delivery at most once. An answered delivery is recorded as
+//! delivered, a delivery recorded as delivered was processed, and the rest is `broken` or `timed_out`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
