@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::capability::{Capabilities, Purpose};
 
-/// Why callback addresses cannot be made.
+/// Reason why callback addresses cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallbackAddressError {
     /// The base is not an absolute http(s) URL, or has a query or fragment.
@@ -36,7 +36,7 @@ impl fmt::Debug for CallbackAddress {
     }
 }
 
-/// Makes and checks callback addresses.
+/// Issuer and verifier of callback addresses.
 pub struct CallbackAddresses {
     base: String,
     audience: Arc<str>,
@@ -50,7 +50,7 @@ impl fmt::Debug for CallbackAddresses {
 }
 
 impl CallbackAddresses {
-    /// Addresses under the public base URL of the service. The first secret signs new ones. The others are
+    /// Creates an issuer of addresses under the public base URL of the service. The first secret signs new ones. The others are
     /// earlier secrets, whose addresses are still accepted.
     ///
     /// # Errors
@@ -69,26 +69,26 @@ impl CallbackAddresses {
         })
     }
 
-    /// The address for a transaction.
+    /// Returns the address for a transaction.
     #[must_use]
     pub fn for_txn(&self, txn: TxnId) -> CallbackAddress {
         let url = format!("{}/cb/{txn}/{}", self.base, self.capabilities.make(Purpose::Callback, txn.as_bytes()));
         CallbackAddress { url, audience: Arc::clone(&self.audience) }
     }
 
-    /// The origin of every address: the audience of key bindings.
+    /// Returns the origin of every address: the audience of key bindings.
     #[must_use]
     pub fn audience(&self) -> &str {
         &self.audience
     }
 
-    /// Whether the capability belongs to this transaction. Compares in constant time.
+    /// Returns true if the capability belongs to this transaction. Compares in constant time.
     #[must_use]
     pub fn is_genuine(&self, txn: TxnId, capability: &str) -> bool {
         self.capabilities.is_genuine(Purpose::Callback, txn.as_bytes(), capability)
     }
 
-    /// The capabilities under the same secrets.
+    /// Returns the capabilities under the same secrets.
     #[must_use]
     pub const fn capabilities(&self) -> &Capabilities {
         &self.capabilities

@@ -1,4 +1,4 @@
-//! Capabilities: HMACs under a server secret. A sender of one has got it from this service.
+//! Capabilities: HMACs under a server secret. Only this service issues them.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::encoding::base64url;
 const CAPABILITY_BYTES: usize = 18;
 const SECRET_BYTES_MIN: usize = 32;
 
-/// The purpose of a capability. Those of one purpose are none of another.
+/// Purpose of a capability, which is valid for no other purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To answer a transaction.
@@ -24,7 +24,7 @@ pub enum Purpose {
     EntryPass,
     /// To be checked in at an event, with the code that the guest's page shows now.
     Ticket,
-    /// To be given the code of a ticket as it is now.
+    /// To get the current code of a ticket.
     TicketPage,
     /// To check in guests at a door, after its PIN.
     Door,
@@ -47,9 +47,9 @@ impl Purpose {
     }
 }
 
-/// Makes and checks capabilities.
+/// Issuer and verifier of capabilities.
 pub struct Capabilities {
-    /// The first makes them; those of all are accepted.
+    /// The first makes new capabilities; those of all are accepted.
     secrets: Vec<hmac::Key>,
 }
 
@@ -60,8 +60,8 @@ impl fmt::Debug for Capabilities {
 }
 
 impl Capabilities {
-    /// Capabilities under the first of these secrets. The others are earlier secrets, whose capabilities are still accepted. `None` if
-    /// there is no secret, or one has under 32 bytes.
+    /// Creates an issuer with the first of these secrets. The others are earlier secrets, whose capabilities are still accepted.
+    /// `None` if there is no secret, or one has under 32 bytes.
     #[must_use]
     pub fn new<S: AsRef<[u8]>>(secrets: &[S]) -> Option<Self> {
         let is_short = |secret: &S| secret.as_ref().len() < SECRET_BYTES_MIN;
@@ -70,7 +70,7 @@ impl Capabilities {
         (!secrets.is_empty()).then_some(Self { secrets })
     }
 
-    /// The capability for this subject.
+    /// Makes the capability for this subject.
     #[must_use]
     pub fn make(&self, purpose: Purpose, subject: &[u8]) -> String {
         capability(&self.secrets[0], purpose, subject)

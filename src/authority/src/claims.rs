@@ -54,7 +54,7 @@ const TABLE: [(&str, Option<Claim>); ROWS] = [
     ("maskedEmail", Some(Claim::MaskedEmail)),
 ];
 
-/// The name among verified claims.
+/// Returns the name among verified claims.
 #[must_use]
 pub fn name(claims: &VerifiedClaims) -> Option<String> {
     claims.as_map().get(credential_name(Claim::Name))?.as_str().map(str::to_owned)
@@ -79,21 +79,21 @@ const ROW_OF: [usize; CLAIMS_MAX] = {
     rows
 };
 
-/// The name of the claim inside a credential, which is also its key in `verifiedClaims`.
+/// Returns the name of the claim inside a credential, which is also its key in `verifiedClaims`.
 #[must_use]
 pub const fn credential_name(claim: Claim) -> &'static str {
     TABLE[ROW_OF[claim as usize]].0
 }
 
-/// The claim with this name in credentials; the first letter may be in either case.
+/// Returns the claim with this name in credentials; the first letter may be in either case.
 pub(crate) fn from_credential_name(name: &str) -> Option<Claim> {
     let (first, rest) = name.as_bytes().split_first()?;
     let same = |row: &str| row.as_bytes().split_first().is_some_and(|(f, r)| f.eq_ignore_ascii_case(first) && r == rest);
     TABLE.iter().find(|(row, _)| same(row)).and_then(|(_, claim)| *claim)
 }
 
-/// The scope bitmap: a `0` or `1` for each bit, bit 1 first, padded on the right to `length` characters and
-/// never shorter than the table.
+/// Builds the scope bitmap: a `0` or `1` for each bit, bit 1 first, padded on the right to `length` characters and never shorter
+/// than the table.
 #[must_use]
 pub fn scope_bitmap(claims: ClaimSet, length: usize) -> String {
     let mut bitmap = vec![b'0'; length.max(ROWS)];
@@ -104,7 +104,7 @@ pub fn scope_bitmap(claims: ClaimSet, length: usize) -> String {
     String::from_utf8(bitmap).unwrap_or_default()
 }
 
-/// The claims that a scope bitmap requests; bits without a claim of the API are ignored.
+/// Returns the claims that a scope bitmap requests; bits without a claim of the API are ignored.
 #[must_use]
 pub fn parse_scope(bitmap: &str) -> ClaimSet {
     let asked = bitmap.bytes().zip(&TABLE).filter(|(bit, _)| *bit == b'1');

@@ -9,12 +9,12 @@ pub(crate) fn push_base64url(bytes: &[u8], text: &mut String) {
     URL_SAFE_NO_PAD.encode_string(bytes, text);
 }
 
-/// The encoding of `bytes`.
+/// Encodes `bytes`.
 pub(crate) fn base64url(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// The bytes; `None` when the text is not in the strict form.
+/// Decodes the text; `None` when it is not in the strict form.
 pub(crate) fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }

@@ -1,5 +1,5 @@
-//! Evidence of a verification: the credential as it came, with what verified it, in a sealed file that can be checked years later
-//! without this service.
+//! Evidence of a verification: the credential as received, with the data that verified it, in a sealed file. It can be checked
+//! years later without this service.
 //!
 //! The file is a JWS in its flattened JSON form (RFC 7515 §7.2.2), signed with the intent key, whose public half is in its header. Its
 //! payload holds the SD-JWT with its disclosures (RFC 9901), the issuer's key, and the issuer's answer about the credential's status.
@@ -20,19 +20,19 @@ use crate::sdjwt::{CredentialRefusal, CredentialStatus, Expectation, Jwks, KeyBi
 /// `typ` of the header of a sealed file.
 pub const TYPE: &str = "evidence+jws";
 
-/// The clocks of nodes, and the time between two checks, differ by less.
+/// Upper bound on the difference of nodes' clocks, and on the time between two checks.
 const SKEW: Duration = Duration::from_secs(600);
 
-/// An answer about a status is used for less time than this (`authority.status_cache_s`).
+/// Upper bound on the time for which a status answer is used (`authority.status_cache_s`).
 const STATUS_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
 
-/// The proof that a node keeps when it has verified a credential. It holds all that was shared.
+/// The proof that a node stores after it has verified a credential. It holds all that was shared.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The credential as it came, with its key binding if there was one. If it disclosed more than was asked for, without that and without
-    /// the key binding, which covers all disclosures.
+    /// The credential as received, with its key binding if there was one. Disclosures that were not requested are removed, and
+    /// with them the key binding, which covers all disclosures.
     pub credential: String,
-    /// The credential's holder had bound it to the transaction.
+    /// True if the credential's holder had bound it to the transaction.
     pub holder_bound: bool,
     /// The audience of the key binding.
     pub audience: String,
@@ -40,7 +40,7 @@ pub struct Proof {
     pub issuer: String,
     /// The issuer's key that verified it, as a JWK.
     pub issuer_key: Value,
-    /// The issuer's answer about its status; `None` where none was asked for.
+    /// The issuer's answer about its status; `None` where none was requested.
     pub status: Option<StatusProof>,
     /// The time of the check, by the clock of the node.
     pub received_at: Timestamp,
@@ -53,7 +53,7 @@ pub struct StatusProof {
     pub token: String,
     /// The issuer's key that verified it, as a JWK.
     pub key: Value,
-    /// The time at which it was read, by the clock of the node. It was valid then.
+    /// Time at which it was read, by the clock of the node. It was valid then.
     pub checked_at: Timestamp,
 }
 
@@ -77,14 +77,14 @@ pub struct Evidence {
     /// The client's own reference.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client_reference_id: Option<String>,
-    /// The purpose that the person was shown.
+    /// The purpose shown to the person.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub purpose: Option<String>,
-    /// The claims that were asked for.
+    /// The requested claims.
     pub requested: ClaimSet,
-    /// The time at which the transaction was opened.
+    /// Time at which the transaction was opened.
     pub opened_at: Timestamp,
-    /// The time at which it was completed.
+    /// Time at which it was completed.
     pub verified_at: Timestamp,
     /// True if the verification passed.
     pub verification_passed: bool,
@@ -101,7 +101,7 @@ impl Evidence {
 /// A fault of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvidenceFault {
-    /// It is no such file.
+    /// Not an evidence file.
     #[error("the file is not an evidence file in a form that is known")]
     Malformed,
     /// Its seal does not fit.
@@ -144,9 +144,9 @@ pub struct Sealed {
 /// A credential that was checked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// The claims that were asked for and shared, in a known form.
+    /// The claims that were requested and shared, in a known form.
     pub shared: ClaimSet,
-    /// The file has the key binding, and it holds.
+    /// True if the file has the key binding, and it is valid.
     pub holder_bound: bool,
     /// The status, as far as it is known.
     pub status: CheckedStatus,
@@ -159,16 +159,16 @@ pub enum CheckedStatus {
     Valid,
     /// The credential names no place for its status.
     Absent,
-    /// It names one, and the file has no answer of it.
+    /// The credential names one, but the file has no answer from there.
     Unproven,
 }
 
-/// The protected header of a file that this key seals.
+/// Builds the protected header of a file that this key seals.
 pub(crate) fn header(algorithm: &str, kid: &str, key: &Value) -> Value {
     json!({ "alg": algorithm, "typ": TYPE, "kid": kid, "jwk": key })
 }
 
-/// The thumbprint of an RSA or P-256 key (RFC 7638).
+/// Computes the thumbprint of an RSA or P-256 key (RFC 7638).
 #[must_use]
 pub fn thumbprint(jwk: &Value) -> Option<String> {
     let members: &[&str] = match jwk.get("kty")?.as_str()? {
@@ -228,8 +228,8 @@ impl Sealed {
 }
 
 impl Evidence {
-    /// Verifies the credential and the answer about its status again, as of the time when they were looked at. With `trusted` keys of the
-    /// issuer, those in the file must be among them.
+    /// Verifies the credential and the answer about its status again, each as of its first check. With `trusted` keys of
+    /// the issuer, those in the file must be among them.
     ///
     /// # Errors
     /// The first check that fails.
@@ -248,7 +248,7 @@ impl Evidence {
         }
         let checked_status = match (status, &verified.status) {
             (Some(proof), CredentialStatus::At(reference)) => {
-                // By its own key alone: the one that is shown as the credential's has signed the credential.
+                // Verified with the answer's own key alone; the credential's key has signed the credential.
                 let document = verifier_with(issuer, &proof.key)?.read_status(reference, proof.token.as_bytes(), proof.checked_at);
                 let document = document.map_err(EvidenceFault::Status)?;
                 if document.state(reference).map_err(EvidenceFault::Status)?.refusal().is_some() {
@@ -268,7 +268,8 @@ impl Evidence {
         })
     }
 
-    /// Checks that the times follow each other, but for the clocks of nodes, and that the status was looked at when the credential came.
+    /// Checks that the times follow each other, within the skew of nodes' clocks, and that the status was read when the
+    /// credential came.
     fn check_times(&self) -> Result<(), EvidenceFault> {
         let received = self.proof.received_at;
         let is_status_of_then =
@@ -278,7 +279,7 @@ impl Evidence {
     }
 }
 
-/// A verifier for credentials and answers of this issuer that this key has signed.
+/// Builds a verifier for credentials and answers of this issuer that this key has signed.
 fn verifier_with(issuer: &str, key: &Value) -> Result<Verifier, EvidenceFault> {
     let jwks = Jwks::parse(json!({ "keys": [key] }).to_string().as_bytes()).map_err(|_| EvidenceFault::Malformed)?;
     Ok(Verifier::new(vec![TrustedIssuer { issuer: issuer.to_owned(), jwks }], KeyBinding::WhenPresent))

@@ -1,7 +1,7 @@
-//! ID tokens of the provider at which operators sign in (OpenID Connect Core 1.0, section 3.1.3.7), and its logout tokens (Back-Channel
-//! Logout 1.0, section 2.6): the signature, the issuer, the audience, the times and the nonce.
+//! ID tokens of the provider at which operators sign in (OpenID Connect Core 1.0, section 3.1.3.7), and its logout tokens
+//! (Back-Channel Logout 1.0, section 2.6). Checks the signature, the issuer, the audience, the times and the nonce.
 //!
-//! A token is RS256 or ES256. Which of them counts is said by the key, never by the token alone.
+//! A token is RS256 or ES256; the key decides which, never the token alone.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ use subtle::ConstantTimeEq as _;
 
 use crate::encoding::from_base64url;
 
-/// Characters of a token.
+/// Maximum number of characters of a token.
 const TOKEN_CHARS_MAX: usize = 64 * 1_024;
-/// Values in a token; the groups of a person may be many.
+/// Maximum number of values in a token; the groups of a person may be many.
 const TOKEN_VALUES_MAX: usize = 4_096;
-/// How far the provider's clock may be ahead or behind, in seconds.
+/// Seconds by which the provider's clock may be ahead or behind.
 const SKEW_SECONDS: i64 = 60;
 /// The greatest age of a logout token, in seconds.
 const LOGOUT_AGE_MAX: i64 = 300;
 /// The event of a logout token.
 const LOGOUT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
-/// The reason why a token is refused. It tells nothing of the token's content.
+/// Reason why a token is refused. It reveals nothing of the token's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenRefusal {
     /// It is no JWS of a JSON object.
@@ -106,13 +106,13 @@ impl fmt::Debug for TokenClaims {
 }
 
 impl TokenClaims {
-    /// A claim that is text.
+    /// Returns a claim that is text.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(Value::as_str)
     }
 
-    /// A claim that is a list of texts, or one text.
+    /// Returns a claim that is a list of texts, or one text.
     #[must_use]
     pub fn texts(&self, name: &str) -> Vec<&str> {
         match self.0.get(name) {
@@ -122,7 +122,7 @@ impl TokenClaims {
         }
     }
 
-    /// A claim that is a time in seconds.
+    /// Returns a claim that is a time in seconds.
     #[must_use]
     pub fn seconds(&self, name: &str) -> Option<i64> {
         self.0.get(name).and_then(Value::as_i64)
@@ -174,7 +174,7 @@ impl ProviderKeys {
         Ok(claims)
     }
 
-    /// Checks what all tokens have in common: the signature before anything of the payload is read.
+    /// Makes the checks that all tokens have in common: the signature before any of the payload is read.
     fn verified(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
         let mut segments = token.split('.');
         let (Some(header), Some(payload), Some(signature), None) = (segments.next(), segments.next(), segments.next(), segments.next())
@@ -238,7 +238,7 @@ fn object(segment: &str, values: usize) -> Result<Map<String, Value>, TokenRefus
     read_object(&bytes, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(values)).map_err(|_| TokenRefusal::Malformed)
 }
 
-/// The key of an entry that can verify RS256 or ES256 signatures (RFC 7518, sections 6.2.1 and 6.3.1).
+/// Returns the key of an entry that can verify RS256 or ES256 signatures (RFC 7518, sections 6.2.1 and 6.3.1).
 fn provider_key(jwk: &Map<String, Value>) -> Option<ProviderKey> {
     let text = |name: &str| jwk.get(name).and_then(Value::as_str);
     let bytes = |name: &str| text(name).and_then(from_base64url);

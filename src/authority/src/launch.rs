@@ -24,8 +24,8 @@ pub struct AppLinks {
 }
 
 impl AppLinks {
-    /// The link of the button on the verify page on Android. If the app is not installed, the browser opens the store when the
-    /// package is set, and `fallback_url` otherwise.
+    /// Builds the link of the button on the verify page on Android. If the app is not installed, the browser opens the store when
+    /// the package is set, and `fallback_url` otherwise.
     #[must_use]
     pub fn android_browser(&self, jwt: &str, fallback_url: &str) -> String {
         let mut uri = self.android(&self.android_web_action, jwt);
@@ -35,13 +35,13 @@ impl AppLinks {
         uri + "end"
     }
 
-    /// `nationalIdAppUri`: the intent URI for a native Android app.
+    /// Builds `nationalIdAppUri`: the intent URI for a native Android app.
     #[must_use]
     pub fn android_native(&self, jwt: &str) -> String {
         self.android(&self.android_app_action, jwt) + "end"
     }
 
-    /// An intent URI without its end.
+    /// Builds an intent URI without its end.
     fn android(&self, action: &str, jwt: &str) -> String {
         let mut uri = String::with_capacity(jwt.len() + 256);
         uri.push_str("intent:#Intent;");
@@ -56,7 +56,7 @@ impl AppLinks {
         uri
     }
 
-    /// The URL that opens the app on iOS.
+    /// Builds the URL that opens the app on iOS.
     #[must_use]
     pub fn ios(&self, jwt: &str) -> String {
         format!("{}://{}?req={}", self.ios_scheme, self.ios_host, escape(jwt))

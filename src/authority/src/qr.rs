@@ -14,7 +14,7 @@ use sakshi_domain::limits::{INTENT_BYTES_MAX, QR_DIGITS_MAX};
 /// Appended to the JWT before compression.
 const END_MARK: u8 = 0xFF;
 
-/// Why a QR value cannot be read.
+/// Reason why a QR value cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QrError {
     /// There is no `value` of decimal digits.
@@ -28,7 +28,7 @@ pub enum QrError {
     NotGzip,
 }
 
-/// The digits of an intent JWT. Characters outside ISO-8859-1, which a JWT does not contain, become `?`.
+/// Returns the digits of an intent JWT. Characters outside ISO-8859-1, which a JWT does not contain, become `?`.
 #[must_use]
 pub fn qr_digits(jwt: &str) -> String {
     let mut latin: Vec<u8> = jwt.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect();
@@ -39,7 +39,7 @@ pub fn qr_digits(jwt: &str) -> String {
     BigUint::from_bytes_be(&compressed).to_str_radix(10)
 }
 
-/// The URL in the QR code: `{qr_host}/getIntent?value=<digits>`.
+/// Builds the URL in the QR code: `{qr_host}/getIntent?value=<digits>`.
 #[must_use]
 pub fn qr_payload(qr_host: &str, jwt: &str) -> String {
     format!("{}/getIntent?value={}", qr_host.trim_end_matches('/'), qr_digits(jwt))

@@ -1,5 +1,5 @@
-//! What is observed of a connection below HTTP/2: how much was written, when something was last read,
-//! and that the receiver does not send more than it was asked for.
+//! Activity of a connection below HTTP/2: the bytes written, the time of the last read, and a limit on the bytes that the
+//! receiver sends.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of an answer's headers; with more, its stream is reset.
+/// Maximum number of bytes of an answer's headers; with more, its stream is reset.
 pub(crate) const HEADERS_MAX: u32 = 64 * 1_024;
 /// Bytes that a receiver may send in addition to its answers: settings, window updates, pings.
 const BASE_ALLOWANCE: i64 = 256 * 1_024;
@@ -21,7 +21,7 @@ const PER_REQUEST: i64 = (HEADERS_MAX as usize + 2 * WEBHOOK_RESPONSE_BYTES_MAX 
 /// The largest allowance that can accumulate.
 const ALLOWANCE_MAX: i64 = BASE_ALLOWANCE + 64 * PER_REQUEST;
 
-/// The observed activity of a connection. Everybody who uses the connection holds a reference.
+/// Observed activity of a connection. Every user of the connection holds a reference.
 #[derive(Debug)]
 pub(crate) struct Activity {
     began: Instant,
@@ -41,7 +41,7 @@ impl Activity {
         Arc::new(Self { began: Instant::now(), written, last_read, allowance, write_failed })
     }
 
-    /// The activity of a connection of this age on which nothing was read.
+    /// Builds the activity of a connection of this age on which nothing was read.
     #[cfg(test)]
     pub(crate) fn aged(age: Duration) -> Arc<Self> {
         let mut activity = Self::new();
@@ -55,8 +55,7 @@ impl Activity {
         self.began.elapsed()
     }
 
-    /// Bytes written so far. While this is what it was when a request was queued, no byte of the request
-    /// was sent.
+    /// Returns the bytes written so far. If this is unchanged since a request was queued, no byte of the request was sent.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::SeqCst)
     }
@@ -86,8 +85,8 @@ impl Activity {
 
 /// A connection whose activity is recorded.
 ///
-/// After a failed write it can still be read, so that everything the receiver sent before it closed the
-/// connection is seen, above all which requests it did not process. HTTP/2 would give up at once.
+/// After a failed write it can still be read, so that everything the receiver sent before it closed the connection is seen. Above
+/// all, that shows the requests it did not process. HTTP/2 would give up at once.
 #[derive(Debug)]
 pub(crate) struct TrackedIo<Io> {
     io: Io,

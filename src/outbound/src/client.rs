@@ -1,13 +1,11 @@
 //! The one attempt to deliver a webhook (specification, "Delivery rules").
 //!
-//! An HTTP/1.1 connection carries one request: if the receiver closed a reused connection just as the
-//! request is sent, the delivery would be lost, because it is never repeated. HTTP/2 says which requests
-//! were not processed, so its connections carry many. Redirects are not followed. The status alone
-//! decides the result, whatever happens to the body.
+//! An HTTP/1.1 connection carries one request. If the receiver closed a reused connection just as the request is sent, the
+//! delivery would be lost, because it is never repeated. HTTP/2 says which requests were not processed, so its connections carry
+//! many. Redirects are not followed. The status alone decides the result, whatever happens to the body.
 //!
-//! A request is sent again, until its time is over, only when it provably did not reach the receiver's
-//! application: when this machine has no file descriptor, port or memory for a connection, or when HTTP/2
-//! says that the request was not processed.
+//! A request is sent again, until its time is over, only when it provably did not reach the receiver's application. Either this
+//! machine has no file descriptor, port or memory for a connection, or HTTP/2 says that the request was not processed.
 //!
 //! An attempt waits for no name server: [`SendWebhook::resolves`] does before it begins.
 
@@ -45,26 +43,26 @@ use crate::tunnel;
 /// The first pause between two tries; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How often a request that was not processed is sent again without a pause, over another connection.
+/// Number of times that an unprocessed request is sent again without a pause, over another connection.
 const IMMEDIATE_RETRIES: u32 = 3;
-/// A larger body gets an HTTP/2 connection of its own: while the receiver does not read it, it fills the
+/// Size in bytes above which a body gets an HTTP/2 connection of its own. While the receiver does not read it, it fills the
 /// flow-control window that all requests of a connection share (RFC 9113 §6.9.2).
 const SHARED_BYTES_MAX: usize = 32 * 1_024;
 
-/// How webhooks are sent.
+/// Options of the webhook client.
 #[derive(Clone, Debug)]
 pub struct WebhookClientOptions {
-    /// Whether non-public addresses may be connected to.
+    /// True if non-public addresses may be connected to.
     pub allow_private: bool,
     /// Limit on connection and TLS handshake together.
     pub connect_timeout: Duration,
     /// Limit on the time until the receiver's status, connecting included.
     pub total_timeout: Duration,
-    /// The way out.
+    /// Settings of outgoing connections.
     pub egress: Egress,
 }
 
-/// Makes the one attempt of a webhook.
+/// Sender that makes the one attempt of a webhook.
 pub trait SendWebhook: Debug + Send + Sync + 'static {
     /// Waits until the receiver's name resolves or fails for good. Returns `false` when this installation's resolver has failed
     /// until [`WEBHOOK_RESOLUTION_MAX`] after `since`, or until an attempt's time has passed since then.
@@ -76,7 +74,7 @@ pub trait SendWebhook: Debug + Send + Sync + 'static {
     fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>>;
 }
 
-/// Sends webhooks. Clones share resolved names, HTTP/2 connections and TLS session tickets.
+/// Client that sends webhooks. Clones share resolved names, HTTP/2 connections and TLS session tickets.
 #[derive(Clone, Debug)]
 pub struct WebhookClient {
     sender: Arc<Sender>,
@@ -304,10 +302,10 @@ impl Sender {
     }
 }
 
-/// The name of the receiver's host has no address.
+/// Failure of a host name that has no address.
 const UNRESOLVED: Failure = Failure::Ended(DeliveryOutcome::Unresolved, FailureReason::Dns, AttemptPart::Name);
 
-/// The addresses of a host, with any port.
+/// Returns the addresses of a host, with any port.
 async fn addresses(resolver: &GuardedResolver, host: &Host<&str>) -> Addresses {
     match host {
         Host::Domain(name) => resolver.addresses(name).await,

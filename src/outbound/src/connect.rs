@@ -13,12 +13,12 @@ use tokio::time::sleep;
 
 use crate::failure::is_exhaustion;
 
-/// How long to wait for an address before the next one is tried in parallel (RFC 8305 §5).
+/// Time to wait for an address before the next one is tried in parallel (RFC 8305 §5).
 const HEAD_START: Duration = Duration::from_millis(300);
 /// With three probes, the system notices within a minute that a silent peer is gone.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_PROBES: u32 = 3;
-/// How long sent bytes may stay unacknowledged.
+/// Time for which sent bytes may stay unacknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
 /// Connects to one of these addresses.

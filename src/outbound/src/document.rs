@@ -19,7 +19,7 @@ use crate::error::ClientError;
 use crate::guard::AddressPolicy;
 use crate::resolver::{GuardedResolver, ResolveError};
 
-/// Why there is no document.
+/// Reason why there is no document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// No connection, no TLS, or the connection broke.
@@ -43,7 +43,7 @@ pub enum DocumentError {
 }
 
 impl DocumentError {
-    /// A stable code for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl DocumentError {
     }
 }
 
-/// Fetches documents. Clones share what is set up at the first use.
+/// Client that fetches documents. Clones share the setup of the first use.
 #[derive(Clone, Debug)]
 pub struct DocumentClient {
     /// For `https`, and for `http`, which needs no root certificates: loading them takes long.
@@ -68,13 +68,13 @@ pub struct DocumentClient {
 }
 
 impl DocumentClient {
-    /// A client for URLs that the operator chose: any address may be connected to. It waits so long for a document.
+    /// Creates a client for URLs that the operator chose: any address may be connected to. `time` limits a fetch.
     #[must_use]
     pub fn new(time: Duration, egress: &Egress) -> Self {
         Self { clients: Arc::default(), egress: egress.clone(), resolver: None, time }
     }
 
-    /// A client for URLs that others chose: only the proxy and addresses of this policy are connected to.
+    /// Creates a client for URLs that others chose: only the proxy and addresses of this policy are connected to.
     #[must_use]
     pub fn guarded(time: Duration, egress: &Egress, policy: AddressPolicy) -> Self {
         let [resolver, unguarded] = [policy, AddressPolicy { allow_private: true }].map(|policy| Arc::new(GuardedResolver::new(policy)));
@@ -100,7 +100,7 @@ impl DocumentClient {
         self.clients[usize::from(is_open)].get_or_try_init(built).await
     }
 
-    /// The document at a URL, of at most this many bytes.
+    /// Fetches the document at a URL, of at most this many bytes.
     ///
     /// # Errors
     /// The reason why there is none.
@@ -111,7 +111,8 @@ impl DocumentClient {
         self.exchange(async { Ok(self.client(url).await?.get(url.clone()).header(ACCEPT, accept)) }, most).await
     }
 
-    /// The JSON document that answers a form, of at most this many bytes. The header of authorization is never logged.
+    /// Posts a form and returns the JSON document in the answer, of at most this many bytes. The authorization header is never
+    /// logged.
     ///
     /// # Errors
     /// The reason why there is none.
@@ -132,7 +133,7 @@ impl DocumentClient {
         self.post(url, headers, form, most).await
     }
 
-    /// The JSON document that answers this body, of at most this many bytes.
+    /// Posts a body and returns the JSON document in the answer, of at most this many bytes.
     ///
     /// # Errors
     /// The reason why there is none.

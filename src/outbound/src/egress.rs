@@ -1,5 +1,5 @@
-//! How this installation reaches others: through which forward proxy, which certificate authorities it trusts, and the certificate
-//! that it shows to those who ask for one. Every HTTP client of the service uses it.
+//! Outgoing connections: the forward proxy, the trusted certificate authorities, and the client certificate of this installation.
+//! Every HTTP client of the service uses them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::pinned::Pinned;
 /// Hosts that are reached without the proxy, whatever is set.
 const NEVER_PROXIED: &str = "localhost,127.0.0.0/8,::1";
 
-/// The settings of the way out.
+/// Settings of outgoing connections.
 #[derive(Clone, Default)]
 pub struct EgressOptions {
     /// The forward proxy, `http://[user:password@]host:port`.
@@ -38,7 +38,7 @@ pub struct EgressOptions {
     pub pinned_pem: Option<Vec<u8>>,
 }
 
-/// The way out. Clones share it.
+/// Egress: the proxy and the rules of TLS for outgoing connections. Clones share it.
 #[derive(Clone, Default)]
 pub struct Egress {
     proxy: Option<Arc<ForwardProxy>>,
@@ -49,12 +49,12 @@ pub struct Egress {
 
 struct ForwardProxy {
     url: Url,
-    /// Knows the URLs that it is for.
+    /// Matches the URLs that the proxy is for.
     matcher: Matcher,
 }
 
 impl Egress {
-    /// The way that these options describe.
+    /// Builds the egress that these options describe.
     ///
     /// # Errors
     /// A file that is not PEM, or a key that does not fit its certificate.
@@ -70,7 +70,7 @@ impl Egress {
         })
     }
 
-    /// The proxy for a URL; `None` for one that is connected to directly.
+    /// Returns the proxy for a URL; `None` for a direct connection.
     pub(crate) fn proxy_for(&self, url: &Uri) -> Option<Intercept> {
         self.proxy.as_ref()?.matcher.intercept(url)
     }
@@ -80,7 +80,7 @@ impl Egress {
         self.proxy.as_ref().is_some_and(|proxy| proxy.url.host_str() == Some(host))
     }
 
-    /// The rules of TLS. Reads the system's certificate authorities, which takes long.
+    /// Builds the rules of TLS. Reads the system's certificate authorities, which takes long.
     ///
     /// # Errors
     /// The system trusts no authority.
@@ -101,7 +101,7 @@ impl Egress {
         })
     }
 
-    /// A client that sends each request once and follows no redirect; by TLS if it `is_secure`.
+    /// Builds a client that sends each request once and follows no redirect; by TLS if it `is_secure`.
     ///
     /// # Errors
     /// Those of [`Egress::tls`].
@@ -123,7 +123,7 @@ fn identity(chain: &[u8], key: &[u8]) -> Result<Arc<SingleCertAndKey>, ClientErr
     Ok(Arc::new(SingleCertAndKey::from(certified)))
 }
 
-/// The certificates of a bundle, at least one.
+/// Reads the certificates of a bundle, at least one.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ClientError> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     read.ok().filter(|read| !read.is_empty()).ok_or(ClientError::ExtraRoots)

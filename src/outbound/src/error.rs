@@ -1,10 +1,10 @@
-//! Why an HTTP client cannot be built.
+//! Errors of building an HTTP client.
 
 use std::error::Error;
 
 use thiserror::Error as ThisError;
 
-/// Why an HTTP client cannot be built.
+/// Reason why an HTTP client cannot be built.
 #[derive(Debug, ThisError)]
 pub enum ClientError {
     /// The extra certificate authorities are not a PEM bundle of at least one certificate.
@@ -27,7 +27,7 @@ impl ClientError {
     }
 }
 
-/// The root cause, which the libraries' own messages leave out.
+/// Returns the root cause, which the libraries' own messages leave out.
 fn innermost(error: &(dyn Error + Send + Sync + 'static)) -> String {
     let mut reason: &dyn Error = error;
     while let Some(source) = reason.source() {

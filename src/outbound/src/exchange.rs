@@ -1,4 +1,4 @@
-//! What all connections exchange: a POST, its status, and as much of the answer's body as is read.
+//! The exchange on every connection: a POST, its status, and the part of the answer's body that is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// How long an answer's body is read after its status, so that an ordinary receiver can finish sending it.
-/// Then the connection is closed.
+/// Time for which an answer's body is read after its status, so that an ordinary receiver can finish sending it. Then the
+/// connection is closed.
 const BODY_TIME_MAX: Duration = Duration::from_millis(500);
 
-/// Where a webhook goes.
+/// Target of a webhook.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     url: Arc<Url>,
@@ -40,7 +40,7 @@ impl Target {
     }
 }
 
-/// The headers of every webhook, for both versions of HTTP.
+/// Builds the headers of every webhook, for both versions of HTTP.
 pub(crate) fn headers() -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -73,7 +73,7 @@ impl ReadBudget {
         Self(WEBHOOK_RESPONSE_BYTES_MAX)
     }
 
-    /// Subtracts a part of the body; returns whether to read on.
+    /// Subtracts a part of the body; returns true if more may be read.
     pub(crate) fn consume(&mut self, bytes: usize) -> bool {
         self.0 = self.0.saturating_sub(bytes);
         self.0 > 0

@@ -1,5 +1,5 @@
-//! The cause of a failure, from what libraries and the system say of it; and whether it is this machine's, because it ran out of
-//! file descriptors, ports or memory, or the receiver's.
+//! Causes of failures, derived from the errors of libraries and the system. A cause is this machine's, which ran out of file
+//! descriptors, ports or memory, or the receiver's.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -9,7 +9,7 @@ use std::net::UdpSocket;
 use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use tokio_rustls::rustls::{AlertDescription, CertificateError, Error as TlsError};
 
-/// Why there is no status.
+/// Reason why there is no status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The attempt ended with this result.
@@ -23,7 +23,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// No connection, or no TLS: nothing was sent.
+    /// Builds the failure of a connection or of TLS: nothing was sent.
     pub(crate) fn connecting(error: &(dyn Error + 'static), part: AttemptPart) -> Self {
         match reason(error) {
             FailureReason::Local => Self::Local,
@@ -31,13 +31,13 @@ impl Failure {
         }
     }
 
-    /// The connection broke before an answer.
+    /// Builds the failure of a connection that broke before an answer.
     pub(crate) fn broken(error: &(dyn Error + 'static)) -> Self {
         Self::Ended(DeliveryOutcome::Broken, reason(error), AttemptPart::Answer)
     }
 }
 
-/// The cause of a failure.
+/// Returns the cause of a failure.
 pub(crate) fn reason(error: &(dyn Error + 'static)) -> FailureReason {
     if is_exhaustion(error) {
         return FailureReason::Local;
@@ -45,7 +45,7 @@ pub(crate) fn reason(error: &(dyn Error + 'static)) -> FailureReason {
     causes(error).find_map(reason_of).unwrap_or(FailureReason::Unknown)
 }
 
-/// The cause that one error of a chain names; `None` when the next one says more.
+/// Returns the cause that one error of a chain names; `None` when the next one says more.
 fn reason_of(error: &(dyn Error + 'static)) -> Option<FailureReason> {
     if let Some(error) = error.downcast_ref::<TlsError>() {
         return Some(tls_reason(error));
@@ -73,7 +73,7 @@ fn tls_reason(error: &TlsError) -> FailureReason {
         | TlsError::AlertReceived(Alert::ProtocolVersion | Alert::HandshakeFailure | Alert::InsufficientSecurity) => {
             FailureReason::TlsVersion
         }
-        // What receivers say of our certificate.
+        // Alerts of receivers about our certificate.
         TlsError::AlertReceived(
             Alert::CertificateRequired
             | Alert::NoCertificate
@@ -100,7 +100,7 @@ fn certificate_reason(error: &CertificateError) -> FailureReason {
     }
 }
 
-/// An error and all that it wraps, outermost first.
+/// Iterates over an error and all that it wraps, outermost first.
 fn causes<'error>(error: &'error (dyn Error + 'static)) -> impl Iterator<Item = &'error (dyn Error + 'static)> {
     successors(Some(error), |error: &&'error (dyn Error + 'static)| cause(*error))
 }

@@ -1,4 +1,4 @@
-//! The system's resolver, and whose fault its failures are.
+//! The system's resolver, and the attribution of its failures.
 //!
 //! `getaddrinfo` has a code for each failure; the standard library turns it into text. Measured with glibc 2.36 and a name
 //! server that answers like this:

@@ -1,5 +1,5 @@
-//! Which addresses a webhook may be sent to: public unicast addresses. The check is on the address that
-//! is connected to, never on a name.
+//! The addresses that webhooks may be sent to: public unicast addresses. The check is on the address that is connected to, never
+//! on a name.
 //!
 //! The ranges are those of the IANA special-purpose registries (RFC 6890 and its successors). For IPv6
 //! only 2000::/3 is allowed, because nothing else is assigned for the public internet. An address that
@@ -9,23 +9,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
-/// Which addresses webhooks of a deployment may reach.
+/// Policy for the addresses that webhooks of a deployment may reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// Whether non-public addresses may be connected to; for tests and sandboxes.
+    /// True if non-public addresses may be connected to; for tests and sandboxes.
     pub allow_private: bool,
 }
 
 impl AddressPolicy {
-    /// Whether this address may be connected to.
+    /// Returns true if this address may be connected to.
     #[must_use]
     pub fn permits(self, address: IpAddr) -> bool {
         self.allow_private || is_public(address)
     }
 
-    /// Whether the host of a URL may be tried. Addresses are judged here, because they are not resolved,
-    /// and so is `localhost`, which always means loopback (RFC 6761 §6.3). The addresses of other names are
-    /// judged when they are resolved.
+    /// Returns true if the host of a URL may be tried. Addresses are judged here, because they are not resolved, and so is
+    /// `localhost`, which always means loopback (RFC 6761 §6.3). The addresses of other names are judged when they are resolved.
     #[must_use]
     pub fn permits_host(self, url: &Url) -> bool {
         match url.host() {
@@ -37,13 +36,13 @@ impl AddressPolicy {
     }
 }
 
-/// `name` is in lower case, as the URL parser returns it.
+/// Returns true for a name of loopback. `name` is in lower case, as the URL parser returns it.
 fn names_loopback(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Whether the address is a public unicast address.
+/// Returns true for a public unicast address.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -1,9 +1,8 @@
-//! Many requests over one HTTP/2 connection, and which of them the receiver provably did not process.
+//! Many requests over one HTTP/2 connection, and proof of those that the receiver did not process.
 //!
-//! A failed request may be sent again (RFC 9113 §8.7) when its stream is above the last one that GOAWAY
-//! names, when it was reset with REFUSED_STREAM, or when none of its bytes were written. Any other
-//! request may have been processed: its connection broke, it was reset for another reason, or it was
-//! never answered.
+//! A failed request may be sent again (RFC 9113 §8.7) in three cases: its stream is above the last one that GOAWAY names, it was
+//! reset with REFUSED_STREAM, or none of its bytes were written. Any other request may have been processed: its connection broke,
+//! it was reset for another reason, or it was never answered.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -130,7 +129,7 @@ pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> 
     }
 }
 
-/// What the failure of a stream says about its request.
+/// Classifies the failure of a stream by its effect on the request.
 fn judge(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Failure {
     if error.is_remote() && error.is_go_away() {
         slot.pool.retire(slot.id);

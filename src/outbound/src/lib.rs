@@ -1,11 +1,9 @@
-//! The HTTP clients for webhooks and for upstreams. Each request is sent once, with limits on time,
-//! memory and connections.
+//! The HTTP clients for webhooks and for upstreams. Each request is sent once, with limits on time, memory and connections.
 //!
-//! [`client`] sends webhooks: over plain HTTP/1.1 (`http1`), or over TLS with HTTP/1.1 or HTTP/2
-//! (`http2`), whose connections `pool` holds. `egress` has the forward proxy, by which `tunnel` connects. [`guard`] says which addresses may be connected to, and
-//! `resolver` returns no others; it asks the system in `getaddrinfo`. [`upstream`] sends the orders that open flows and reads the answers.
-//! [`audit`] sends the operators' audit log to their receiver.
-//! The actors decide when to send and record the result.
+//! [`client`] sends webhooks over HTTP/1.1 (`http1`) or HTTP/2 (`http2`), whose connections `pool` holds. `egress` has the
+//! forward proxy, and `tunnel` connects through it. [`guard`] judges addresses; `resolver`, which asks `getaddrinfo`, returns
+//! only permitted ones. [`upstream`] sends the orders that open flows. [`audit`] sends the operators' audit log. The actors
+//! decide when to send and record the result.
 
 mod activity;
 pub mod audit;

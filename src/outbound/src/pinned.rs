@@ -7,7 +7,7 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, verify_tls12_signature, verif
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Trusts one certificate.
+/// Verifier that trusts one certificate.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     pub(crate) certificate: CertificateDer<'static>,

@@ -1,9 +1,9 @@
-//! The pool of connections to each receiver that speaks TLS: which request uses which connection, who
-//! opens a new one, and when one is retired.
+//! The pool of connections to each receiver that speaks TLS: it assigns requests to connections, opens new ones, and retires old
+//! ones.
 //!
-//! Whether a receiver speaks HTTP/2 is not known before the first connection. So one attempt connects
-//! while the others wait. With HTTP/2 they then share its connection; with HTTP/1.1 each opens its own. If
-//! the connection fails, the waiting attempts all try for themselves until one succeeds.
+//! It is not known before the first connection if a receiver speaks HTTP/2. So one attempt connects while the others wait. With
+//! HTTP/2 they then share its connection; with HTTP/1.1 each opens its own. If the connection fails, the waiting attempts all try
+//! for themselves until one succeeds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,20 +16,20 @@ use tokio::sync::Notify;
 
 use crate::activity::Activity;
 
-/// With this many receivers, those that nobody uses are removed.
+/// Number of receivers at which unused ones are removed.
 const ORIGINS_MAX: usize = 4_096;
 /// Concurrent requests of one connection, even if the receiver permits more.
 const STREAMS_MAX: usize = 256;
-/// How long a connection without requests is kept. It is short, because a receiver that closes an idle
-/// connection just as a request is sent would lose the request.
+/// Time for which a connection without requests is kept. It is short, because a receiver that closes an idle connection just as a
+/// request is sent would lose the request.
 const IDLE_MAX: Duration = Duration::from_secs(1);
-/// An older connection gets no new requests, so that a change of the receiver's addresses takes effect.
+/// Age at which a connection gets no more new requests, so that a change of the receiver's addresses takes effect.
 const AGE_MAX: Duration = Duration::from_secs(60);
-/// A connection with requests that received nothing for this long gets no new ones; it may be dead.
+/// Time without a read after which a connection with requests gets no new ones; it may be dead.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
-/// How long HTTP/2 is not offered to a receiver whose HTTP/2 is broken.
+/// Time for which HTTP/2 is not offered to a receiver whose HTTP/2 is broken.
 const HTTP2_DISABLED_FOR: Duration = Duration::from_secs(300);
-/// HTTP/2 is considered broken after this many connections in a row broke before their first request.
+/// Number of connections in a row that broke before their first request, after which HTTP/2 is considered broken.
 const FAILED_STARTS_MAX: u32 = 2;
 
 /// The pools of all receivers that speak TLS, by host and port.
@@ -49,7 +49,7 @@ impl OriginPools {
     }
 }
 
-/// Identifies a connection within its pool.
+/// Id of a connection within its pool.
 pub(crate) type ConnectionId = u64;
 
 /// The connections to one receiver.
@@ -71,7 +71,7 @@ struct State {
     expected: usize,
     /// Connections in a row that broke before their first request.
     failed_starts: u32,
-    /// Until when only HTTP/1.1 is offered.
+    /// Time until which only HTTP/1.1 is offered.
     http1_until: Option<Instant>,
     next_id: ConnectionId,
 }
@@ -90,7 +90,7 @@ struct Pooled {
     activity: Arc<Activity>,
     /// Requests in flight.
     active: usize,
-    /// When it last became active or idle.
+    /// Time at which it last became active or idle.
     since: Instant,
 }
 
@@ -99,7 +99,7 @@ impl Pooled {
         self.requests.current_max_send_streams().min(STREAMS_MAX)
     }
 
-    /// Whether it may carry another request, apart from its capacity.
+    /// Returns true if it may carry another request, apart from its capacity.
     fn is_usable(&self) -> bool {
         let silent = self.active > 0 && self.activity.last_read().max(self.since).elapsed() >= SILENCE_MAX;
         !silent && !self.activity.write_failed() && self.activity.age() < AGE_MAX
@@ -111,13 +111,13 @@ impl Pooled {
 }
 
 impl State {
-    /// A usable connection with free capacity.
+    /// Returns a usable connection with free capacity.
     fn available(&mut self) -> Option<&mut Pooled> {
         self.connections.retain(Pooled::is_usable);
         self.connections.iter_mut().find(|pooled| pooled.active < pooled.capacity())
     }
 
-    /// Whether the connections being opened are expected to be too few for one more waiting attempt.
+    /// Returns true if the connections being opened are expected to be too few for one more waiting attempt.
     fn needs_connection(&self) -> bool {
         self.waiting >= self.connecting.saturating_mul(self.expected.saturating_sub(1))
     }
@@ -129,7 +129,7 @@ impl State {
     }
 }
 
-/// What an attempt must do.
+/// Next step of an attempt.
 pub(crate) enum Checkout {
     /// Send its request on this connection.
     Reuse(StreamSlot),
@@ -175,20 +175,20 @@ impl OriginPool {
         Connecting { pool: Arc::clone(self), offer_http2, exclusive, finished: false }
     }
 
-    /// Whether a connection is still available for requests. A connection that is no longer usable or was
-    /// idle too long is removed here, so that no request can get it.
+    /// Returns true if a connection is still available for requests. A connection that is no longer usable or was idle too long
+    /// is removed here, so that no request can get it.
     pub(crate) fn keeps(&self, id: ConnectionId) -> bool {
         let mut state = self.state();
         state.connections.retain(|pooled| pooled.id != id || (pooled.is_usable() && !pooled.is_idle()));
         state.connections.iter().any(|pooled| pooled.id == id)
     }
 
-    /// The connection gets no further requests.
+    /// Retires a connection: it gets no further requests.
     pub(crate) fn retire(&self, id: ConnectionId) {
         self.state().connections.retain(|pooled| pooled.id != id);
     }
 
-    /// The receiver's HTTP/2 is broken, or it asks for HTTP/1.1.
+    /// Stops offering HTTP/2: the receiver's is broken, or it asks for HTTP/1.1.
     pub(crate) fn disable_http2(&self) {
         self.state().disable_http2();
     }
@@ -207,21 +207,21 @@ impl Drop for Waiting<'_> {
 /// An attempt that connects. When it is dropped without a result, it has failed.
 pub(crate) struct Connecting {
     pool: Arc<OriginPool>,
-    /// Whether to offer HTTP/2.
+    /// True if HTTP/2 is to be offered.
     pub(crate) offer_http2: bool,
     exclusive: bool,
     finished: bool,
 }
 
 impl Connecting {
-    /// The receiver speaks HTTP/1.1.
+    /// Records that the receiver speaks HTTP/1.1.
     pub(crate) fn http1(mut self) {
         let pool = Arc::clone(&self.pool);
         self.finish(&mut pool.state(), 1);
     }
 
-    /// The receiver speaks HTTP/2. Returns the slot of this attempt. Others may share the connection, unless
-    /// one with free capacity exists.
+    /// Records that the receiver speaks HTTP/2, and returns the slot of this attempt. Others may share the connection, unless one
+    /// with free capacity exists.
     pub(crate) fn http2(mut self, requests: SendRequest<Bytes>, activity: Arc<Activity>) -> (StreamSlot, Arc<OriginPool>) {
         let pool = Arc::clone(&self.pool);
         let mut state = pool.state();
@@ -238,7 +238,7 @@ impl Connecting {
         (slot, pool)
     }
 
-    /// The receiver agreed to HTTP/2, but the connection broke before a request was sent.
+    /// Records that the receiver agreed to HTTP/2, but the connection broke before a request was sent.
     pub(crate) fn failed(mut self) {
         let pool = Arc::clone(&self.pool);
         let mut state = pool.state();
@@ -312,7 +312,7 @@ mod tests {
     /// Settings of a receiver that takes four requests at a time (RFC 9113 §6.5).
     const FOUR: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x04";
 
-    /// The sending half of a connection of this age; the third value keeps it alive.
+    /// Opens the sending half of a connection of this age; the third value keeps it alive.
     async fn connection(age: Duration) -> (SendRequest<Bytes>, Arc<Activity>, impl Sized) {
         let (near, mut far): (DuplexStream, DuplexStream) = tokio::io::duplex(4_096);
         far.write_all(FOUR).await.unwrap();

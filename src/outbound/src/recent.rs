@@ -1,4 +1,4 @@
-//! Counts of the last half hour, which forget.
+//! Counts of the last half hour; older ones are forgotten.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// After this time a window becomes the one before, which is forgotten with the next.
 const WINDOW: Duration = Duration::from_secs(1_800);
 
-/// Counts of so many kinds of ends, of the last half hour at least and hour at most.
+/// Counts of `KINDS` kinds of ends, of the last half hour at least and hour at most.
 pub struct Recent<const KINDS: usize>(Mutex<Windows<KINDS>>);
 
 struct Windows<const KINDS: usize> {
@@ -25,7 +25,7 @@ impl<const KINDS: usize> Default for Recent<KINDS> {
 }
 
 impl<const KINDS: usize> Recent<KINDS> {
-    /// Counts an end; there is none but those of `KINDS`.
+    /// Counts an end of this kind; a kind beyond `KINDS` is ignored.
     pub fn count(&self, kind: usize) {
         self.with(|windows| {
             if let Some(count) = windows.now.get_mut(kind) {
@@ -34,7 +34,7 @@ impl<const KINDS: usize> Recent<KINDS> {
         });
     }
 
-    /// The counts.
+    /// Returns the counts.
     #[must_use]
     pub fn counts(&self) -> [u64; KINDS] {
         self.with(|windows| std::array::from_fn(|kind| windows.now[kind] + windows.before[kind]))

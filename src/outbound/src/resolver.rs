@@ -27,13 +27,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::getaddrinfo;
 use crate::guard::AddressPolicy;
 
-/// How long an answer is used, from the start of its lookup.
+/// Time for which an answer is used, from the start of its lookup.
 const CACHE_TTL: Duration = Duration::from_secs(5);
-/// How long an answer is used while the resolver fails. A connection gets new webhooks for as long.
+/// Time for which an answer is used while the resolver fails. A connection gets new webhooks for as long.
 const STALE_MAX: Duration = Duration::from_secs(60);
-/// A lookup that takes longer is slow: the last answer is used, if there is one.
+/// Time after which a lookup is slow: the last answer is used, if there is one.
 const SLOW: Duration = Duration::from_secs(2);
-/// With this many names, those of no more use are removed from the cache.
+/// Number of names at which those of no more use are removed from the cache.
 const CACHE_ENTRIES_MAX: usize = 1_024;
 /// Lookups in flight of hosts whose last lookup did not fail.
 const LOOKUPS_MAX: usize = 256;
@@ -43,7 +43,7 @@ const REPEATED_LOOKUPS_MAX: usize = 64;
 const PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Why a name yields no address.
+/// Reason why a name yields no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum ResolveError {
     /// None of its addresses may be connected to.
@@ -63,7 +63,7 @@ pub(crate) enum ResolveError {
 /// The permitted addresses of a host, in the system's order, with port 0.
 pub(crate) type Addresses = Result<Arc<[SocketAddr]>, ResolveError>;
 
-/// Finds the addresses of a host; may block the thread.
+/// Function that finds the addresses of a host; may block the thread.
 type FindAddresses = Arc<dyn Fn(&str) -> Result<Vec<SocketAddr>, ResolveError> + Send + Sync>;
 
 #[derive(Clone)]
@@ -75,7 +75,7 @@ struct Lookup {
 }
 
 impl Lookup {
-    /// Whether it is pending, or successful and recent.
+    /// Returns true if it is pending, or successful and recent.
     fn is_fresh(&self) -> bool {
         self.answer.peek().is_none_or(|answer| answer.is_ok() && self.started.elapsed() < CACHE_TTL)
     }
@@ -84,7 +84,7 @@ impl Lookup {
         self.answer.peek().is_some_and(|answer| *answer == Err(ResolveError::Unavailable))
     }
 
-    /// The last answer that may still be used.
+    /// Returns the last answer that may still be used.
     fn last_answer(&self) -> Option<(Instant, Arc<[SocketAddr]>)> {
         let answer = self.answer.peek().and_then(|answer| answer.clone().ok()).map(|addresses| (self.started, addresses));
         answer.or_else(|| self.stale.clone()).filter(|(started, _)| started.elapsed() < STALE_MAX)
@@ -111,7 +111,7 @@ impl fmt::Debug for GuardedResolver {
 }
 
 impl GuardedResolver {
-    /// A resolver that returns the addresses that the policy permits.
+    /// Creates a resolver that returns the addresses that the policy permits.
     pub(crate) fn new(policy: AddressPolicy) -> Self {
         Self::finding(policy, Arc::new(getaddrinfo::addresses))
     }
@@ -121,7 +121,7 @@ impl GuardedResolver {
         Self { policy, find, lookups: Mutex::default(), slots, repeated_slots }
     }
 
-    /// The addresses of a host, from the cache or by one lookup.
+    /// Returns the addresses of a host, from the cache or by one lookup.
     ///
     /// # Errors
     /// The host does not resolve, or none of its addresses is permitted.
@@ -134,8 +134,8 @@ impl GuardedResolver {
         }
     }
 
-    /// Looks a host up again, with pauses, while the resolver fails. Returns `false` if it has no answer by `until`; that there is no
-    /// address is an answer.
+    /// Looks a host up again, with pauses, while the resolver fails. Returns `false` if it has no answer by `until`; the absence
+    /// of an address is an answer.
     pub(crate) async fn answers(&self, host: &str, until: Instant) -> bool {
         let mut pause = PAUSE;
         loop {
@@ -148,7 +148,7 @@ impl GuardedResolver {
         }
     }
 
-    /// The pending or recent lookup of a host, or a new one.
+    /// Returns the pending or recent lookup of a host, or starts one.
     fn lookup(&self, host: &str) -> Lookup {
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
         let known = lookups.get(host);
@@ -158,7 +158,7 @@ impl GuardedResolver {
         let slots = if known.is_some_and(Lookup::has_failed) { &self.repeated_slots } else { &self.slots };
         let answer = resolve(self.policy, Arc::clone(&self.find), host.to_owned(), Arc::clone(slots)).boxed().shared();
         let lookup = Lookup { started: Instant::now(), answer, stale: known.and_then(Lookup::last_answer) };
-        // It ends though nobody waits for it any more, so that its host has one at a time.
+        // It runs to its end even if nobody waits any more, so that its host has one at a time.
         tokio::spawn(lookup.answer.clone());
         if lookups.len() >= CACHE_ENTRIES_MAX {
             lookups.retain(|_, known| known.is_of_use());
@@ -209,7 +209,7 @@ mod tests {
         text.split_whitespace().map(|address| SocketAddr::new(address.parse().unwrap(), 0)).collect()
     }
 
-    /// A resolver with this answer to the n-th lookup, and the number of its lookups.
+    /// Creates a resolver with this answer to the n-th lookup; also returns the number of its lookups.
     fn answering(
         answer: impl Fn(usize) -> Result<Vec<SocketAddr>, ResolveError> + Send + Sync + 'static,
     ) -> (GuardedResolver, Arc<AtomicUsize>) {

@@ -18,7 +18,7 @@ const SESSIONS: usize = 4_096;
 const HTTP1: &[u8] = b"http/1.1";
 const HTTP2: &[u8] = b"h2";
 
-/// Makes TLS connections, which share their session tickets.
+/// Connector for TLS, whose connections share their session tickets.
 #[derive(Clone)]
 pub(crate) struct Tls {
     both: TlsConnector,
@@ -35,7 +35,7 @@ pub(crate) enum Protocol {
 }
 
 impl Tls {
-    /// By the rules of this way out.
+    /// Creates a connector by the rules of this egress.
     ///
     /// # Errors
     /// The system trusts no certificate authority.

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use crate::exchange::Target;
 use crate::failure::Failure;
 
-/// No connection through the proxy; nothing was sent to the receiver.
+/// Failure to connect through the proxy; nothing was sent to the receiver.
 pub(crate) const NO_TUNNEL: Failure = Failure::Ended(DeliveryOutcome::Unreachable, FailureReason::Proxy, AttemptPart::Proxy);
 
 /// Asks the proxy at the other end of `stream` for a connection to the target.

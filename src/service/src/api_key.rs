@@ -12,7 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sakshi_domain::tenancy::KeyDigest;
 
-/// How every key begins.
+/// Prefix of every key.
 pub const PREFIX: &str = "sk_";
 const RANDOM_BYTES: usize = 26;
 const CHECKSUM_BYTES: usize = 4;
@@ -27,7 +27,7 @@ const _: () = assert!(RANDOM_BYTES * 8 >= 192);
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// A fresh key and what is stored of it; `None` when the system has no randomness.
+    /// Makes a fresh key and the digest to store; `None` when the system has no randomness.
     #[must_use]
     pub fn issue() -> Option<(Self, KeyDigest)> {
         let mut bytes = [0_u8; RANDOM_BYTES + CHECKSUM_BYTES];
@@ -49,13 +49,13 @@ impl ApiKey {
         (checksum(random) == sum).then(|| Self(text.to_owned()))
     }
 
-    /// What is stored of it.
+    /// Returns the digest that is stored.
     #[must_use]
     pub fn digest(&self) -> KeyDigest {
         KeyDigest(sha256(&[self.0.as_bytes()]))
     }
 
-    /// The key itself, to be shown once to its holder.
+    /// Returns the key itself, to be shown once to its holder.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -73,7 +73,7 @@ fn checksum(random: &[u8]) -> [u8; CHECKSUM_BYTES] {
     [full[0], full[1], full[2], full[3]]
 }
 
-/// SHA-256 over the parts in a row.
+/// Returns the SHA-256 over the parts in a row.
 pub fn sha256(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     parts.iter().for_each(|part| context.update(part));

@@ -28,9 +28,9 @@ use crate::ServiceError;
 use crate::api_key::{ApiKey, KEY_CHARS, sha256};
 use crate::budget::OwnerPath;
 
-/// How long a result is cached, counted from before the store was asked.
+/// Time for which a result is cached, counted from before the store was asked.
 const CACHED: Duration = Duration::from_millis(800);
-/// The least time between two notes that a key is used.
+/// Minimum time between two records of a key's use.
 const USE_INTERVAL: Duration = Duration::from_secs(600);
 /// Pairs cached by one worker.
 const PAIRS_MAX: usize = 8_192;
@@ -42,33 +42,33 @@ const _: () = assert!(CACHED.as_millis() < 1_000, "revocation is effective withi
 /// An authenticated client with one of its apps.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// Whose credits are spent.
+    /// Client whose credits are spent.
     pub client: ClientId,
-    /// On whose behalf; its settings are at most a second old.
+    /// App that the caller acts for; its settings are at most a second old.
     pub app: Arc<App>,
     /// The person or program.
     pub actor: Actor,
     /// The role in the portal.
     pub role: UserRole,
-    /// What the client may use; at most a second old.
+    /// Limits of the client; at most a second old.
     pub limits: ClientLimits,
-    /// From where the key may be used; at most a second old.
+    /// Networks from which the key may be used; at most a second old.
     pub networks: Arc<Networks>,
     check: Check,
 }
 
 impl Caller {
-    /// Who is charged for what the caller makes the service hold and compute.
+    /// Returns the owners charged for the caller's memory and processor time.
     #[must_use]
     pub fn owners(&self) -> OwnerPath {
         OwnerPath::app(&self.client, &self.app.app_id)
     }
 
-    /// Checks the caller again, if the last check is too old: a key that was revoked while a request
-    /// waited ends that request, too. To be called after every wait and before every debit.
+    /// Checks the caller again, if the last check is too old. A key that was revoked while a request waited thus ends that
+    /// request, too. Call it after every wait and before every debit.
     ///
     /// # Errors
-    /// [`ServiceError::Unauthorized`] when the pair is no longer good; the store's when that cannot be told.
+    /// [`ServiceError::Unauthorized`] when the pair is no longer valid; a store error when the store cannot answer.
     pub async fn recheck(&self) -> Result<(), ServiceError> {
         if Instant::now() < self.check.until {
             return Ok(());
@@ -77,8 +77,8 @@ impl Caller {
         gate.admit_holder(&self.check.holder, &self.app.app_id).await.map(drop)
     }
 
-    /// Ends when the caller is found to be no longer good, and never otherwise. While that cannot be
-    /// told it goes on; who waits checks once more before it acts.
+    /// Waits until the caller is found to be no longer valid. While the store cannot answer, it goes on waiting; check once more
+    /// before acting.
     pub async fn until_revoked(&self) {
         let mut until = self.check.until;
         loop {
@@ -92,7 +92,7 @@ impl Caller {
     }
 }
 
-/// When a caller is to be checked again, unless it is found to be no longer good.
+/// Returns the time of the caller's next check, unless the caller is found to be no longer valid.
 fn next_check(checked: Checked) -> Option<Instant> {
     match checked {
         Ok(caller) => Some(caller.check.until),
@@ -101,7 +101,7 @@ fn next_check(checked: Checked) -> Option<Instant> {
     }
 }
 
-/// Who has checked a pair of key and app, and until when the result may be relied on.
+/// Gate that checked a pair of key and app, and the time until which the result is valid.
 #[derive(Clone, Debug)]
 struct Check {
     gate: Weak<KeyGate>,
@@ -148,7 +148,8 @@ struct Grant {
 }
 
 impl Grant {
-    /// A key does all that a backend does, but looks after neither keys nor people: a key that leaked must not make itself at home.
+    /// Builds the grant of a key. It has a backend's rights but manages neither keys nor users, so a leaked key creates no
+    /// further access.
     fn of_key(KeyGrant { key, client, app, .. }: KeyGrant) -> Self {
         let ApiKeyRecord { key_id, networks, expires_at, .. } = key;
         Self { actor: Actor::Key { id: key_id }, role: UserRole::Organise, networks, expires_at, client, app }
@@ -160,7 +161,7 @@ impl Grant {
     }
 }
 
-/// Notes that a key is used. A store that does not take it is asked again at the next use.
+/// Records that a key is used. If the store fails, the next use records it.
 async fn note_use(store: &Store, key: KeyDigest, known: Option<Timestamp>, now: Timestamp) {
     if let Err(error) = store.note_key_use(key, known, now, USE_INTERVAL).await {
         tracing::warn!(%error, "the use of a key was not noted");
@@ -168,13 +169,13 @@ async fn note_use(store: &Store, key: KeyDigest, known: Option<Timestamp>, now: 
 }
 
 impl KeyGate {
-    /// An empty gate for this environment.
+    /// Creates an empty gate for this environment.
     #[must_use]
     pub fn new(store: Store, clock: Arc<dyn Clock>, profile: Profile) -> Rc<Self> {
         Rc::new(Self { store, clock, profile, entries: RefCell::new(HashMap::new()) })
     }
 
-    /// The caller, or [`ServiceError::Unauthorized`] for every pair that is not good, whatever the reason.
+    /// Returns the caller, or [`ServiceError::Unauthorized`] for every invalid pair, whatever the reason.
     pub fn admit(self: &Rc<Self>, key: &str, app: &str) -> Admission {
         if key.len() != KEY_CHARS || app.len() > APP_CHARS_MAX {
             return Either::Left(ready(Err(ServiceError::Unauthorized)));
@@ -186,7 +187,7 @@ impl KeyGate {
         })
     }
 
-    /// The same for the person of a session: a user, or the holder of a key of which only the digest is at hand.
+    /// Returns the same for the holder of a session: a user, or the holder of a key of which only the digest is known.
     pub fn admit_holder(self: &Rc<Self>, holder: &SessionHolder, app: &AppId) -> Admission {
         let pair = match holder {
             SessionHolder::Key(key) => sha256(&[b"by digest", &key.0, app.as_str().as_bytes()]),
@@ -197,7 +198,7 @@ impl KeyGate {
         self.cached(pair).unwrap_or_else(|| Either::Right(self.ask(pair, holder.clone(), app.clone()).boxed_local()))
     }
 
-    /// How many pairs are cached.
+    /// Returns the number of cached pairs.
     #[must_use]
     pub fn cached_pairs(&self) -> usize {
         self.entries.borrow().len()
@@ -321,7 +322,7 @@ mod tests {
             let (directory, store) = test_store::store(clock.clone());
             let client = Client::new(ClientId::generate(), "Bank".into(), NOW);
             store.create_client(client.clone()).await.unwrap();
-            // As long as an id may be.
+            // The longest id.
             let app = records::app("a".repeat(APP_CHARS_MAX).parse().unwrap(), client.client_id.clone());
             assert!(store.create_app(app.clone()).await.unwrap());
             let gate = KeyGate::new((*store).clone(), clock, Profile::Sandbox);
@@ -350,7 +351,7 @@ mod tests {
             self.gate.admit(key.reveal(), self.app.as_str()).await.unwrap()
         }
 
-        /// Fills the gate's room with results that are good for an hour from now, but for the first one.
+        /// Fills the gate with results that are valid for an hour from now, except the first.
         fn fill(&self, first: Entry, others: impl Fn() -> CachedResult) {
             let until = Instant::now() + HOUR;
             let entries = repeat_with(|| Entry { until, result: others() }).take(PAIRS_MAX - 1);
@@ -412,18 +413,18 @@ mod tests {
         let refused = || CachedResult::Known(None);
         let (first, last) = (0, PAIRS_MAX);
 
-        // One that is there already needs no room.
+        // A cached pair needs no room.
         fixture.fill(lasting(known()), refused);
         fixture.gate.cache(pair(first), lasting(known()));
         assert_eq!(fixture.gate.cached_pairs(), PAIRS_MAX);
 
-        // What is too old goes first,
+        // Expired results go first,
         fixture.fill(Entry { until: Instant::now(), result: known() }, refused);
         fixture.gate.cache(pair(last), lasting(known()));
         assert!(!fixture.has(first) && fixture.has(1) && fixture.has(last));
         assert_eq!(fixture.gate.cached_pairs(), PAIRS_MAX);
 
-        // then what is refused or being asked,
+        // then refused and pending ones,
         fixture.fill(lasting(known()), refused);
         fixture.gate.cache(pair(last), lasting(refused()));
         assert!(fixture.has(first) && fixture.has(last));

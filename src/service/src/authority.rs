@@ -1,5 +1,5 @@
-//! What this service and the identity authority have agreed on, ready for use: the intent signer, callback addresses, links
-//! that launch the app, the host of QR values, and the issuers whose credentials are accepted.
+//! Settings shared with the identity authority, ready for use: the intent signer, callback addresses, links that launch the app,
+//! the host of QR values, and the trusted issuers.
 
 use std::sync::Arc;
 
@@ -25,38 +25,38 @@ pub struct AuthorityContext {
     pub signer: Arc<IntentSigner>,
     /// Makes and recognises callback addresses.
     pub callbacks: CallbackAddresses,
-    /// How the app is launched on the same phone.
+    /// Links that launch the app on the same phone.
     pub links: AppLinks,
     /// Scheme and host of QR values.
     pub qr_host: String,
     /// Verifies credentials.
     pub verifier: Arc<Verifier>,
-    /// Asks their issuer whether they were revoked.
+    /// Asks the issuer whether a credential was revoked.
     pub status: StatusChecks,
     /// Suspects this node's clock when credentials are out of time.
     pub clock_suspicion: ClockSuspicion,
-    /// Counts what the identity app has answered.
+    /// Counts the identity app's answers.
     pub answers: AuthorityAnswers,
-    /// Has the issuer's keys read again.
+    /// Requests a new read of the issuer's keys.
     pub issuer_keys: IssuerKeys,
-    /// Whether the sandbox identity app is mounted.
+    /// True if the sandbox identity app is mounted.
     pub sandbox: bool,
-    /// The URL under which the public sees this service, without a trailing slash.
+    /// Public URL of this service, without a trailing slash.
     pub public_base: String,
 }
 
 impl AuthorityContext {
-    /// The intent of a transaction, signed afresh.
+    /// Signs the intent of a transaction afresh.
     ///
     /// # Errors
-    /// [`ServiceError::Unavailable`] while the token that signs is away; otherwise only if the cryptographic library fails.
+    /// [`ServiceError::Unavailable`] while the signing token is unavailable; otherwise only if the cryptographic library fails.
     pub async fn intent(&self, pending: &Pending, now: Timestamp) -> Result<SignedIntent, ServiceError> {
         let signed = self.signer.sign(pending, &self.callbacks.for_txn(pending.id), now).await?;
         metrics::counter!("sakshi_intents_total", "made" => "signed").increment(1);
         Ok(signed)
     }
 
-    /// The intent that was signed when the transaction was opened, if it can be made again.
+    /// Rebuilds the intent that was signed when the transaction was opened, if possible.
     #[must_use]
     pub fn intent_again(&self, pending: &Pending, kept: &[u8], now: Timestamp) -> Option<String> {
         let jwt = self.signer.again(pending, &self.callbacks.for_txn(pending.id), kept, now)?;
@@ -64,19 +64,19 @@ impl AuthorityContext {
         Some(jwt)
     }
 
-    /// The value of a QR code that the identity app scans.
+    /// Builds the value of a QR code that the identity app scans.
     #[must_use]
     pub fn qr_payload(&self, intent: &str) -> String {
         qr::qr_payload(&self.qr_host, intent)
     }
 
-    /// The URL that an event's QR code holds (`qr_url`).
+    /// Builds the URL in an event's QR code (`qr_url`).
     #[must_use]
     pub fn event_url(&self, id: EventId) -> String {
         format!("{}/e/{id}", self.public_base)
     }
 
-    /// The verify page of a transaction (`requestUrl`).
+    /// Builds the URL of a transaction's verify page (`requestUrl`).
     #[must_use]
     pub fn request_url(&self, id: TxnId) -> String {
         format!("{}/v/{id}", self.public_base)

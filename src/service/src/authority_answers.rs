@@ -11,7 +11,7 @@ const SERVICE_DOWN: &str = "306";
 /// The code of an app that met an HTTP error.
 const HTTP_ERROR: &str = "307";
 
-/// Counts answers.
+/// Counter of the identity app's answers.
 #[derive(Debug, Default)]
 pub struct AuthorityAnswers {
     recent: Recent<3>,
@@ -23,11 +23,11 @@ pub struct AuthorityAnswers {
 pub struct Counted {
     /// All answers.
     pub answers: u64,
-    /// Those that say that the authority's service is down.
+    /// Answers that report the authority's service down.
     pub service_down: u64,
-    /// Those that say that the app met an HTTP error.
+    /// Answers that report an HTTP error of the app.
     pub http_errors: u64,
-    /// The time of the last one.
+    /// Time of the last answer.
     pub last_at: Option<Timestamp>,
 }
 
@@ -41,7 +41,7 @@ impl AuthorityAnswers {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
     }
 
-    /// The counts of the last half hour.
+    /// Returns the counts of the last half hour.
     #[must_use]
     pub fn counted(&self) -> Counted {
         let [others, service_down, http_errors] = self.recent.counts();

@@ -28,13 +28,13 @@ use crate::evidence::seal;
 use crate::service::Service;
 use crate::transactions::OpenOrCompleted;
 
-/// Nodes' clocks differ by less: for so long after its end a credential is remembered.
+/// Upper bound on the difference of nodes' clocks. A credential is remembered this long after its end.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 
-/// What the identity app is told.
+/// Outcome of a callback, for the reply to the identity app.
 #[derive(Debug)]
 pub enum CallbackOutcome {
-    /// What its answer has done to the transaction. An answer that the app will repeat does nothing and is accepted.
+    /// The answer was processed. An answer that the app will repeat changes nothing and is accepted.
     Done(CompleteReply),
     /// The credential broke a rule; the transaction stays pending.
     CredentialRefused(CredentialRefusal),
@@ -44,29 +44,29 @@ pub enum CallbackOutcome {
     OtherTransaction,
     /// The callback cannot be read.
     Unreadable(CallbackFault),
-    /// It could not be judged or stored now.
+    /// It cannot be judged or stored now.
     TryAgain,
 }
 
-/// A transaction of which answers are read, and whose callback address the sender knows.
+/// A transaction that still takes answers, and whose callback address the sender knows.
 #[derive(Debug)]
 pub struct CallbackTarget {
     id: TxnId,
     transaction: OpenOrCompleted,
-    /// Who is charged for what the sender sends.
+    /// Owners charged for the sender's requests.
     pub owners: OwnerPath,
 }
 
-/// The transaction that a callback address was made for; `None` for an address that is none.
+/// Returns the transaction that a callback address was made for; `None` for any other address.
 #[must_use]
 pub fn addressed(service: &Service, txn: &str, capability: &str) -> Option<TxnId> {
     txn.parse().ok().filter(|id| service.authority.callbacks.is_genuine(*id, capability))
 }
 
-/// The transaction of a callback address, as it is now.
+/// Loads the transaction of a callback address.
 ///
 /// # Errors
-/// What is replied when nothing that is sent can matter.
+/// The reply when no body could change anything.
 pub async fn callback_target(service: &Service, id: TxnId, sender: IpAddr) -> Result<CallbackTarget, CallbackOutcome> {
     let transaction = match service.transactions.get_maybe_stale(id).await.map_err(|error| not_served(&error))? {
         View::Pending(pending) => OpenOrCompleted::Pending(pending),
@@ -88,8 +88,8 @@ pub async fn callback_target(service: &Service, id: TxnId, sender: IpAddr) -> Re
     Ok(CallbackTarget { id, transaction, owners })
 }
 
-/// Reads and verifies a body that was sent to the address of a transaction, and ends the transaction with the answer in it. Also
-/// returns the form of the reply, once the body was read.
+/// Reads and verifies a body that was sent to the address of a transaction, and ends the transaction with its answer. Also
+/// returns the format of the reply, once the body was read.
 pub async fn answer_callback(
     service: &Service,
     target: CallbackTarget,
@@ -125,7 +125,7 @@ pub async fn answer_callback(
         Ok((answer, None)) => Ok((answer, Duration::ZERO, GuestDetails::default(), None)),
         Ok((answer, Some(mut presented))) => {
             let (valid_for, guest) = (presented.valid_for, std::mem::take(&mut presented.guest));
-            // Of a verification that does not pass nothing is handed out.
+            // A verification that does not pass yields no proof.
             let presented = if answer.outcome().passed() { presented } else { Presented { proof: None, ..presented } };
             accepted(service, &target, presented, &permit).await.map(|evidence| (answer, valid_for, guest, evidence))
         }
@@ -209,8 +209,8 @@ struct Judged {
     unknown_key: Option<String>,
 }
 
-/// Judges a body: a small one at once, a large one apart from this worker, which serves others too. `None` when there is no memory
-/// or no processor time for it.
+/// Judges a body: a small one at once, a large one off this worker, which serves others too. `None` when there is no memory or no
+/// processor time for it.
 async fn judged(
     service: &Service,
     target: &Arc<CallbackTarget>,
@@ -235,7 +235,7 @@ async fn judged(
     }
 }
 
-/// Reads a body about a transaction and verifies what can be verified. Nothing is changed here, so it can be done on any thread.
+/// Reads a body about a transaction and verifies it as far as possible. Changes nothing, so it can run on any thread.
 fn judge(
     authority: &AuthorityContext,
     CallbackTarget { id, transaction, .. }: &CallbackTarget,
@@ -296,7 +296,7 @@ fn understand(
     }
 }
 
-/// Refuses to take in what was not asked for.
+/// Refuses claims that were not requested.
 fn is_asked(asked: ClaimSet, given: &Map<String, Value>, missing: ClaimSet, malformed: ClaimSet) -> Result<(), Broken> {
     let is_given = |claim: &Claim| given.contains_key(claims::credential_name(*claim));
     let count = given.len() + missing.iter().count() + malformed.iter().count();

@@ -1,7 +1,7 @@
 //! Checking in guests at a door: by the code that their page shows, or found by name.
 //!
-//! The page of a guest shows a code with a proof that changes every 30 seconds, so that it is told from a screenshot. A door without a
-//! network sends what it has scanned later, with the time of the scan.
+//! The page of a guest shows a code with a proof that changes every 30 seconds, so a screenshot is recognised. A door that is
+//! offline sends its scans later, with their times.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::service::Service;
 
 /// Milliseconds for which the page of a guest shows a proof.
 pub const PROOF_SHOWN_MS: i64 = 30_000;
-/// The beginning of the path in the code of a ticket; the registration code, a full stop and the proof follow.
+/// Start of the path in the code of a ticket; the registration code, a full stop and the proof follow.
 pub const TICKETS: &str = "/d/t/";
-/// Guests who are read at once; their names are small.
+/// Number of guests read at once; their names are small.
 const SLICE: u32 = 1_000;
 
 /// A guest for the people at a door.
@@ -46,23 +46,23 @@ pub struct ListedGuest {
     pub duplicate_of: Option<TxnId>,
 }
 
-/// Guests of an event, some after the other.
+/// Part of an event's guests.
 #[derive(Clone, Debug)]
 pub struct Guests {
-    /// These.
+    /// The guests of this part.
     pub items: Vec<ListedGuest>,
-    /// All of the event.
+    /// Number of all guests of the event.
     pub total: u64,
 }
 
 impl AuthorityContext {
-    /// The address in the code of a guest's ticket at `now`. The phone of somebody at a door opens it.
+    /// Builds the address in the code of a guest's ticket at `now`. The phone of somebody at a door opens it.
     #[must_use]
     pub fn ticket_url(&self, event: EventId, code: RegistrationCode, now: Timestamp) -> String {
         format!("{}{TICKETS}{code}.{}", self.public_base, self.ticket_proof(event, code, now))
     }
 
-    /// The key with which a guest's page asks for the code as it is now.
+    /// Makes the key with which a guest's page requests the current code.
     #[must_use]
     pub fn ticket_key(&self, event: EventId, code: RegistrationCode) -> String {
         self.callbacks.capabilities().make(Purpose::TicketPage, &ticket(event, code, 0))
@@ -74,7 +74,7 @@ impl AuthorityContext {
         self.callbacks.capabilities().is_genuine(Purpose::TicketPage, &ticket(event, code, 0), key)
     }
 
-    /// The proof that the page of a guest shows at `now`.
+    /// Makes the proof that the page of a guest shows at `now`.
     #[must_use]
     pub fn ticket_proof(&self, event: EventId, code: RegistrationCode, now: Timestamp) -> String {
         self.callbacks.capabilities().make(Purpose::Ticket, &ticket(event, code, step(now)))
@@ -100,18 +100,18 @@ fn ticket(event: EventId, code: RegistrationCode, step: i64) -> Vec<u8> {
 /// The outcome of a check-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckInDone {
-    /// The guest is in now.
+    /// This request has checked in the guest.
     Now,
-    /// The same request has checked in the guest before.
+    /// The same request had checked in the guest before.
     Repeated,
-    /// Another request has.
+    /// Another request had checked in the guest before.
     Before,
 }
 
 /// Checks in the guest with this code. Returns the guest with the check-in.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] if the event has no such guest; what the store says.
+/// [`ServiceError::NotFound`] if the event has no such guest; store errors.
 pub async fn check_in(
     service: &Service,
     event: &Event,
@@ -133,7 +133,7 @@ pub async fn check_in(
     Ok((listed(&service.vault, &event.terms.secret, guest)?, done))
 }
 
-/// [`check_in`] as the API answers.
+/// Checks in a guest as [`check_in`] does, and builds the API's response.
 ///
 /// # Errors
 /// As [`check_in`].
@@ -145,22 +145,22 @@ pub async fn check_in_response(service: &Service, app: &AppId, id: &str, asked: 
     Ok(CheckInResponse { txn_id: guest.txn, checked_in_at: known.at, gate: gate_of(known), already: done == CheckInDone::Before })
 }
 
-/// The gate of a check-in, if it has one.
+/// Returns the gate of a check-in, if it has one.
 pub(crate) fn gate_of(check_in: CheckIn) -> Option<String> {
     Some(check_in.gate).filter(|gate| !gate.is_empty())
 }
 
-/// The guest with this code, with what was shared.
+/// Finds the guest with this code, with the shared details.
 ///
 /// # Errors
-/// The store's errors; a registration that does not open.
+/// A store error; a registration that does not open.
 pub async fn find_guest(service: &Service, event: &Event, code: RegistrationCode) -> Result<Option<RegistrationRow>, ServiceError> {
     let number = number_of(&event.terms.secret, code);
     let found = service.store.load_registration(event.id, number).await?;
     found.map(|registration| revealed(&service.vault, &event.terms.secret, registration)).transpose()
 }
 
-/// The guest with this code.
+/// Finds the guest with this code.
 ///
 /// # Errors
 /// As [`guests_after`].
@@ -170,10 +170,10 @@ pub async fn guest_with(service: &Service, event: &Event, code: RegistrationCode
     Ok(found.into_iter().find(|guest| guest.number == number))
 }
 
-/// The guests who follow the first `after`, at most `limit`.
+/// Returns the guests who follow the first `after`, at most `limit`.
 ///
 /// # Errors
-/// The store's errors; a name that does not open.
+/// A store error; a name that does not open.
 pub async fn guests_after(service: &Service, event: &Event, after: u64, limit: u32) -> Result<Guests, ServiceError> {
     let rows = Rows { offset: after, limit, max_bytes: usize::MAX };
     let found = service.store.list_guests(event.id, rows).await?;
@@ -181,7 +181,7 @@ pub async fn guests_after(service: &Service, event: &Event, after: u64, limit: u
     Ok(Guests { items: found.items.into_iter().map(listed).collect::<Result<_, _>>()?, total: found.total })
 }
 
-/// The newest `limit` guests whose name has these words, each at the beginning of one, or who have this code.
+/// Finds the newest `limit` guests whose name has these words, each at the beginning of one, or who have this code.
 ///
 /// # Errors
 /// As [`guests_after`].
@@ -216,10 +216,10 @@ fn has_words(guest: &ListedGuest, words: &[String]) -> bool {
     words.iter().all(|word| name.split_whitespace().any(|part| part.starts_with(word)))
 }
 
-/// The state of every guest of an event, without names.
+/// Calls `see` with the state of every guest of an event, without names.
 ///
 /// # Errors
-/// The store's errors.
+/// A store error.
 pub async fn each_guest(store: &Store, event: EventId, mut see: impl FnMut(&Guest)) -> Result<(), ServiceError> {
     let mut offset = 0;
     loop {

@@ -1,5 +1,5 @@
-//! The use case of verifications that are answered at once: a question to the source. Nothing is opened or debited, and nothing is
-//! kept but the consent.
+//! The use case of verifications that are answered at once: a question to the source. Nothing is opened or debited; only the
+//! consent is stored.
 
 use sakshi_domain::checks::Check;
 use sakshi_domain::request_id::RequestId;
@@ -11,11 +11,10 @@ use crate::authentication::Caller;
 use crate::consents::{self, Declared};
 use crate::{Service, ServiceError};
 
-/// Verifies what a client has sent; `adopt` chooses the request's id, given the one that the body names. That a number is not known is an
-/// answer, too.
+/// Verifies a client's request; `adopt` chooses the request's id, given the one in the body. An unknown number is an answer, too.
 ///
 /// # Errors
-/// [`ServiceError::NotOffered`] without a source, [`ServiceError::Invalid`], and for a request that is in order otherwise
+/// [`ServiceError::NotOffered`] without a source, [`ServiceError::Invalid`], and for an otherwise valid request
 /// [`ServiceError::MalformedNumber`]; [`ServiceError::Source`] when the source does not answer.
 pub async fn verify(
     service: &Service,

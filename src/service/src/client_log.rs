@@ -1,4 +1,4 @@
-//! The log of a client: what its people, its keys and operators have done. It is kept for `CLIENT_LOG_MONTHS`.
+//! The log of a client: actions of its users, its keys and operators. It is kept for `CLIENT_LOG_MONTHS`.
 
 use sakshi_domain::client_log::{Action, Actor, LogEntry, LogFilter, Subject};
 use sakshi_domain::ids::ClientId;
@@ -7,10 +7,10 @@ use sakshi_store::{AskedLog, LogPage, LogPlace};
 
 use crate::{Service, ServiceError};
 
-/// Appends an entry of this moment. What must not happen unseen is done after it.
+/// Appends an entry with the current time. Call it before an action that must be logged.
 ///
 /// # Errors
-/// The store does not take it.
+/// A store error.
 pub async fn append(
     service: &Service,
     client: &ClientId,
@@ -23,10 +23,10 @@ pub async fn append(
     Ok(service.store.append_client_log(client.clone(), entry).await?)
 }
 
-/// Lists entries, the newest first, before a place.
+/// Lists entries before a position, newest first.
 ///
 /// # Errors
-/// The store's.
+/// A store error.
 pub async fn list(
     service: &Service,
     client: ClientId,

@@ -1,5 +1,5 @@
-//! Notices by the times of credentials that this node's clock may be wrong: one credential with a wrong time is its issuer's or a
-//! stranger's fault, most of a minute's are not.
+//! Detects by the times of credentials that this node's clock may be wrong. One credential with a wrong time is its issuer's or a
+//! stranger's fault; most of a minute's are not.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -9,10 +9,10 @@ use sakshi_authority::sdjwt::CredentialRefusal;
 use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_secs(60);
-/// With fewer refusals in a window, a single sender may be to blame.
+/// Minimum number of refusals in a window; with fewer, a single sender may be to blame.
 const REFUSALS_MIN: u32 = 5;
 
-/// Counts the credentials of a minute. The signature of each is good, so no stranger can invent them.
+/// Counter of a minute's credentials. The signature of each is valid, so no stranger can invent them.
 #[derive(Debug, Default)]
 pub struct ClockSuspicion(Mutex<Option<Window>>);
 
@@ -48,7 +48,7 @@ impl ClockSuspicion {
         }
     }
 
-    /// Returns the window if most of its credentials are refused and that was not returned yet.
+    /// Counts a credential. Returns the window if most of its credentials are refused and it was not returned yet.
     fn count(&self, future: u32, past: u32) -> Option<Window> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = Window { began: Instant::now(), judged: 0, future: 0, past: 0, is_reported: false };

@@ -1,5 +1,5 @@
-//! The register of consents, of requests that declare one (specification, "Consent fields"): it is kept before anything is asked of a
-//! source or an upstream. A verification's own is kept in the step that ends its transaction.
+//! The register of consents that requests declare (specification, "Consent fields"). A consent is stored before a source or an
+//! upstream is asked. A verification's own is stored in the step that ends its transaction.
 
 use sakshi_domain::consent::Consent;
 use sakshi_domain::flow::consent_given::ConsentGiven;
@@ -24,10 +24,10 @@ pub(crate) struct Declared<'a> {
     pub(crate) given: &'a ConsentGiven,
 }
 
-/// Keeps it.
+/// Stores the consent.
 ///
 /// # Errors
-/// The store does not take it.
+/// A store error.
 pub(crate) async fn keep(service: &Service, declared: Declared<'_>) -> Result<(), ServiceError> {
     let Declared { client, app, kind, id, asked, given } = declared;
     let entry = Consent::declared(kind, id, app.clone(), asked, given.digest(), service.clock.now());

@@ -1,8 +1,8 @@
 //! The status of credentials: asks the issuer whether a verified credential was revoked, before a transaction is completed with it.
 //!
-//! It fails closed: without a usable answer the callback is refused for now and the transaction stays pending. All who ask for one
-//! URL wait for one fetch. Fetches have owners, as memory has: when none is free, the owner with most of them loses one, so that a
-//! sender whose URLs hang makes nobody else wait.
+//! It fails closed: without a usable answer the callback is refused for now and the transaction stays pending. All requests for
+//! one URL share one fetch. Fetches have owners, as memory has: when none is free, the owner with most of them loses one. A
+//! sender whose URLs hang thus delays nobody else.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -47,13 +47,13 @@ pub struct StatusRules {
     pub hosts: Vec<String>,
     /// Permit `http` URLs, for the sandbox.
     pub allow_http: bool,
-    /// The time for which an answer is used, unless it says less.
+    /// Time for which an answer is used, unless it says less.
     pub kept: Duration,
 }
 
-/// Fetches status answers.
+/// Client that fetches status answers.
 pub trait FetchStatus: fmt::Debug + Send + Sync + 'static {
-    /// The body at a URL, of at most [`STATUS_ANSWER_BYTES_MAX`].
+    /// Fetches the body at a URL, of at most [`STATUS_ANSWER_BYTES_MAX`].
     fn fetch(self: Arc<Self>, url: Url) -> BoxFuture<'static, Result<Vec<u8>, DocumentError>>;
 }
 
@@ -63,25 +63,25 @@ impl FetchStatus for DocumentClient {
     }
 }
 
-/// A credential that its status does not let pass.
+/// Refusal because of a credential's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusRefusal {
     /// The credential is refused for good.
     Credential(CredentialRefusal),
-    /// There is no usable answer now.
+    /// No usable answer now.
     Unavailable(StatusFailure),
 }
 
-/// The reason for having no usable answer.
+/// Reason why there is no usable answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatusFailure {
     /// The host is not listed in `authority.status_hosts`, or the URL is not `https`.
     #[error("the host of the status URL is not listed in authority.status_hosts, or the URL is not https")]
     HostNotListed,
-    /// There is no answer.
+    /// No answer.
     #[error("the status host {0}")]
     NotFetched(DocumentError),
-    /// There is one that cannot be used.
+    /// An answer that cannot be used.
     #[error(transparent)]
     Unusable(#[from] StatusFault),
     /// All fetches in flight belong to owners with as few.
@@ -111,7 +111,7 @@ impl StatusFailure {
         "evicted",
     ];
 
-    /// A stable code for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -144,7 +144,7 @@ impl Fetch {
     }
 }
 
-/// Checks the status of credentials. Clones share fetches and answers.
+/// Status checks of credentials. Clones share fetches and answers.
 #[derive(Clone)]
 pub struct StatusChecks(Arc<Parts>);
 
@@ -167,7 +167,7 @@ impl fmt::Debug for StatusChecks {
 }
 
 impl StatusChecks {
-    /// Checks by these rules.
+    /// Creates checks with these rules.
     #[must_use]
     pub fn new(
         rules: StatusRules,
@@ -233,7 +233,7 @@ impl StatusChecks {
         }
         let (parts, reference, owners) = (Arc::clone(&self.0), reference.clone(), owners.clone());
         let fetch = Fetch { began: Instant::now(), answer: async move { parts.answer(&reference, owners).await }.boxed().shared() };
-        // It ends though nobody waits for it any more, so that its owner's slot is given back.
+        // It runs to its end even if nobody waits any more, so that its owner's slot is freed.
         tokio::spawn(fetch.answer.clone());
         make_room(&mut fetches);
         fetches.insert(key, fetch.clone());
@@ -245,7 +245,7 @@ impl StatusChecks {
     }
 }
 
-/// The outcome of a check that refuses the credential for good.
+/// Builds the outcome of a check that refuses the credential for good.
 const fn refused<T>(refusal: CredentialRefusal) -> (&'static str, Result<T, StatusRefusal>) {
     (refusal.code(), Err(StatusRefusal::Credential(refusal)))
 }
@@ -287,7 +287,7 @@ impl StatusRules {
 }
 
 impl Parts {
-    /// Fetches and verifies an answer; returns also until when it may be used.
+    /// Fetches and verifies an answer; also returns the time until which it may be used.
     async fn answer(&self, reference: &StatusReference, owners: OwnerPath) -> (Answer, Instant) {
         let began = Instant::now();
         let answer = timeout(STATUS_FETCH_MAX, self.fetched(reference, owners)).await;
@@ -299,7 +299,7 @@ impl Parts {
         }
         let kept = match &answer {
             Ok(document) => document.lifetime.map_or(self.rules.kept, |lifetime| lifetime.min(self.rules.kept)),
-            // The next one to ask has a turn of its own.
+            // The next request fetches again.
             Err(StatusFailure::Evicted | StatusFailure::Overloaded) => Duration::ZERO,
             Err(_) => STATUS_FAILURE_KEPT,
         };
@@ -352,7 +352,7 @@ mod tests {
 
     const HOST: &str = "status.example";
 
-    /// Never answers for paths with `hangs`, and well for all others.
+    /// Host that never answers paths with `hangs`, and answers all others.
     struct Host {
         issuer: TestIssuer,
         asked: AtomicUsize,
@@ -394,7 +394,7 @@ mod tests {
             Self { host, verifier, checks }
         }
 
-        /// The status of a credential that names this path.
+        /// Returns the status of a credential that names this path.
         fn status(&self, path: &str) -> CredentialStatus {
             let mut draft = self.host.issuer.good();
             draft.payload["status"] = format!("https://{HOST}/{path}").into();

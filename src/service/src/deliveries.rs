@@ -1,4 +1,4 @@
-//! The webhooks of an app, of its verifications and its orders, the newest first.
+//! Webhooks of an app's verifications and orders, newest first.
 
 use sakshi_domain::delivery::{DeliveryRecord, Subject};
 use sakshi_domain::time::Timestamp;
@@ -7,7 +7,7 @@ use crate::authentication::Caller;
 use crate::verifications::{Filter, list};
 use crate::{Service, ServiceError};
 
-/// Orders whose webhooks are listed.
+/// Number of orders whose webhooks are listed.
 pub const ORDERS_MAX: u32 = 200;
 
 /// A webhook.
@@ -15,7 +15,7 @@ pub const ORDERS_MAX: u32 = 200;
 pub struct LoggedDelivery {
     /// The verification or order that it reports.
     pub subject: Subject,
-    /// The change of an order that it tells.
+    /// The change of an order that it reports.
     pub tells: Option<String>,
     /// Its attempt.
     pub delivery: DeliveryRecord,
@@ -26,14 +26,14 @@ pub struct LoggedDelivery {
 pub struct DeliveryLog {
     /// The newest first.
     pub deliveries: Vec<LoggedDelivery>,
-    /// Older verifications may have further ones, which were not read.
+    /// Time before which verifications were not read; they may have further webhooks.
     pub older_than: Option<Timestamp>,
 }
 
 /// Reads the webhooks of the caller's newest verifications and orders.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub async fn delivery_log(service: &Service, caller: &Caller) -> Result<DeliveryLog, ServiceError> {
     let listing = list(service, caller, &Filter::default(), None, usize::MAX).await?;
     let older_than = listing.read_back_to.filter(|_| listing.older.is_some());

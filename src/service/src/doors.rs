@@ -23,7 +23,7 @@ const _: () = assert!(DOORS_MAX == 50);
 /// Characters of an event's id, with which the path of a door begins.
 const EVENT_ID_CHARS: usize = 17;
 
-/// A door that was found by its path.
+/// A door found by its path.
 #[derive(Clone, Debug)]
 pub struct OpenDoor {
     /// Its event.
@@ -47,7 +47,7 @@ pub async fn open_door(service: &Service, app: &AppId, id: &str, asked: CreateDo
     Ok(CreateDoorResponse { door_id: door.id, name: door.name, door_url, pin, expires_at })
 }
 
-/// The doors of an event of this app whose links have not ended.
+/// Lists the doors of an event of this app whose links have not ended.
 ///
 /// # Errors
 /// [`ServiceError::NotFound`] unless the app has such an event.
@@ -62,7 +62,7 @@ pub async fn list_doors(service: &Service, app: &AppId, id: &str) -> Result<Door
     Ok(DoorsResponse { event_id: event.id, doors: open_doors(&event, service.clock.now()).cloned().map(response).collect() })
 }
 
-/// Closes a door of an event of this app: its page ends at once, and one that has ended takes nothing more.
+/// Closes a door of an event of this app: its page ends at once, and a door that has ended accepts nothing more.
 ///
 /// # Errors
 /// [`ServiceError::NotFound`] unless the app has such an event with such a door.
@@ -72,32 +72,32 @@ pub async fn close_door(service: &Service, app: &AppId, id: &str, door: &str) ->
     change(service, &event, DoorChange::Close(door.id.clone())).await
 }
 
-/// The doors of an event whose links have not ended.
+/// Returns the doors of an event whose links have not ended.
 pub fn open_doors(event: &Event, now: Timestamp) -> impl Iterator<Item = &Door> {
     event.terms.doors.iter().filter(move |door| now < door.end(event.terms.expires_at))
 }
 
-/// The page of a door.
+/// Builds the URL of a door's page.
 #[must_use]
 pub fn door_url(service: &Service, event: EventId, door: &DoorId) -> String {
     format!("{}{}", service.authority.public_base, door_path(event, door))
 }
 
-/// The path of that page.
+/// Builds the path of a door's page.
 #[must_use]
 pub fn door_path(event: EventId, door: &DoorId) -> String {
     format!("/d/{event}{}", door.as_str())
 }
 
-/// The door of a path, unless its link has ended.
+/// Finds the door of a path, unless its link has ended.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] if there is none; what the store says.
+/// [`ServiceError::NotFound`] if there is none; store errors.
 pub async fn find_door(service: &Service, path: &str) -> Result<OpenDoor, ServiceError> {
     door_at(service, path, service.clock.now()).await
 }
 
-/// The door of a path, also one whose link ended a while ago: it takes what was scanned before that.
+/// Finds the door of a path, also one whose link ended a while ago: it still accepts earlier scans.
 ///
 /// # Errors
 /// As [`find_door`].
@@ -115,7 +115,7 @@ async fn door_at(service: &Service, path: &str, at: Timestamp) -> Result<OpenDoo
 }
 
 impl OpenDoor {
-    /// The end of its link.
+    /// Returns the end of its link.
     #[must_use]
     pub fn end(&self) -> Timestamp {
         self.door.end(self.event.terms.expires_at)
@@ -127,7 +127,7 @@ impl OpenDoor {
         is_same(self.door.pin.as_str(), pin)
     }
 
-    /// The cookie value of who has entered the PIN.
+    /// Makes the cookie value for a visitor who entered the PIN.
     #[must_use]
     pub fn session(&self, service: &Service) -> String {
         service.authority.callbacks.capabilities().make(Purpose::Door, &self.subject())

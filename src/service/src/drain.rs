@@ -1,11 +1,11 @@
-//! Ending in good order: a stage that everybody sees, and a count of requests under way.
+//! Graceful shutdown: a shared drain state and a count of requests in flight.
 //!
-//! First the end is announced: the node is unready and closes each connection behind an answer, but
-//! serves as before, so that a balancer has time to send requests elsewhere. Then it begins: long
-//! polls and event streams end, and the process ends when nothing is under way.
+//! First the shutdown is announced: the node is unready and closes each connection after a response, but serves as before. A
+//! balancer thus has time to send requests elsewhere. Then it begins: long polls and event streams end, and the process ends when
+//! no request is in flight.
 
 use sakshi_actors::Gate;
-/// A request under way.
+/// A request in flight.
 pub use sakshi_actors::Permit as UnderWay;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Drain {
     under_way: Arc<Gate>,
 }
 
-/// Not draining, nothing under way.
+/// Not draining, nothing in flight.
 impl Default for Drain {
     fn default() -> Self {
         Self { stage: Arc::new(watch::channel(Stage::Serving).0), under_way: Gate::new(usize::MAX) }
@@ -34,23 +34,23 @@ impl Default for Drain {
 }
 
 impl Drain {
-    /// Tells that the end is near.
+    /// Announces the shutdown.
     pub fn announce(&self) {
         self.stage.send_replace(Stage::Announced);
     }
 
-    /// Ends what would last.
+    /// Begins the shutdown: long polls and event streams end.
     pub fn begin(&self) {
         self.stage.send_replace(Stage::Begun);
     }
 
-    /// Whether the end is near.
+    /// Returns true once the shutdown is announced.
     #[must_use]
     pub fn is_announced(&self) -> bool {
         *self.stage.borrow() >= Stage::Announced
     }
 
-    /// Returns when what lasts must end.
+    /// Waits until the shutdown begins.
     pub async fn begun(&self) {
         // The sender lives in `self`, so waiting cannot fail.
         let _ = self.stage.subscribe().wait_for(|stage| *stage == Stage::Begun).await;
@@ -62,13 +62,13 @@ impl Drain {
         self.under_way.enter_anyway()
     }
 
-    /// Requests under way.
+    /// Returns the number of requests in flight.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.under_way.inside()
     }
 
-    /// Waits until nothing is under way, for `time` at most; returns what still is.
+    /// Waits until no request is in flight, for `time` at most; returns the number left.
     pub async fn finish(&self, time: Duration) -> usize {
         self.under_way.emptied(time).await
     }

@@ -1,7 +1,7 @@
-//! The entrance of an event: the addresses of its pages, and who can start there.
+//! The entrance of an event: the addresses of its pages, and the permission to start there.
 //!
-//! Where `entry` is `kiosk`, a guest scans a code that the kiosk's screen shows for 30 seconds. It opens the event's page until 30 seconds
-//! later, and the page starts a verification for some minutes more: a code that was photographed is soon good for nothing.
+//! With `entry` set to `kiosk`, a guest scans a code that the kiosk's screen shows for 30 seconds. The code opens the event's
+//! page until 30 seconds later. The page starts a verification for some minutes more, so a photographed code soon expires.
 
 use sakshi_authority::capability::Purpose;
 use sakshi_domain::event::Event;
@@ -13,20 +13,20 @@ use crate::authority::AuthorityContext;
 
 /// Milliseconds for which a code is shown. It is accepted for as long again.
 pub const CODE_SHOWN_MS: i64 = 30_000;
-/// Milliseconds for which a page starts verifications at least; at most twice as long.
+/// Minimum number of milliseconds for which a page starts verifications; at most twice as long.
 const PASS_MS: i64 = 300_000;
 
-/// The parameter of a code and of a pass in the address of an event's page, and of the key in that of its kiosk.
+/// Parameters of a code and of a pass in the address of an event's page, and of the key in that of its kiosk.
 const CODE: &str = "code";
 const PASS: &str = "pass";
 const KEY: &str = "key";
 
-/// Leave to start at an event.
+/// Permission to start at an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission(Option<String>);
 
 impl Admission {
-    /// An address of the event's with what shows that its guest may start.
+    /// Adds the permission to an address of the event.
     #[must_use]
     pub fn address(&self, address: &str) -> String {
         self.0.as_ref().map_or_else(|| address.to_owned(), |pass| format!("{address}?{PASS}={pass}"))
@@ -34,7 +34,7 @@ impl Admission {
 }
 
 impl AuthorityContext {
-    /// The addresses of an event's pages for its organiser.
+    /// Builds the addresses of an event's pages for its organiser.
     #[must_use]
     pub fn event_addresses(&self, id: EventId) -> EventAddresses {
         let key = self.callbacks.capabilities().make(Purpose::Kiosk, id.as_bytes());
@@ -49,7 +49,7 @@ impl AuthorityContext {
         parameter(query, KEY).is_some_and(|key| self.callbacks.capabilities().is_genuine(Purpose::Kiosk, id.as_bytes(), key))
     }
 
-    /// The address in the code that a kiosk shows at `now`.
+    /// Builds the address in the code that a kiosk shows at `now`.
     #[must_use]
     pub fn code_url(&self, event: &Event, now: Timestamp) -> String {
         let address = self.event_url(event.id);
@@ -59,7 +59,7 @@ impl AuthorityContext {
         format!("{address}?{CODE}={}", self.made(Purpose::EntryCode, event.id, now.millis().div_euclid(CODE_SHOWN_MS)))
     }
 
-    /// Leave to start for who sends this query; `None` unless a code was scanned a moment ago.
+    /// Returns the permission to start for this query; where entry is not open, `None` unless a code was scanned a moment ago.
     #[must_use]
     pub fn admits(&self, event: &Event, query: &str, now: Timestamp) -> Option<Admission> {
         if event.terms.entry.is_open() {
@@ -88,7 +88,7 @@ fn subject(id: EventId, step: i64) -> Vec<u8> {
     [&id.as_bytes()[..], &step.to_be_bytes()].concat()
 }
 
-/// The value of a parameter. Capabilities need no decoding.
+/// Returns the value of a parameter. Capabilities need no decoding.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }

@@ -1,4 +1,4 @@
-//! Why a use case was refused, for whoever asked; the edges turn it into their own answers.
+//! Errors of use cases; the edges turn them into their own responses.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use sakshi_outbound::upstream::UpstreamError;
 use sakshi_store::StoreError;
 use sakshi_trace::invariant::Broken;
 
-/// The pause before a retry while the token that signs is away.
+/// Pause before a retry while the signing token is unavailable.
 const SIGNER_RETRY: Duration = Duration::from_secs(5);
 
-/// Why a use case was refused. Nothing was changed or debited, unless a variant says otherwise.
+/// Reason why a use case was refused. Nothing was changed or debited, unless a variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceError {
     /// Fields that are missing, unknown or not acceptable.
     Invalid(Invalid),
-    /// The caller's key is not or no longer good for the app.
+    /// The caller's key is not, or no longer, valid for the app.
     Unauthorized,
     /// The client's balance does not cover the operation.
     InsufficientCredits,
     /// No such transaction of this app.
     TransactionNotFound,
-    /// No such thing; the word says what was looked for.
+    /// No such resource; the word names its kind.
     NotFound(&'static str),
     /// The transaction has ended with an answer.
     AlreadyCompleted,
@@ -41,45 +41,45 @@ pub enum ServiceError {
         /// A sentence for the caller.
         message: &'static str,
     },
-    /// What an upstream reports does not follow from the state of its flow.
+    /// An upstream's report does not follow from the state of its flow.
     ReportRefused(ReportRefusal),
     /// The event takes no guest now.
     EventRefused(EventRefusal),
     /// The idempotency key came before with another request.
     IdempotencyKeyReused,
-    /// What is to be verified is no number of this form.
+    /// The value to verify is no number of this form.
     MalformedNumber(&'static NumberForm),
-    /// This installation has no upstream for it.
+    /// This installation has no upstream for the request.
     NotOffered,
-    /// An upstream did not take an order.
+    /// An upstream did not accept an order.
     Upstream(UpstreamError),
     /// A source did not answer a question, which opens nothing.
     Source(UpstreamError),
-    /// Something that the request needs is away. Whether it was done is not known.
+    /// A dependency of the request is unavailable. Whether the request was carried out is unknown.
     Unavailable {
-        /// What is away.
+        /// A stable code for the dependency.
         code: &'static str,
-        /// When to come again.
+        /// Time after which to retry.
         retry_after: Duration,
     },
-    /// More is under way than is admitted.
+    /// The service is overloaded.
     Overloaded,
     /// A guest has not scanned the code that the kiosk of the event shows now.
     CodeExpired,
     /// The guests of an event have spent its credit budget.
     BudgetSpent,
-    /// As many scans of an event wait for an answer as may.
+    /// The limit on unanswered scans of an event is reached.
     ScansPending,
-    /// Something broke; the text is for the log.
+    /// An internal error; the text is for the log.
     Internal(String),
 }
 
 impl ServiceError {
-    /// The operator allows the client no more of what is to be created.
+    /// The client has reached a limit set by the operator.
     pub const LIMIT_REACHED: Self =
         Self::Conflict { code: "limit_reached", message: "The application has reached a limit set by the operator." };
 
-    /// Something broke; the text is for the log.
+    /// Builds an internal error; the text is for the log.
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         Self::Internal(detail.to_string())
     }

@@ -12,13 +12,13 @@ use crate::authentication::Caller;
 use crate::idempotency::{Answered, IdempotentRequest};
 use crate::{Service, ServiceError};
 
-/// Its word in what an idempotency key is good for.
+/// Name of the operation in the digest of a request with an idempotency key.
 pub const OPERATION: &str = "events";
 
-/// Creates an event on these terms, unless that was done before under the same key.
+/// Creates an event on these terms, unless an earlier request under the same key did.
 ///
 /// # Errors
-/// When it is not created.
+/// The event is not created.
 pub async fn create_event(
     service: &Service,
     caller: Caller,
@@ -45,7 +45,7 @@ pub async fn create_event(
     }
 }
 
-/// The event with this id, if the app has it.
+/// Returns the event with this id, if the app has it.
 ///
 /// # Errors
 /// [`ServiceError::NotFound`] otherwise.
@@ -56,7 +56,7 @@ pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<E
     }
 }
 
-/// Changes an event of this app in what was sent.
+/// Changes the sent fields of an event of this app.
 ///
 /// # Errors
 /// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::EventChanged`] if its terms have none of the tags in
@@ -72,7 +72,7 @@ pub async fn change_event(
     let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
     if !asked.read_only.is_empty() {
         let event = service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
-        // What credits decide is not compared.
+        // Fields that credits decide are not compared.
         asked.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
     }
     match service.events.patch(id, app.clone(), EventPatch { only_if, ..asked.patch() }).await? {
@@ -83,7 +83,7 @@ pub async fn change_event(
     }
 }
 
-/// The event as its organiser sees it now.
+/// Builds the response with the event's current state, for its organiser.
 #[must_use]
 pub fn event_response(service: &Service, event: &Event) -> EventResponse {
     EventResponse::new(event, service.authority.event_addresses(event.id), service.clock.now())

@@ -1,4 +1,4 @@
-//! The use case of evidence: the proof that was kept of a verification, as a sealed file.
+//! The use case of evidence: the stored proof of a verification, as a sealed file.
 
 use sakshi_authority::evidence::{Evidence, Proof};
 use sakshi_domain::ids::TxnId;
@@ -22,11 +22,11 @@ pub(crate) fn seal(service: &Service, id: TxnId, proof: &Proof) -> Result<Sealed
     Ok(service.vault.seal(id.as_bytes(), &plain))
 }
 
-/// The evidence of a completed transaction of this app.
+/// Returns the evidence of a completed transaction of this app.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] when none is kept, or not yet or any more; [`ServiceError::TransactionNotFound`] and
-/// [`ServiceError::TransactionExpired`]; [`ServiceError::Unavailable`] while the token that signs is away.
+/// [`ServiceError::NotFound`] when none is stored, or not yet or any more; [`ServiceError::TransactionNotFound`] and
+/// [`ServiceError::TransactionExpired`]; [`ServiceError::Unavailable`] while the signing token is unavailable.
 pub async fn evidence_file(service: &Service, app: &App, id: TxnId) -> Result<EvidenceFile, ServiceError> {
     let OpenOrCompleted::Completed(record) = own_transaction(service, app, id).await? else { return Err(NONE) };
     let kept = service.store.load_evidence(id).await?.ok_or(NONE)?;

@@ -1,9 +1,8 @@
 //! Use cases of polls of flows (specification, "Polling fallbacks"): the webhook's body once there is one, a stub with `pending`
 //! until then.
 //!
-//! An answer can hold a file of ten megabytes. The body of a webhook is answered as it was sealed, never parsed and written again;
-//! what takes long is done off the worker's thread; and what all answers hold of the memory is bounded, because clients read as
-//! slowly as they like.
+//! A response can hold a file of ten megabytes. The body of a webhook is sent as it was sealed, never parsed and written again.
+//! Slow work runs off the worker's thread. The memory of all responses is bounded, because clients read as slowly as they like.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::budget::{MemoryPermit, OwnerPath, Stage};
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// What is not found: a flow of another app, another kind, or of long ago.
+/// The error for a flow of another app, another kind, or of long ago.
 const NOT_FOUND: ServiceError = ServiceError::NotFound("flow");
 
 /// The answer to a poll.
@@ -32,14 +31,14 @@ const NOT_FOUND: ServiceError = ServiceError::NotFound("flow");
 pub struct PollAnswer {
     /// The JSON.
     pub json: Vec<u8>,
-    /// Its share of the memory budget, to be kept until it was sent. A stub that holds nothing of the flow has none.
+    /// Its share of the memory budget, kept until the answer was sent. A stub that holds nothing of the flow has none.
     pub permit: Option<MemoryPermit>,
 }
 
-/// How a document to be signed stands.
+/// Returns the state of a document to be signed.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] unless the app has such a document; when it cannot be fetched, or there is no memory for it.
+/// [`ServiceError::NotFound`] unless the app has such a document; errors when it cannot be fetched, or there is no memory for it.
 pub async fn poll_document(service: &Service, app: &App, id: &str) -> Result<PollAnswer, ServiceError> {
     let (_, record) = fetch(service, app, id).await?;
     match (record.state, record.latest) {
@@ -55,7 +54,7 @@ pub async fn poll_document(service: &Service, app: &App, id: &str) -> Result<Pol
     }
 }
 
-/// What has come out of the document locker.
+/// Returns the result of an order to the document locker.
 ///
 /// # Errors
 /// As [`poll_document`].
@@ -85,7 +84,7 @@ async fn fetch(service: &Service, app: &App, id: &str) -> Result<(FlowId, FlowRe
     Ok((id, record.ok_or(NOT_FOUND)?))
 }
 
-/// The answer that is written out of a payload.
+/// Writes the answer from a payload.
 async fn answer(
     service: &Service,
     app: &App,

@@ -1,7 +1,7 @@
 //! Use cases of flows that an upstream carries out: documents to be signed, locker documents, e-stamps and wealth-data consents.
 //!
-//! Each is ordered first and opened with the upstream's answer, so that the client's answer is kept under its idempotency key in
-//! the step that opens. An order whose flow was never opened concerns nobody: its reports find no flow.
+//! Each is ordered first and opened with the upstream's answer, so that the client's response is stored under its idempotency key
+//! in the step that opens. An order whose flow was never opened has no effect: its reports find no flow.
 
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
@@ -24,7 +24,7 @@ use crate::consents::{self, Declared};
 use crate::idempotency::{Answered, IdempotentRequest};
 use crate::{Service, ServiceError};
 
-/// Who asks, under which correlation id.
+/// The caller of a flow request, with its correlation id.
 #[derive(Debug)]
 pub struct FlowCall {
     /// The caller.
@@ -112,7 +112,7 @@ pub async fn request_consent(
     open_flow(service, call, order).await
 }
 
-/// The consent of a request that opens a flow.
+/// Builds the consent of a request that opens a flow.
 fn declared<'a>(kind: &'a str, header: &'a FlowHeader, asked: Vec<String>, given: &'a ConsentGiven) -> Declared<'a> {
     Declared { client: &header.client, app: &header.app, kind, id: header.id.to_string(), asked, given }
 }
@@ -124,16 +124,16 @@ struct Ordered<A> {
     flow: FlowState,
     /// Of a document to be signed: what polls show until there is a report.
     payload: Option<EsignOutcome>,
-    /// What the caller is told.
+    /// The response to the caller.
     answer: A,
 }
 
-/// Orders a flow and opens it, unless that was done before under the same key. `order` places the order with the upstream; of
-/// requests under one key it runs for one at a time.
+/// Orders a flow and opens it, unless an earlier request under the same key did. `order` places the order with the upstream; for
+/// requests under one key it runs one at a time.
 ///
 /// # Errors
-/// When it is not opened: the key came with another request, the request before it hangs, the upstream did not take the order,
-/// or the store does not say.
+/// The flow is not opened: the key came with another request, the request before it hangs, the upstream did not accept the order,
+/// or the store fails.
 async fn open_flow<A: Serialize>(
     service: &Service,
     FlowCall { caller, request_id, idempotent }: FlowCall,
@@ -141,7 +141,7 @@ async fn open_flow<A: Serialize>(
 ) -> Result<Answered<A>, ServiceError> {
     let mut _lock = None;
     if let Some(idempotent) = &idempotent {
-        // A kept answer needs no lease; one of a node that was killed may still last for long.
+        // A stored response needs no lease; the lease of a killed node may still last for long.
         if let Some(json) = idempotent.kept(service).await? {
             return Ok(Answered::Replayed(json));
         }

@@ -1,7 +1,7 @@
 //! A list of an event's guests, read from the store and opened a slice at a time.
 //!
-//! A guest may have shared a photo of megabytes, so a slice is bounded in bytes as well as in rows, and what is large is opened
-//! apart from the HTTP workers.
+//! A guest may have shared a photo of megabytes, so a slice is bounded in bytes as well as in rows. Large slices are opened off
+//! the HTTP workers.
 
 use std::sync::Arc;
 
@@ -29,22 +29,22 @@ pub struct GuestList {
     owners: OwnerPath,
     event: EventId,
     secret: EventSecret,
-    /// How many come before the next one.
+    /// Number of guests before the next one.
     after: u64,
-    /// As many at most.
+    /// Maximum number of guests left to read.
     left: u32,
 }
 
-/// Some guests, made into what is wanted of them.
+/// A slice of guests, converted.
 pub struct Slice<T> {
-    /// What was made of them.
+    /// Result of the conversion.
     pub made: T,
-    /// Guests of the event.
+    /// Number of guests of the event.
     pub total: u64,
 }
 
 impl GuestList {
-    /// The guests of a page of an event, for the work of which the caller is charged.
+    /// Creates the list of one page of an event's guests; the caller is charged for its work.
     #[must_use]
     pub fn new(service: &Service, caller: &Caller, event: &Event, page: PageRequest) -> Self {
         let Rows { offset: after, limit: left, .. } = page.into();
@@ -52,13 +52,13 @@ impl GuestList {
         Self { store, vault, cpu, owners: caller.owners(), event: event.id, secret: event.terms.secret, after, left }
     }
 
-    /// Whether all have been read, of `total` guests.
+    /// Returns true once all have been read, of `total` guests.
     #[must_use]
     pub fn is_read(&self, total: u64) -> bool {
         self.left == 0 || self.after >= total
     }
 
-    /// Makes something of every guest, however many slices that takes; with how many there are on all pages.
+    /// Converts every guest, in as many slices as needed; also returns the number of guests on all pages.
     ///
     /// # Errors
     /// As [`GuestList::next`].
@@ -73,10 +73,10 @@ impl GuestList {
         }
     }
 
-    /// Reads the next guests and makes something of them: on this thread when they are small.
+    /// Reads the next guests and converts them: on this thread when they are small.
     ///
     /// # Errors
-    /// What a store says, a registration that does not open, or no processor time.
+    /// A store error, a registration that does not open, or no processor time.
     pub async fn next<T: Send + 'static>(
         &mut self,
         make: impl FnOnce(Vec<RegistrationRow>) -> Result<T, ServiceError> + Send + 'static,
@@ -89,13 +89,13 @@ impl GuestList {
         let work = move || make(found.items.into_iter().map(|guest| revealed(&vault, &secret, guest)).collect::<Result<_, _>>()?);
         let made = if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
         self.after += u64::from(rows);
-        // Those that were there when the list was begun may have been removed since.
+        // Guests may have been removed since the list was begun.
         self.left = if rows == 0 { 0 } else { self.left - rows };
         Ok(Slice { made, total: found.total })
     }
 }
 
-/// A guest with what was shared.
+/// Opens a registration: the guest with the shared details.
 pub(crate) fn revealed(vault: &Vault, secret: &EventSecret, registration: Registration) -> Result<RegistrationRow, ServiceError> {
     let Registration { guest, outcome } = registration;
     let Guest { number, txn, verified_at, check_in, duplicate_of, .. } = guest;

@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: the first answer is kept, sealed, together with what it paid for, and given again to the same request: the
-//! same operation with the same body by its bytes, so that no two readers of JSON can disagree on it.
+//! `Idempotency-Key`: the first response is stored, sealed, together with what it paid for. A retry of the same operation with
+//! the same body, byte for byte, gets it again; no two readers of JSON can disagree on bytes.
 
 use sakshi_domain::limits::IDEMPOTENCY_TTL;
 use sakshi_domain::time::Timestamp;
@@ -11,7 +11,7 @@ use crate::api_key::sha256;
 use crate::authentication::Caller;
 use crate::{Service, ServiceError};
 
-/// Room for most answers; an intent alone has about two kilobytes.
+/// Initial capacity for a response; fits most. An intent alone has about two kilobytes.
 const ANSWER_BYTES: usize = 4_096;
 
 /// A request with an idempotency key.
@@ -23,7 +23,7 @@ pub struct IdempotentRequest {
     request: [u8; 32],
 }
 
-/// App and key of a request, as the store knows them.
+/// Returns app and key of a request, as the store knows them.
 #[must_use]
 pub fn scope(key: &[u8], caller: &Caller) -> IdempotencyScope {
     let digest = digest_of(caller.app.app_id.as_str().as_bytes(), key);
@@ -31,16 +31,16 @@ pub fn scope(key: &[u8], caller: &Caller) -> IdempotencyScope {
 }
 
 impl IdempotentRequest {
-    /// This operation with this body, under a key.
+    /// Creates the request for this operation with this body, under a key.
     #[must_use]
     pub fn new(scope: IdempotencyScope, operation: &str, body: &[u8]) -> Self {
         Self { scope, request: digest_of(operation.as_bytes(), body) }
     }
 
-    /// The answer that an earlier request under the key got, if there was one.
+    /// Returns the response to an earlier request under the key, if there was one.
     ///
     /// # Errors
-    /// [`ServiceError::IdempotencyKeyReused`] when it was to another request; the store's when it does not say.
+    /// [`ServiceError::IdempotencyKeyReused`] when it was to another request; store errors.
     pub(crate) async fn kept(&self, service: &Service) -> Result<Option<Vec<u8>>, ServiceError> {
         match service.store.load_idempotent_answer(self.scope).await? {
             Some(kept) if kept.request == self.request => self.reveal(&service.vault, &kept.answer).map(Some),
@@ -49,13 +49,13 @@ impl IdempotentRequest {
         }
     }
 
-    /// The record that keeps an answer.
+    /// Builds the record that stores a response.
     pub(crate) fn keep(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
         let answer = vault.seal(&self.scope.digest, answer);
         IdempotentAnswer { scope: self.scope, request: self.request, answer, until: now + IDEMPOTENCY_TTL }
     }
 
-    /// The answer that the store has found under the key of a request.
+    /// Opens the response that the store has found under the key of a request.
     ///
     /// # Errors
     /// As [`IdempotentRequest::reveal`].
@@ -64,7 +64,7 @@ impl IdempotentRequest {
         request.reveal(vault, sealed).map(Answered::Replayed)
     }
 
-    /// Opens a kept answer.
+    /// Opens a stored response.
     ///
     /// # Errors
     /// [`ServiceError::Internal`] when it was sealed with a key that this node does not have.
@@ -84,12 +84,12 @@ pub enum Answered<A> {
         /// The same as JSON.
         json: Vec<u8>,
     },
-    /// Kept, and given again.
+    /// Stored, and given again.
     Replayed(Vec<u8>),
 }
 
 impl<A: Serialize> Answered<A> {
-    /// An answer that is given for the first time.
+    /// Builds a response that is given for the first time.
     ///
     /// # Errors
     /// [`ServiceError::Internal`] when it cannot be written.
@@ -101,7 +101,7 @@ impl<A: Serialize> Answered<A> {
 }
 
 impl<A> Answered<A> {
-    /// The JSON.
+    /// Returns the JSON.
     #[must_use]
     pub fn json(&self) -> &[u8] {
         let (Self::New { json, .. } | Self::Replayed(json)) = self;
@@ -110,10 +110,10 @@ impl<A> Answered<A> {
 }
 
 impl<A: DeserializeOwned> Answered<A> {
-    /// The result.
+    /// Returns the result.
     ///
     /// # Errors
-    /// [`ServiceError::Internal`] when a kept answer cannot be read.
+    /// [`ServiceError::Internal`] when a stored response cannot be read.
     pub fn into_answer(self) -> Result<A, ServiceError> {
         match self {
             Self::New { answer, .. } => Ok(answer),
@@ -122,7 +122,7 @@ impl<A: DeserializeOwned> Answered<A> {
     }
 }
 
-/// The digest of two parts that cannot run into each other.
+/// Returns the digest of two parts that cannot run into each other.
 fn digest_of(first: &[u8], second: &[u8]) -> [u8; 32] {
     sha256(&[&(first.len() as u64).to_be_bytes(), first, &(second.len() as u64).to_be_bytes(), second])
 }

@@ -1,7 +1,7 @@
-//! Requests under one idempotency key are carried out one after the other, so that a client that sends one request twenty times
-//! at once has one order placed with the upstream.
+//! Requests under one idempotency key run one after the other. A client that sends one request twenty times at once thus has one
+//! order placed with the upstream.
 //!
-//! The order is placed outside of the store's step; that step alone would give all of them the same answer and still place
+//! The order is placed outside of the store's step. That step alone would give all of them the same response and still place
 //! twenty orders. A request waits within its node first, where waiting costs nothing, and then for a lease of the store, which
 //! keeps other nodes out.
 
@@ -20,19 +20,19 @@ use uuid::Uuid;
 
 use crate::ServiceError;
 
-/// Requests with a key that one node carries out or lets wait; each holds what it has read.
+/// Number of requests with a key that one node runs or lets wait; each holds its body.
 const AT_ONCE_MAX: usize = 4_096;
-/// Such requests under one key.
+/// Number of such requests under one key.
 const OF_A_KEY_MAX: usize = 64;
-/// How long a lease lasts beyond the time that an upstream may take: enough for the steps around its order.
+/// Time that a lease lasts beyond the upstream's limit: enough for the steps around its order.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
-/// Between two looks whether another node has given its lease back.
+/// Pause between two checks whether another node has released its lease.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The locks of one node. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct IdempotencyLocks {
-    /// A key is here as long as a request waits under it or is carried out.
+    /// Has a key as long as a request under it waits or runs.
     queues: Arc<Mutex<HashMap<IdempotencyScope, Arc<Queue<()>>>>>,
     requests: FairSlots<ClientId>,
     patience: Duration,
@@ -42,12 +42,12 @@ pub struct IdempotencyLocks {
 #[derive(Debug)]
 pub(crate) struct IdempotencyLock {
     _lease: Lease,
-    // Dropped before the place, which looks whether anybody else has the queue.
+    // Dropped before the place, which checks whether anybody else has the queue.
     _first: OwnedMutexGuard<()>,
     _place: Place,
 }
 
-/// Keeps other nodes waiting, until this is dropped.
+/// A lease that keeps other nodes waiting, until this is dropped.
 #[derive(Debug)]
 struct Lease {
     store: Store,
@@ -63,17 +63,17 @@ struct Place {
 }
 
 impl IdempotencyLocks {
-    /// No request yet; none will wait longer than `patience`.
+    /// Creates locks without requests; none will wait longer than `patience`.
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         Self { queues: Arc::default(), requests: FairSlots::new(AT_ONCE_MAX), patience }
     }
 
-    /// Waits until no other request under the key is carried out.
+    /// Waits until no other request under the key runs.
     ///
     /// # Errors
-    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many of the client or under the key wait: the request
-    /// before may hang, and the next would only hang as long.
+    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many of the client or under the key wait. The
+    /// request before may hang, and the next would only hang as long.
     pub(crate) async fn acquire(&self, store: &Store, client: &ClientId, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
         let until = Instant::now() + self.patience;
         let (place, queue) = self.join_queue(client, scope)?;
@@ -112,7 +112,7 @@ async fn until_taken(mut take: impl AsyncFnMut() -> Result<bool, ServiceError>, 
 }
 
 impl Drop for Lease {
-    /// Also when it is not known whether the lease was taken.
+    /// Ends the lease, also when it is unknown whether it was taken.
     fn drop(&mut self) {
         let Ok(runtime) = Handle::try_current() else { return };
         let ended = self.store.end_order_lease(self.lease);
@@ -126,7 +126,7 @@ impl Drop for Lease {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Whoever waits for the queue, or holds it, has a reference of its own.
+        // Every waiter and holder of the queue has a reference of its own.
         if let Entry::Occupied(queue) = self.locks.queues().entry(self.scope)
             && Arc::strong_count(queue.get()) == 1
         {
@@ -158,7 +158,7 @@ mod tests {
         IdempotencyScope { partition: client().partition(), digest: [key; 32] }
     }
 
-    /// Requests and queues that there are.
+    /// Returns the numbers of requests and queues.
     fn left(locks: &IdempotencyLocks) -> (usize, usize) {
         (locks.requests.taken(), locks.queues().len())
     }

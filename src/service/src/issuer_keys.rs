@@ -1,8 +1,8 @@
-//! Asks for the issuer's keys to be read again when a credential, or an answer about its status, names a key that is not known.
+//! Requests a new read of the issuer's keys when a credential, or an answer about its status, names an unknown key.
 //!
-//! Anyone can invent key ids, so reads are bounded: one every [`JWKS_REREAD_SPACING`], for all who ask meanwhile, and one per id in
-//! [`JWKS_REREAD_INTERVAL`]. An id that nobody asked for yet waits for the next read, whatever strangers ask, so that a new key of
-//! the issuer is accepted within seconds.
+//! Anyone can invent key ids, so reads are bounded: one every [`JWKS_REREAD_SPACING`], shared by all requests meanwhile, and one
+//! per id in [`JWKS_REREAD_INTERVAL`]. A new id waits for the next read, whatever strangers request. So a new key of the issuer
+//! is accepted within seconds.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,7 +13,7 @@ use sakshi_domain::limits::{JWKS_IDS_KEPT_MAX, JWKS_REREAD_INTERVAL, JWKS_REREAD
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How long a callback waits for the keys; the identity app delivers again.
+/// Time for which a callback waits for the keys; the identity app delivers again.
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Requests of all workers to read the keys again. Clones share them.
@@ -28,11 +28,11 @@ struct Shared {
     hasher: RandomState,
 }
 
-/// Reads so far.
+/// Number of reads so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reads {
     finished: u64,
-    /// Those that brought other keys.
+    /// Reads that brought other keys.
     changes: u64,
 }
 
@@ -42,20 +42,20 @@ struct Requests {
     has_reader: bool,
     /// The number of reads that have begun.
     begun: u64,
-    /// The last read that somebody asked for.
+    /// Number of the last requested read.
     wanted: u64,
     last_began: Option<Instant>,
-    /// By the hash of a key id: when it was asked for, and the read that answers.
+    /// By the hash of a key id: the time of the request, and the number of the read that answers.
     ids: HashMap<u64, (Instant, u64)>,
 }
 
 impl IssuerKeys {
-    /// Asks for the keys to be read again, unless that was done for this id a short time ago. Returns whether the keys have changed.
+    /// Requests a read of the keys, unless that was done for this id a short time ago. Returns true if the keys have changed.
     pub async fn reread(&self, key_id: &str) -> bool {
         let mut reads = self.0.reads.subscribe();
         let changes = reads.borrow().changes;
         let Some(read) = self.ask(key_id) else { return false };
-        // Without an answer in time, the keys are as they are.
+        // Without an answer in time, the known keys stay in use.
         let _ = timeout(PATIENCE, reads.wait_for(|reads| reads.finished >= read)).await;
         self.0.reads.borrow().changes != changes
     }
@@ -93,7 +93,7 @@ impl IssuerKeys {
         self.lock().has_reader = true;
     }
 
-    /// For the reader: waits until the keys are asked for and may be read. Nothing is lost when the future is dropped.
+    /// Waits, as the reader, until the keys are requested and may be read. Nothing is lost when the future is dropped.
     pub async fn wanted(&self) {
         loop {
             let (is_wanted, last_began) = {
@@ -110,14 +110,14 @@ impl IssuerKeys {
         }
     }
 
-    /// For the reader: a read begins. Ids that are asked for from now on wait for the next one.
+    /// Notes, as the reader, that a read begins. Ids requested from now on wait for the next one.
     pub fn begin(&self) {
         let mut requests = self.lock();
         requests.begun += 1;
         requests.last_began = Some(Instant::now());
     }
 
-    /// For the reader: the read has finished.
+    /// Notes, as the reader, that the read has finished.
     pub fn finish(&self, changed: bool) {
         self.0.reads.send_modify(|reads| {
             reads.finished += 1;
@@ -134,7 +134,7 @@ impl IssuerKeys {
 mod tests {
     use super::*;
 
-    /// Reads as often as there are answers, and answers so; returns when each read began.
+    /// Reads once for each of the answers; returns the times at which the reads began.
     async fn read<const READS: usize>(keys: &IssuerKeys, answers: [bool; READS]) -> Vec<Instant> {
         let mut began = Vec::new();
         for changed in answers {

@@ -11,10 +11,10 @@ use sakshi_wire::operator::keys::{IssueKeyRequest, KeyResponse};
 use crate::api_key::ApiKey;
 use crate::error::ServiceError;
 
-/// The refusal of a rotation of a key that works no more.
+/// The error for rotating a key that is revoked or expired.
 pub const NOT_ACTIVE: ServiceError =
     ServiceError::Conflict { code: "key_not_active", message: "The key is revoked or expired; issue a new one." };
-/// The time for which the old key stays valid after a rotation whose request does not say.
+/// Seconds for which the old key stays valid after a rotation whose request names no overlap.
 const DEFAULT_OVERLAP_S: u64 = 24 * 3_600;
 
 /// A key that was issued. Its text is shown once.
@@ -29,7 +29,7 @@ pub struct IssuedKey {
 /// Issues a key of a client.
 ///
 /// # Errors
-/// There is no such client; the store's.
+/// There is no such client; a store error.
 pub async fn issue(store: &Store, clock: &dyn Clock, client_id: ClientId, asked: IssueKeyRequest) -> Result<IssuedKey, ServiceError> {
     let IssueKeyRequest { label, environments, networks, expires_at } = asked;
     let record = ApiKeyRecord {
@@ -54,11 +54,11 @@ async fn create(store: &Store, record: ApiKeyRecord) -> Result<IssuedKey, Servic
     if store.create_key(record, digest).await? { Ok(IssuedKey { key_id, key }) } else { Err(ServiceError::NotFound("client")) }
 }
 
-/// Issues a key with the old one's label, environments and networks, then lets the old one expire after the overlap: at no moment is the
-/// client without a valid key. Returns the old one too.
+/// Issues a key with the old one's label, environments and networks, then lets the old one expire after the overlap. At no moment
+/// is the client without a valid key. Returns the old one too.
 ///
 /// # Errors
-/// There is no such key, it works no more; the store's.
+/// There is no such key, or it is revoked or expired; a store error.
 pub async fn rotate(
     store: &Store,
     clock: &dyn Clock,
@@ -76,10 +76,10 @@ pub async fn rotate(
     Ok((issued, old))
 }
 
-/// Revokes a key, as of the first time.
+/// Revokes a key; the time of the first revocation stays.
 ///
 /// # Errors
-/// There is no such key; the store's.
+/// There is no such key; a store error.
 pub async fn revoke(store: &Store, clock: &dyn Clock, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
     let record = store.retire_key(id, Some(clock.now()), None).await?.ok_or(ServiceError::NotFound("key"))?;
     tracing::info!(key.id = %record.key_id, "key revoked");
@@ -89,7 +89,7 @@ pub async fn revoke(store: &Store, clock: &dyn Clock, id: KeyId) -> Result<ApiKe
 /// Loads a key.
 ///
 /// # Errors
-/// There is no such key; the store's.
+/// There is no such key; a store error.
 pub async fn load(store: &Store, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
     // Without a time nothing is changed.
     store.retire_key(id, None, None).await?.ok_or(ServiceError::NotFound("key"))
@@ -98,7 +98,7 @@ pub async fn load(store: &Store, id: KeyId) -> Result<ApiKeyRecord, ServiceError
 /// Lists the keys of a client with their last use, revoked ones included.
 ///
 /// # Errors
-/// The store's.
+/// A store error.
 pub async fn list(store: &Store, client: ClientId) -> Result<Vec<KeyResponse>, ServiceError> {
     let uses = store.key_uses(client.clone()).await?;
     let listed = |key: ApiKeyRecord| {

@@ -1,4 +1,4 @@
-//! The names of clients and apps, and logos, for pages that anybody may load. Each is read from the store once in a while, whatever the
+//! Names of clients and apps, and logos, for public pages. Each is cached, so the number of store reads does not depend on the
 //! number of pages; a new name is shown within [`KEPT`].
 
 use std::collections::HashMap;
@@ -12,12 +12,12 @@ use sakshi_domain::tenancy::Client;
 
 use crate::{Service, ServiceError};
 
-/// The time for which a name is kept.
+/// Time for which a name is cached.
 const KEPT: Duration = Duration::from_secs(5);
-/// Names that are kept at one time.
+/// Number of cached names.
 const NAMES_MAX: usize = 1_024;
 
-/// Logos that are kept at one time, and the time for which one is kept: a logo that was removed is shown no longer.
+/// Number of cached logos, and the time for which one is cached: a removed logo is shown no longer.
 const LOGOS_MAX: usize = 64;
 const LOGO_KEPT: Duration = Duration::from_secs(300);
 
@@ -32,10 +32,10 @@ pub struct Named {
     pub brand: Brand,
 }
 
-/// Names by client and app, each with when it was read.
+/// Names by client and app, each with the time at which it was read.
 type Entries = HashMap<(ClientId, AppId), (Duration, Named)>;
 
-/// Logos, each with when it was read.
+/// Logos, each with the time at which it was read.
 type Logos = HashMap<LogoId, (Duration, Arc<Icon>)>;
 
 /// The names and logos of a node.
@@ -46,7 +46,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of an app and its client; `None` when they cannot be told now.
+    /// Returns the names of an app and its client; `None` when the store cannot answer.
     pub async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Named> {
         let (now, asked) = (service.clock.monotonic(), (client.clone(), app.clone()));
         if let Some(named) = service.names.kept(&asked, now) {
@@ -59,7 +59,7 @@ impl Names {
         Some(named)
     }
 
-    /// The logo with this id, if it was read lately.
+    /// Returns the logo with this id, if it was read lately.
     #[must_use]
     pub fn kept_logo(service: &Service, id: LogoId) -> Option<Arc<Icon>> {
         let now = service.clock.monotonic();
@@ -67,10 +67,10 @@ impl Names {
         logos.get(&id).filter(|(read_at, _)| now < *read_at + LOGO_KEPT).map(|(_, logo)| Arc::clone(logo))
     }
 
-    /// The logo with this id.
+    /// Loads the logo with this id.
     ///
     /// # Errors
-    /// A store that is away.
+    /// The store is unavailable.
     pub async fn logo(service: &Service, id: LogoId) -> Result<Option<Arc<Icon>>, ServiceError> {
         let Some(logo) = service.store.load_logo(id).await? else { return Ok(None) };
         let logo = Arc::new(logo);

@@ -28,7 +28,7 @@ pub type Secret = [u8; SECRET_BYTES];
 pub enum EnteredCode {
     /// Six digits.
     OneTime(String),
-    /// A recovery code without what stands between its characters.
+    /// A recovery code without separators.
     Recovery(String),
 }
 
@@ -58,7 +58,7 @@ pub fn secret() -> Option<Secret> {
 pub fn step_of(secret: &Secret, code: &str, now: Timestamp) -> Option<i64> {
     let current = now.millis().div_euclid(1_000 * STEP_S);
     let is_of = |step: &i64| verify_slices_are_equal(code_at(secret, *step).as_bytes(), code.as_bytes()).is_ok();
-    // All are compared, whichever it is.
+    // All steps are compared, even after a match.
     let found: Vec<i64> = (current - DRIFT..=current + DRIFT).filter(is_of).collect();
     found.first().copied()
 }
@@ -102,7 +102,7 @@ pub fn recovery_codes() -> Option<Vec<String>> {
     Some(codes)
 }
 
-/// Returns what is stored of a recovery code.
+/// Returns the digest of a recovery code that is stored.
 #[must_use]
 pub fn recovery_digest(user: &UserId, code: &str) -> [u8; 32] {
     let code = match EnteredCode::parse(code) {

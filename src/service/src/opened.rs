@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Hears of verifications.
+/// Listener for opened verifications.
 pub trait HearOpened: Debug + Send + Sync {
     /// Checks a hint of the person's name that is meant for it.
     ///

@@ -1,4 +1,4 @@
-//! The tokens of operators: as API keys, but for how they begin, so that nobody takes one for the other.
+//! Tokens of operators: like API keys, but with another prefix, so that nobody takes one for the other.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use sakshi_domain::tenancy::KeyDigest;
 
 use crate::api_key::{self, ApiKey, sha256};
 
-/// How every token begins.
+/// Prefix of every token.
 pub const PREFIX: &str = "so_";
 
 /// A well-formed token; shown once, when its operator is added.
@@ -14,7 +14,7 @@ pub const PREFIX: &str = "so_";
 pub struct OperatorToken(String);
 
 impl OperatorToken {
-    /// A fresh token; `None` when the system has no randomness.
+    /// Makes a fresh token; `None` when the system has no randomness.
     #[must_use]
     pub fn issue() -> Option<Self> {
         let (key, _) = ApiKey::issue()?;
@@ -28,13 +28,13 @@ impl OperatorToken {
         ApiKey::parse(&format!("{}{body}", api_key::PREFIX)).map(|_| Self(text.to_owned()))
     }
 
-    /// What is stored of it.
+    /// Returns the digest that is stored.
     #[must_use]
     pub fn digest(&self) -> KeyDigest {
         KeyDigest(sha256(&[self.0.as_bytes()]))
     }
 
-    /// The token itself, to be shown once.
+    /// Returns the token itself, to be shown once.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

@@ -1,10 +1,9 @@
-//! What the operator has the pages say: how the identity app is called, how it looks and where it is installed from, and where
-//! the privacy notice is. Everything may be left out.
+//! Operator settings for the pages: the identity app's name, icon and stores, and the privacy notice. All are optional.
 
 use sakshi_domain::icon::Icon;
 use sakshi_domain::language::Language;
 
-/// What the pages name and link.
+/// Texts and links of the pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageSettings {
     /// The identity app's name.
@@ -13,16 +12,16 @@ pub struct PageSettings {
     pub app_names: Vec<(Language, String)>,
     /// Its icon.
     pub app_icon: Option<Icon>,
-    /// Where it is installed from on Android; an https URL.
+    /// The app's store page for Android; an https URL.
     pub android_store: Option<String>,
-    /// The same on iPhone and iPad.
+    /// The app's store page for iPhone and iPad; an https URL.
     pub ios_store: Option<String>,
     /// The privacy notice; an https URL.
     pub privacy_url: Option<String>,
 }
 
 impl PageSettings {
-    /// The identity app's name in the language with this tag.
+    /// Returns the identity app's name in the language with this tag, or else its general name.
     #[must_use]
     pub fn app_name_in(&self, tag: &str) -> Option<&str> {
         let own = self.app_names.iter().find(|(language, _)| language.tag() == tag).map(|(_, name)| name);

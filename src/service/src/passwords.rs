@@ -1,15 +1,15 @@
-//! Passwords of users: which are accepted, and their hashes (PBKDF2 with HMAC-SHA-512).
+//! Passwords of users: the rules for new ones, and their hashes (PBKDF2 with HMAC-SHA-512).
 
 use std::num::NonZeroU32;
 
 use aws_lc_rs::{pbkdf2, rand};
 use sakshi_domain::user::User;
 
-/// Rounds of a hash that is made now (OWASP, Password Storage, 2023).
+/// Rounds of a new hash (OWASP, Password Storage, 2023).
 pub const ITERATIONS: u32 = 210_000;
-/// Characters that a password has at least.
+/// Minimum number of characters of a password.
 const CHARS_MIN: usize = 12;
-/// Different characters that it has at least.
+/// Minimum number of different characters.
 const DIFFERENT_MIN: usize = 5;
 /// Passwords that everybody tries first, of at least [`CHARS_MIN`] characters.
 const COMMON: &str = include_str!("../assets/common_passwords.txt");
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// The expected bytes are those of Python's `hashlib.pbkdf2_hmac`.
+    /// Compares with the bytes of Python's `hashlib.pbkdf2_hmac`.
     #[test]
     fn a_hash_is_that_of_another_implementation_and_depends_on_salt_and_rounds() {
         let one = hash("mango tree", &[1; 16], 2);

@@ -1,5 +1,5 @@
-//! Codes of registered guests: the numbers of an event's guests in an order that only its secret tells, so that no two guests have the same
-//! code and nobody guesses the next one.
+//! Codes of registered guests: the numbers of an event's guests, permuted with its secret. No two guests have the same code, and
+//! nobody guesses the next one.
 
 use aws_lc_rs::hmac;
 use sakshi_domain::event::{EventSecret, RegistrationCode};
@@ -9,14 +9,14 @@ const HALF: u32 = RegistrationCode::BITS / 2;
 /// Rounds of the permutation, a Feistel network (Luby and Rackoff, 1988: four rounds of a pseudorandom function).
 const ROUNDS: [u8; 4] = [0, 1, 2, 3];
 
-/// The code of the guest with this number.
+/// Returns the code of the guest with this number.
 #[must_use]
 pub fn code_of(secret: &EventSecret, number: u64) -> RegistrationCode {
     let number = u32::try_from(number).unwrap_or(u32::MAX);
     RegistrationCode::of(permuted(secret, number, &ROUNDS))
 }
 
-/// The number of the guest with this code. The event may have fewer guests.
+/// Returns the number of the guest with this code. The event may have fewer guests.
 #[must_use]
 pub fn number_of(secret: &EventSecret, code: RegistrationCode) -> u64 {
     let swapped = swap(code.value());

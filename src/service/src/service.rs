@@ -1,4 +1,4 @@
-//! What every use case needs; each worker has its own copy.
+//! Dependencies and rules of the use cases; each worker has its own copy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,45 +18,45 @@ use crate::page_settings::PageSettings;
 use crate::upstreams::Upstreams;
 use crate::url_policy::UrlPolicy;
 
-/// Everything that the use cases ask.
+/// Dependencies of the use cases.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// Reaches all transactions.
+    /// Handle to all transactions.
     pub transactions: Transactions,
-    /// Reaches all events.
+    /// Handle to all events.
     pub events: Events,
-    /// Reaches all flows.
+    /// Handle to all flows.
     pub flows: Flows,
     /// The durable store.
     pub store: Store,
-    /// Seals what is personal.
+    /// Seals personal data.
     pub vault: Arc<Vault>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What the identity authority and this service have agreed on.
+    /// Settings shared with the identity authority.
     pub authority: Arc<AuthorityContext>,
     /// Times and rules of a verification.
     pub rules: Rules,
-    /// What the pages name and link.
+    /// Texts and links of the pages.
     pub pages: Arc<PageSettings>,
     /// The names that pages show.
     pub names: Names,
-    /// Whether the process is about to end.
+    /// State of the graceful shutdown.
     pub drain: Drain,
-    /// Where flows are ordered.
+    /// Upstreams that carry out flows.
     pub upstreams: Upstreams,
-    /// Carry out requests under one idempotency key one after the other.
+    /// Locks that run requests under one idempotency key one after the other.
     pub idempotency_locks: IdempotencyLocks,
-    /// Bounds how many flows are fetched at one moment.
+    /// Limit on flows fetched at one moment.
     pub flow_fetches: FlowFetches,
-    /// What the service holds for others.
+    /// Memory budgets of request and response bodies.
     pub memory: MemoryBudgets,
-    /// What the service computes for strangers.
+    /// Processor time for untrusted work.
     pub cpu: CpuBudget,
 }
 
 impl Service {
-    /// What requests are read with that are sent at this moment.
+    /// Returns the context for reading requests that are sent now.
     #[must_use]
     pub fn request_context(&self) -> Context<'_> {
         self.rules.urls.at(self.clock.now())
@@ -66,26 +66,26 @@ impl Service {
 /// Times and rules of a verification.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// How long a transaction waits for the person.
+    /// Time for which a transaction waits for the person.
     pub window: Duration,
-    /// How long a result can be fetched.
+    /// Time for which a result can be fetched.
     pub result_ttl: Duration,
-    /// The clock of an event that names none.
+    /// Time zone of an event that names none.
     pub time_zone: TimeZone,
-    /// How long an event and its registrations are kept after its end.
+    /// Time for which an event and its registrations are kept after its end.
     pub registration_ttl: Duration,
-    /// The longest time for which a credential is refused under another transaction.
+    /// Longest time for which a credential is refused under another transaction.
     pub replay_window: Duration,
-    /// Whether `server.public_base_url` is set: then pages of no other origin are ours.
+    /// True if `server.public_base_url` is set: then pages of no other origin are ours.
     pub has_public_base_url: bool,
-    /// Which URLs clients may give.
+    /// Rules for URLs in clients' requests.
     pub urls: UrlPolicy,
-    /// Bytes of a callback.
+    /// Maximum number of bytes of a callback.
     pub callback_bytes: usize,
-    /// How long the result of a flow can be fetched.
+    /// Time for which the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
-    /// Events of an app that are kept at one time, unless its client has a limit of its own.
+    /// Maximum number of events of an app kept at one time, unless its client has a limit of its own.
     pub events_per_app: Option<u32>,
-    /// How long a flow waits for its upstream.
+    /// Time for which a flow waits for its upstream.
     pub flow_pending_ttl: Duration,
 }

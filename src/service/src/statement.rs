@@ -1,4 +1,4 @@
-//! The movements of a client's credits within a time.
+//! Movements of a client's credits within a period.
 
 use sakshi_domain::credits::LedgerEntry;
 use sakshi_domain::ids::ClientId;
@@ -7,10 +7,10 @@ use sakshi_store::{Page, PageRequest, Store};
 
 use crate::ServiceError;
 
-/// A page of the movements from `from` until before `to`, the oldest first.
+/// Returns a page of the movements from `from` until before `to`, oldest first.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub async fn statement(
     store: &Store,
     client: &ClientId,
@@ -32,10 +32,10 @@ pub async fn statement(
     Ok(Page { total: end.saturating_sub(skipped), ..found })
 }
 
-/// The number of movements before this time: they are in the order of their times.
+/// Counts the movements before this time; they are in the order of their times.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub async fn entries_before(store: &Store, client: &ClientId, time: Timestamp) -> Result<u64, ServiceError> {
     let (mut before, mut after) = (0, store.ledger_entries(client.clone(), 0, 1).await?.total);
     while before < after {

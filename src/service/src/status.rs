@@ -1,4 +1,4 @@
-//! How things are, as a client may know it: the authority, the upstreams, and the app's own webhooks.
+//! Status as a client may see it: of the authority, the upstreams, and the app's own webhooks.
 
 use sakshi_domain::delivery::WebhookState;
 
@@ -7,35 +7,35 @@ use crate::authority_answers::Counted;
 use crate::verifications::{Filter, list};
 use crate::{Service, ServiceError};
 
-/// Transactions whose webhooks are counted.
+/// Number of transactions whose webhooks are counted.
 const LOOKED_AT: usize = 100;
 
-/// How things are.
+/// Status of the authority, the upstreams and an app's webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What the identity app has answered this node.
+    /// Counts of the identity app's answers to this node.
     pub authority: Counted,
-    /// The upstreams that are offered, with what they answered this node and what not.
+    /// The offered upstreams, with the numbers of answers and failures on this node.
     pub upstreams: Vec<(&'static str, [u64; 2])>,
     /// The webhooks of the app's newest transactions.
     pub webhooks: Webhooks,
 }
 
-/// Webhooks by what became of them.
+/// Webhooks by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Webhooks {
-    /// Taken by their receivers.
+    /// Accepted by their receivers.
     pub delivered: u64,
-    /// Not taken, or it is not known.
+    /// Not accepted, or unknown.
     pub failed: u64,
-    /// Not sent yet, or under way.
+    /// Not sent yet, or in flight.
     pub waiting: u64,
 }
 
-/// How things are for the caller's app.
+/// Returns the status for the caller's app.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub async fn status(service: &Service, caller: &Caller) -> Result<Status, ServiceError> {
     let flows = &service.upstreams;
     let named = [("esign", &flows.esign), ("doclocker", &flows.doclocker), ("estamp", &flows.estamp), ("wealth", &flows.wealth)];

@@ -24,14 +24,14 @@ use crate::authentication::Caller;
 use crate::idempotency::{Answered, IdempotentRequest};
 use crate::{Service, ServiceError};
 
-/// Its word in what an idempotency key is good for.
+/// Name of the operation in the digest of a request with an idempotency key.
 pub const OPERATION: &str = "init";
 
-/// Opens a transaction on these terms and debits its credit, unless that was done before under the same key. `with_qr` adds the
+/// Opens a transaction on these terms and debits its credit, unless an earlier request under the same key did. `with_qr` adds the
 /// value of a QR code to the response.
 ///
 /// # Errors
-/// When it is not opened; nothing is debited then.
+/// The transaction is not opened, and nothing is debited.
 pub async fn open_transaction(
     service: &Service,
     caller: Caller,
@@ -62,7 +62,7 @@ pub async fn open_transaction(
         expires_at: now + service.rules.window,
         terms: in_this_trace(kept_for(terms, caller.limits.retention)),
     });
-    // The answer is kept in the step that debits, so it must exist before.
+    // The response is stored in the step that debits, so it must exist before.
     let (answer, intent) = answer(service, &pending, with_qr, now).await?;
     let answered = Answered::new(answer)?;
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
@@ -73,16 +73,16 @@ pub async fn open_transaction(
     }
 }
 
-/// Makes the id of a transaction for which there is room. A signature is most of the work of an opening: an overloaded node makes none for
-/// what it then refuses.
+/// Makes the id of a transaction for which there is room. Signing is most of the work of an opening: an overloaded node does not
+/// sign for requests that it then refuses.
 fn new_id(service: &Service, client: &ClientId) -> Result<TxnId, ServiceError> {
     let id = service.transactions.new_id(client);
     service.transactions.expect_room(id)?;
     Ok(id)
 }
 
-/// Builds the response to `init`, with every way to launch the identity app on this channel. Also returns what the transaction's page, if it
-/// has one, makes the intent of.
+/// Builds the response to `init`, with every way to launch the identity app on this channel. Also returns the bytes from which
+/// the transaction's page, if it has one, makes the intent.
 async fn answer(
     service: &Service,
     pending: &Pending,
@@ -106,28 +106,29 @@ async fn answer(
     Ok((answer, kept.filter(|_| has_page)))
 }
 
-/// The bytes of which the pages of a transaction make the intent that was signed when it was opened. Without them a fresh one does as well.
+/// Loads the bytes from which a transaction's pages rebuild the intent signed at its opening. Without them a fresh one does as
+/// well.
 pub async fn kept_intent(service: &Service, id: TxnId) -> Option<Vec<u8>> {
     service.store.load_intent(id).await.ok().flatten()
 }
 
-/// Notes in the background that the page of a transaction was opened. It is for the client to look at, so a failure is let be.
+/// Records in the background that the page of a transaction was opened. It only informs the client, so failures are ignored.
 pub fn note_page(service: &Service, id: TxnId) {
     tokio::spawn(service.store.note_page(id));
 }
 
-/// Notes in the background that the outcome of a transaction was fetched.
+/// Records in the background that the outcome of a transaction was fetched.
 pub fn note_poll(service: &Service, record: &CompletedRecord) {
     if !record.is_polled {
         tokio::spawn(service.store.note_poll(record.opened.id));
     }
 }
 
-/// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event takes one. Also returns
-/// its intent.
+/// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event accepts one. Also
+/// returns its intent.
 ///
 /// # Errors
-/// When it is not opened; nothing is debited then.
+/// The transaction is not opened, and nothing is debited.
 pub async fn open_for_guest(service: &Service, event: &Event, request_id: RequestId) -> Result<(Arc<Pending>, String), ServiceError> {
     let now = service.clock.now();
     // No intent is signed for a transaction that will not be opened.
@@ -157,7 +158,7 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
     Ok((pending, jwt))
 }
 
-/// Refuses a guest for whom the event has no credits, as far as that was seen.
+/// Refuses a guest for whom the event has no credits, by its last known state.
 ///
 /// # Errors
 /// [`ServiceError::BudgetSpent`] and [`ServiceError::InsufficientCredits`].
@@ -171,7 +172,7 @@ pub fn may_pay(event: &Event) -> Result<(), ServiceError> {
     }
 }
 
-/// A transaction keeps the times that its client has when it is opened.
+/// Adds the client's retention to a transaction: it keeps the times of its opening.
 fn kept_for(mut terms: Terms, retention: ClientRetention) -> Terms {
     if !retention.is_usual() {
         terms.extras.get_or_insert_default().retention = retention;
@@ -179,7 +180,7 @@ fn kept_for(mut terms: Terms, retention: ClientRetention) -> Terms {
     terms
 }
 
-/// A transaction keeps the trace in which it is opened: its callback and its webhook are linked to it.
+/// Adds the current trace to a transaction: its callback and its webhook are linked to it.
 fn in_this_trace(mut terms: Terms) -> Terms {
     if let Some(state) = sakshi_trace::parent_of(&sakshi_trace::current()) {
         terms.extras.get_or_insert_default().trace = Some(state.parent.into());
@@ -187,10 +188,11 @@ fn in_this_trace(mut terms: Terms) -> Terms {
     terms
 }
 
-/// Opens a transaction and debits its credits. The answer is there when an earlier request under the same key has got one.
+/// Opens a transaction and debits its credits. Returns the stored response of an earlier request under the same key, if there was
+/// one.
 ///
 /// # Errors
-/// When it is not opened; nothing is debited then.
+/// The transaction is not opened, and nothing is debited.
 async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Sealed>, ServiceError> {
     let pending = Arc::clone(&opening.pending);
     may_open(&opening)?;
@@ -211,7 +213,7 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
     }
 }
 
-/// Refuses to open what no client can have asked for.
+/// Refuses an opening that no client can have requested.
 fn may_open(opening: &OpenTransaction) -> Result<(), Broken> {
     let (Pending { id, client, event, opened_at, expires_at, terms, .. }, kept) = (&*opening.pending, &opening.idempotency);
     let is_own = |partition| partition == client.partition();
@@ -237,7 +239,7 @@ pub enum OpenOrCompleted {
     Completed(Box<CompletedRecord>),
 }
 
-/// A transaction of this app as it is now.
+/// Returns a transaction of this app as it is now.
 ///
 /// # Errors
 /// [`ServiceError::TransactionNotFound`] unless the app has such a transaction, [`ServiceError::TransactionExpired`] when its window
@@ -246,7 +248,7 @@ pub(crate) async fn own_transaction(service: &Service, app: &App, id: TxnId) -> 
     owned(service.transactions.get(id).await?, app)
 }
 
-/// The same, but a pending transaction is waited for: until it ends, for `wait` at most, or until this process ends.
+/// Returns the same, but waits for a pending transaction: until it ends, for `wait` at most, or until this process ends.
 ///
 /// # Errors
 /// As [`own_transaction`], and [`ServiceError::Unauthorized`] when the caller's key is revoked meanwhile.
@@ -296,7 +298,7 @@ pub async fn qr_intent(service: &Service, app: &App, id: TxnId) -> Result<QrInte
     }
 }
 
-/// Ends the window of a pending transaction now; answers when it ended. For tests of clients, in the sandbox.
+/// Ends the window of a pending transaction now; returns the end. For tests of clients, in the sandbox.
 ///
 /// # Errors
 /// [`ServiceError::TransactionNotFound`], and [`ServiceError::AlreadyCompleted`].
@@ -322,7 +324,7 @@ pub async fn send_again(service: &Service, app: &App, id: TxnId, webhooks: &Webh
     Ok(Some(attempt))
 }
 
-/// A completed transaction, and the body that its webhook carries and its polls are answered with.
+/// Opens a completed transaction, and builds the body of its webhook and its polls.
 ///
 /// # Errors
 /// An outcome that does not open.

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use sakshi_outbound::upstream::Upstream;
 
-/// The upstreams of a node; what has none is not offered.
+/// The upstreams of a node; flows without one are not offered.
 #[derive(Clone, Debug, Default)]
 pub struct Upstreams {
-    /// Takes documents to be signed.
+    /// Upstream for documents to be signed.
     pub esign: Option<Upstream>,
-    /// Fetches documents of the locker.
+    /// Upstream for documents of the locker.
     pub doclocker: Option<Upstream>,
-    /// Makes e-stamps.
+    /// Upstream for e-stamps.
     pub estamp: Option<Upstream>,
-    /// Asks for wealth-data consents.
+    /// Upstream for wealth-data consents.
     pub wealth: Option<Upstream>,
     /// The sources of the verifications that are answered at once, by the name of their kind.
     pub checks: BTreeMap<&'static str, Upstream>,

@@ -1,4 +1,4 @@
-//! Which URLs clients may give: where webhooks go, and where a person's browser goes afterwards.
+//! Rules for URLs in clients' requests: targets of webhooks, and pages to which a person's browser goes afterwards.
 
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::time::Timestamp;
@@ -10,15 +10,15 @@ use sakshi_wire::{Context, UrlRules};
 pub struct UrlPolicy {
     /// Their schemes.
     pub schemes: Schemes,
-    /// Where webhooks may go, as far as the text of the URL says it.
+    /// Permitted targets of webhooks, as far as the text of the URL shows them.
     pub targets: AddressPolicy,
 }
 
 impl UrlPolicy {
-    /// What production accepts: https, and no webhook to an internal address.
+    /// Rules of production: https, and no webhook to an internal address.
     pub const PUBLIC: Self = Self { schemes: Schemes::HttpsOnly, targets: AddressPolicy { allow_private: false } };
 
-    /// What requests are read with that are sent at this moment.
+    /// Returns the context for reading requests that are sent at this time.
     #[must_use]
     pub const fn at(&self, now: Timestamp) -> Context<'_> {
         Context { urls: self, now }
@@ -30,8 +30,7 @@ impl UrlRules for UrlPolicy {
         HttpUrl::parse(text, self.schemes)
     }
 
-    /// A host written as an address, or `localhost`, is judged here; any other name when it is
-    /// resolved at the moment of sending.
+    /// Checks a host that is an address or `localhost`; any other name is judged when it is resolved at the moment of sending.
     fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
         let refusal = "must not name a loopback, private, link-local or otherwise internal address";
         HttpUrl::parse_if(text, self.schemes, |url| self.targets.permits_host(url), refusal)

@@ -1,6 +1,6 @@
-//! The people of a client: invited by a link, signed in by password and one-time code.
+//! The users of a client: invited by a link, signed in by password and one-time code.
 //!
-//! Whatever is wrong with a sign-in, the answer and the work are the same: a stranger learns neither whether an address has a user nor
+//! Every failed sign-in gets the same answer and takes the same work. A stranger learns neither whether an address has a user nor
 //! whether a password is right.
 
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use crate::one_time_code::{EnteredCode, Secret, recovery_codes, recovery_digest,
 use crate::passwords::{ITERATIONS, check, hash, salt};
 use crate::service::Service;
 
-/// The refusal of an address that another user has.
+/// The error for an address that another user has.
 pub const EMAIL_TAKEN: ServiceError = ServiceError::Conflict { code: "email_taken", message: "Another user has this e-mail address." };
 const TOO_MANY: ServiceError =
     ServiceError::Conflict { code: "limit_reached", message: "A client has at most 500 users. Remove those who have left first." };
@@ -34,7 +34,7 @@ const LINK_BYTES: usize = 32;
 /// A user to be invited.
 #[derive(Debug)]
 pub struct NewUser {
-    /// Whose person it is.
+    /// Client of the user.
     pub client: ClientId,
     /// The name.
     pub name: PersonName,
@@ -44,7 +44,7 @@ pub struct NewUser {
     pub role: UserRole,
 }
 
-/// A link for a user. It is shown once, to the one who sends it to the person.
+/// A link for a user, shown once to its sender.
 pub struct Invitation {
     /// The user.
     pub user_id: UserId,
@@ -86,7 +86,7 @@ fn no_randomness() -> ServiceError {
 /// Invites a user. `base` is the public address of the portal.
 ///
 /// # Errors
-/// Another user has the address, the client has too many or does not exist; the store's.
+/// Another user has the address, the client has too many or does not exist; a store error.
 pub async fn invite(store: &Store, clock: &dyn Clock, base: &str, new: NewUser) -> Result<Invitation, ServiceError> {
     let (link, user_id, now) = (Link::mint()?, UserId::generate(), clock.now());
     let NewUser { client: client_id, name, email, role } = new;
@@ -117,7 +117,7 @@ pub async fn invite(store: &Store, clock: &dyn Clock, base: &str, new: NewUser) 
 /// Makes a new link for a user. The password, the codes and the sessions of the user end at once.
 ///
 /// # Errors
-/// There is no such user; the store's.
+/// There is no such user; a store error.
 pub async fn reset(store: &Store, clock: &dyn Clock, base: &str, user_id: UserId) -> Result<Invitation, ServiceError> {
     let (link, until) = (Link::mint()?, clock.now() + INVITE_TTL);
     store.reset_user(user_id.clone(), link.digest(), until).await?.ok_or(ServiceError::NotFound("user"))?;
@@ -125,10 +125,10 @@ pub async fn reset(store: &Store, clock: &dyn Clock, base: &str, user_id: UserId
     Ok(Invitation { user_id, url: link.url(base), until })
 }
 
-/// The user of a link that can be used, and a secret for the authenticator app: a fresh one, or the one in a form that was refused.
+/// Returns the user of a usable link, and a secret for the authenticator app: a fresh one, or the one in a form that was refused.
 ///
 /// # Errors
-/// The link has ended, was used or never was; the store's.
+/// The link has ended, was used or never was; a store error.
 pub async fn open_invite(service: &Service, link: &str, sealed: Option<&str>) -> Result<(User, Secret, String), ServiceError> {
     let digest = Link::parse(link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
@@ -160,7 +160,7 @@ pub struct Acceptance<'a> {
 /// Accepts an invitation from an address. Returns the user and the recovery codes, which are shown once.
 ///
 /// # Errors
-/// Fields that are not acceptable; a link that cannot be used; too much to do; the store's.
+/// Fields that are not acceptable; a link that cannot be used; no processor time; a store error.
 pub async fn accept(service: &Service, address: IpAddr, given: Acceptance<'_>) -> Result<(User, Vec<String>), ServiceError> {
     let digest = Link::parse(given.link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
@@ -216,7 +216,7 @@ pub struct SignedIn {
 /// Signs a user in from an address.
 ///
 /// # Errors
-/// [`ServiceError::Unauthorized`], whatever is wrong; too much to do; the store's.
+/// [`ServiceError::Unauthorized`], whatever is wrong; no processor time; a store error.
 pub async fn sign_in(service: &Service, address: IpAddr, given: SignIn<'_>) -> Result<SignedIn, ServiceError> {
     let found = match given.email.trim().parse::<Email>() {
         Ok(email) => service.store.find_signing_in(email).await?,
@@ -246,7 +246,7 @@ pub async fn sign_in(service: &Service, address: IpAddr, given: SignIn<'_>) -> R
     Ok(SignedIn { user, epoch, by_recovery_code })
 }
 
-/// Returns what a change of a user is in the log.
+/// Returns the log's actions for a change of a user.
 #[must_use]
 pub fn changes(before: &User, after: &User) -> Vec<Action> {
     let role = (before.role != after.role).then_some(Action::RoleChanged);
@@ -261,7 +261,7 @@ pub fn changes(before: &User, after: &User) -> Vec<Action> {
 /// Loads a user of a client.
 ///
 /// # Errors
-/// The client has no such user; the store's.
+/// The client has no such user; a store error.
 pub async fn own_user(store: &Store, client: &ClientId, id: UserId) -> Result<User, ServiceError> {
     store.load_user(id).await?.filter(|user| user.client_id == *client).ok_or(ServiceError::NotFound("user"))
 }

@@ -1,8 +1,8 @@
 //! The verifications of an app, the newest first.
 //!
 //! They are found by the client's ledger, which has one entry for each transaction, so that opening one writes nothing for this
-//! list. The ledger is of all apps of the client and outlives its transactions; a listing therefore reads a bounded number of
-//! entries and says where to go on.
+//! list. The ledger covers all apps of the client and outlives its transactions. A listing therefore reads a bounded number of
+//! entries and returns where to continue.
 
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::delivery::WebhookState;
@@ -14,23 +14,23 @@ use sakshi_store::{Page, Store, TransactionSummary};
 use crate::authentication::Caller;
 use crate::{Service, ServiceError};
 
-/// Verifications of one listing of the portal.
+/// Number of verifications in one listing of the portal.
 pub const LISTED: usize = 50;
-/// Ledger entries that one listing reads at most.
+/// Maximum number of ledger entries that one listing reads.
 const READ_MAX: u64 = 2_000;
-/// Ledger entries that it reads at first; each further reading has twice as many, up to [`CHUNK_MAX`].
+/// Number of ledger entries read at first; each further read takes twice as many, up to [`CHUNK_MAX`].
 const CHUNK_FIRST: u64 = 64;
 const CHUNK_MAX: u64 = 512;
-/// The shortest part of an id that is searched for.
+/// Length of the shortest part of an id that is searched for.
 const ID_PART_MIN: usize = 4;
 
-/// The client's own reference of a transaction.
+/// Returns the client's own reference of a transaction.
 #[must_use]
 pub fn reference(opened: &Pending) -> Option<&str> {
     opened.terms.extras.as_ref()?.client_reference_id.as_deref()
 }
 
-/// Which verifications are listed; an absent field admits all.
+/// Filter of listed verifications; an absent field admits all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// With this status.
@@ -39,17 +39,17 @@ pub struct Filter {
     pub channel: Option<String>,
     /// Of guests of this event.
     pub event: Option<EventId>,
-    /// That failed with this code.
+    /// Failed with this code.
     pub code: Option<String>,
-    /// Whose webhook is in this state.
+    /// With a webhook in this state.
     pub webhook: Option<WebhookState>,
-    /// Whose reference contains this text, in any case of its ASCII letters, or whose id begins or ends with it.
+    /// With a reference that contains this text, in any case of its ASCII letters, or an id that begins or ends with it.
     pub text: Option<String>,
     /// Of these events as well, whose names contain the text.
     pub events: Vec<EventId>,
-    /// Whose reference is this text.
+    /// With exactly this reference.
     pub exact_reference: Option<String>,
-    /// That were opened at this time or later.
+    /// Opened at this time or later.
     pub from: Option<Timestamp>,
 }
 
@@ -78,30 +78,30 @@ impl Filter {
 /// A part of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
-    /// As many as were asked for at most, the newest first.
+    /// At most the requested number, newest first.
     pub verifications: Vec<TransactionSummary>,
-    /// Give this as `before` to go on; `None` at the end of what is kept.
+    /// Value of `before` for the next part; `None` at the end of the retained ones.
     pub older: Option<u64>,
-    /// When the oldest entry that was read was written; `None` when there was none.
+    /// Time of the oldest entry that was read; `None` when there was none.
     pub read_back_to: Option<Timestamp>,
-    /// The app's verifications that were read and are retained, admitted ones included.
+    /// Number of the app's verifications that were read and are retained, admitted ones included.
     pub looked_at: usize,
 }
 
-/// Lists `most` verifications of the caller's app at most, whose ledger entries come before this number, or the newest ones.
+/// Lists at most `most` verifications of the caller's app with ledger entries before this number, or the newest ones.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub async fn list(service: &Service, caller: &Caller, filter: &Filter, before: Option<u64>, most: usize) -> Result<Listing, ServiceError> {
     let kept_since = service.clock.now() - (service.rules.window + service.rules.result_ttl);
     let ledger = Ledger { store: &service.store, client: &caller.client, app: Some(&caller.app.app_id), kept_since, read_max: READ_MAX };
     ledger.list(filter, before, most).await
 }
 
-/// The same of all apps of a client, for the operator. A transaction that was opened before `kept_since` may be gone.
+/// Lists the same of all apps of a client, for the operator. A transaction that was opened before `kept_since` may be gone.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub async fn list_of_client(
     store: &Store,
     client: &ClientId,
@@ -119,9 +119,9 @@ struct Ledger<'a> {
     client: &'a ClientId,
     /// One app, or all.
     app: Option<&'a AppId>,
-    /// A transaction that was opened before may be gone.
+    /// Time before which an opened transaction may be gone.
     kept_since: Timestamp,
-    /// Entries that one listing reads at most.
+    /// Maximum number of entries that one listing reads.
     read_max: u64,
 }
 
@@ -159,7 +159,7 @@ impl Ledger<'_> {
                 }
             }
         }
-        // Transactions go in about the order in which they came: behind so many that are gone, no other is kept.
+        // Transactions are removed in about the order of their opening: behind a listing that finds none, no other is kept.
         let is_end = !any_kept && listing.read_back_to.is_some_and(|at| at < self.kept_since);
         listing.older = (next > 0 && !is_end).then_some(next + 1);
         Ok(listing)
@@ -170,7 +170,7 @@ impl Ledger<'_> {
         Ok(self.store.ledger_entries(self.client.clone(), offset, count).await?)
     }
 
-    /// The transactions of these entries, `None` for an entry of another kind, and for a transaction that is gone.
+    /// Loads the transactions of these entries: `None` for an entry of another kind, and for a removed transaction.
     async fn summaries(&self, entries: &[LedgerEntry]) -> Result<Vec<Option<TransactionSummary>>, ServiceError> {
         let id = |entry: &LedgerEntry| (entry.kind == EntryKind::Debit).then(|| entry.reference.parse::<TxnId>().ok()).flatten();
         let ids: Vec<_> = entries.iter().map(id).collect();

@@ -1,6 +1,6 @@
-//! Use cases of the registered URLs: where the webhooks of an app's flows go.
+//! Use cases of the registered URLs for the webhooks of an app's flows.
 //!
-//! There is no actor in between: nobody keeps a copy, and what is registered holds for the next report on every node.
+//! No actor keeps a copy: a registered URL applies to the next report on every node.
 
 use sakshi_domain::ids::AppId;
 use sakshi_wire::Sent;

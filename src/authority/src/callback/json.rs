@@ -17,7 +17,7 @@ pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
     Ok(Fields { txn: field("txn")?, credential: field("response")?, code: field("errCode")?, message: field("errInfo")? })
 }
 
-/// A string, or an integer as a string (`errCode` may be either); null and blank mean absent.
+/// Reads a string, or an integer as a string (`errCode` may be either); null and blank mean absent.
 fn text(value: Value) -> Result<Option<String>, CallbackFault> {
     match value {
         Value::Null => Ok(None),

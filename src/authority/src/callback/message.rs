@@ -12,8 +12,8 @@ pub enum CallbackForm {
 }
 
 impl CallbackForm {
-    /// The format of a reply to a callback whose body is not read: that of its content type or, if that is
-    /// generic, the one in `Accept`.
+    /// Returns the format of the reply to a callback whose body is not read: that of its content type or, if that is generic, the
+    /// one in `Accept`.
     #[must_use]
     pub fn announced(content_type: Option<&str>, accept: Option<&str>) -> Self {
         let fallback: &[u8] = if accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("xml")) { b"<" } else { b"" };
@@ -28,7 +28,7 @@ pub struct CallbackMessage {
     pub form: CallbackForm,
     /// The transaction id as received: 1 to 64 characters, not parsed.
     pub txn: String,
-    /// What it reports.
+    /// The reported result.
     pub body: CallbackBody,
 }
 
@@ -55,17 +55,17 @@ impl fmt::Debug for CallbackBody {
     }
 }
 
-/// Why a callback could not be read, and the format of the reply.
+/// Reason why a callback could not be read, and the format of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct CallbackError {
     /// The format of the request, as far as it is known.
     pub form: CallbackForm,
-    /// What is wrong.
+    /// The fault.
     pub fault: CallbackFault,
 }
 
-/// What is wrong with a callback.
+/// Fault of a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallbackFault {
     /// Over 4 MiB.

@@ -22,7 +22,7 @@ pub use verdict::{MEANINGS, Verdict, failure_answer, verdict};
 /// `application/octet-stream`), the first character decides the format.
 ///
 /// # Errors
-/// What is wrong, and the format of the reply.
+/// The fault, and the format of the reply.
 pub fn parse(content_type: Option<&str>, body: &[u8]) -> Result<CallbackMessage, CallbackError> {
     let form = form_of(content_type, body);
     let refuse = |fault| CallbackError { form: form.unwrap_or_else(|| sniff(body)), fault };

@@ -15,8 +15,8 @@ struct JsonReply<'a> {
     message: &'a str,
 }
 
-/// The content type and body of a reply; `status` is also the HTTP status. `txn` is untrusted: it is cut to
-/// 64 characters, without characters that XML does not allow.
+/// Builds the content type and body of a reply; `status` is also the HTTP status. `txn` is untrusted: it is cut to 64 characters,
+/// without characters that XML does not allow.
 #[must_use]
 pub fn reply(form: CallbackForm, txn: &str, status: u16, message: &str) -> (&'static str, Vec<u8>) {
     let txn: String =

@@ -1,4 +1,4 @@
-//! Callbacks in both forms, good and bad, and what each code means.
+//! Callbacks in both formats, good and bad, and the meaning of each code.
 
 use proptest::prelude::*;
 use sakshi_domain::ids::{ClientId, TxnId};

@@ -1,10 +1,10 @@
-//! What the authority's error codes mean for a transaction.
+//! The meaning of the authority's error codes for a transaction.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure};
 
-/// What a reported failure does to a pending transaction.
+/// Effect of a reported failure on a pending transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It ends without verification, for this reason.
@@ -39,8 +39,8 @@ pub fn verdict(code: &str, message: &str) -> Verdict {
     Verdict::Terminal(Failure::new(reason, Some(code)))
 }
 
-/// The answer that ends a transaction with a failure. Its digest covers transaction, code and reason, so a
-/// redelivery in the other format or with another timestamp is the same answer.
+/// Builds the answer that ends a transaction with a failure. Its digest covers transaction, code and reason, so a redelivery in
+/// the other format or with another timestamp is the same answer.
 #[must_use]
 pub fn failure_answer(txn: TxnId, failure: Failure) -> Answer {
     let code = failure.code.as_deref().unwrap_or_default();

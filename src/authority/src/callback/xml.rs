@@ -59,7 +59,7 @@ fn close(reader: &mut Reader<&[u8]>) -> Result<(), CallbackFault> {
     }
 }
 
-/// The text of an element that contains only text; blank means absent.
+/// Reads the text of an element that contains only text; blank means absent.
 fn leaf(reader: &mut Reader<&[u8]>) -> Result<Option<String>, CallbackFault> {
     let mut value = String::new();
     loop {

@@ -18,13 +18,13 @@ pub(super) struct KeptIntent<'a> {
 }
 
 impl<'a> KeptIntent<'a> {
-    /// As bytes; `None` for a key's id that is too long to be kept.
+    /// Encodes the parts; `None` for a key id that is too long.
     pub(super) fn to_bytes(&self) -> Option<Vec<u8>> {
         let length = u8::try_from(self.kid.len()).ok()?;
         Some([&self.at.millis().to_be_bytes()[..], self.jti.as_bytes(), &[length], self.kid.as_bytes(), self.signature].concat())
     }
 
-    /// From bytes; `None` for what is none.
+    /// Decodes the parts; `None` for other bytes.
     pub(super) fn of_bytes(bytes: &'a [u8]) -> Option<Self> {
         let (at, rest) = bytes.split_first_chunk()?;
         let (jti, rest) = rest.split_first_chunk()?;

@@ -16,7 +16,7 @@ use super::jwk;
 /// Bits of the smallest RSA key.
 const RSA_BITS_MIN: usize = 2_048;
 
-/// Why a key cannot be used.
+/// Reason why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentKeyError {
     /// The text is not PEM.
@@ -36,7 +36,7 @@ pub enum IntentKeyError {
     Generation,
 }
 
-/// A signature once it is there; `None` when there is none.
+/// Future of a signature; `None` when there is none.
 pub type Signing = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
 /// An RSA key that never enters this process: a token or a vault signs with it.
@@ -44,11 +44,11 @@ pub trait RemoteKey: fmt::Debug + Send + Sync {
     /// Makes the signature of RS256 over a message.
     fn sign(&self, message: Vec<u8>) -> Signing;
 
-    /// Returns false while the key is known to be away.
+    /// Returns false while the key is known to be unavailable.
     fn is_available(&self) -> bool;
 }
 
-/// The numbers of an RSA key that everybody may know, big-endian (RFC 8017 §3.1).
+/// The public numbers of an RSA key, big-endian (RFC 8017 §3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RsaPublicNumbers {
     /// The modulus.
@@ -76,7 +76,7 @@ impl IntentKey {
     /// Reads a private key from PEM: PKCS#8 of either kind, or PKCS#1.
     ///
     /// # Errors
-    /// What is not such a key, or an RSA key under 2048 bits.
+    /// The text is not such a key, or the RSA key has under 2048 bits.
     pub fn from_pem(text: &str) -> Result<Self, IntentKeyError> {
         let document = pem::parse(text).map_err(|_| IntentKeyError::NotPem)?;
         let der = document.contents();
@@ -91,10 +91,10 @@ impl IntentKey {
         Ok(Self(Pair::Rs256(Box::new(rsa))))
     }
 
-    /// A key that signs elsewhere.
+    /// Wraps a key that signs elsewhere.
     ///
     /// # Errors
-    /// A modulus under 2048 bits.
+    /// The modulus has under 2048 bits.
     pub fn remote(key: Arc<dyn RemoteKey>, public: RsaPublicNumbers) -> Result<Self, IntentKeyError> {
         let bits = public.modulus.iter().skip_while(|byte| **byte == 0).count() * 8;
         if bits < RSA_BITS_MIN { Err(IntentKeyError::TooSmall) } else { Ok(Self(Pair::Remote { key, public })) }
@@ -122,7 +122,7 @@ impl IntentKey {
         Ok((Self(Pair::Es256(Box::new(pair))), stored))
     }
 
-    /// The JWS algorithm (RFC 7518 §3.1).
+    /// Returns the JWS algorithm (RFC 7518 §3.1).
     #[must_use]
     pub const fn algorithm(&self) -> &'static str {
         match self.0 {
@@ -131,7 +131,7 @@ impl IntentKey {
         }
     }
 
-    /// The public half as a JWK without `kid` (RFC 7517).
+    /// Returns the public half as a JWK without `kid` (RFC 7517).
     #[must_use]
     pub fn public_jwk(&self) -> Value {
         match &self.0 {
@@ -144,7 +144,7 @@ impl IntentKey {
         }
     }
 
-    /// Returns false while it is known to be away.
+    /// Returns false while it is known to be unavailable.
     pub(super) fn is_available(&self) -> bool {
         match &self.0 {
             Pair::Rs256(_) | Pair::Es256(_) => true,
@@ -152,7 +152,7 @@ impl IntentKey {
         }
     }
 
-    /// The signature over `message`; `None` when the library or the token fails.
+    /// Signs `message`; `None` when the library or the token fails.
     pub(super) async fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         match &self.0 {
             Pair::Rs256(pair) => {
@@ -166,7 +166,7 @@ impl IntentKey {
     }
 }
 
-/// The library refuses small RSA keys, and distinguishes them from damaged ones only by the description.
+/// Maps a rejection. The library refuses small RSA keys, and distinguishes them from damaged ones only by the description.
 fn unusable(rejected: KeyRejected) -> IntentKeyError {
     if rejected.description_() == "TooSmall" { IntentKeyError::TooSmall } else { IntentKeyError::Unusable }
 }

@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use crate::callback_address::CallbackAddress;
 
-/// How far `iat` is set back, because the clock of the phone may be slow.
+/// Seconds by which `iat` is set back, because the clock of the phone may be slow.
 const CLOCK_SKEW_SECONDS: i64 = 10;
 
-/// What all intents of a deployment have in common.
+/// Settings that all intents of a deployment have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntentSettings {
     /// The id of the signing key at the authority.
@@ -33,7 +33,7 @@ pub struct IntentSettings {
     pub registration: String,
     /// Characters of `sc`.
     pub scope_length: usize,
-    /// `i`: what is asked for, `credential` or `CREDENTIAL`.
+    /// `i`: the requested item, `credential` or `CREDENTIAL`.
     pub item: String,
     /// The JSON type of `m`.
     pub mode: ModeForm,
@@ -65,7 +65,7 @@ pub enum LanguageForm {
 const ISO_CODES: [&str; 9] = ["en", "hi", "bn", "mr", "kn", "ml", "or", "ta", "te"];
 
 impl Default for IntentSettings {
-    /// The values that most integrations send, for a verifier without a name.
+    /// Returns the values that most integrations send, for a verifier without a name.
     fn default() -> Self {
         Self {
             kid: String::new(),

@@ -12,7 +12,7 @@ use super::jwk;
 use crate::claims::parse_scope;
 use crate::encoding::from_base64url;
 
-/// Why a text cannot be read as an intent.
+/// Reason why a text cannot be read as an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentReadError {
     /// Longer than an intent can be.
@@ -37,7 +37,7 @@ pub enum IntentReadError {
 pub struct IntentClaims {
     /// The transaction id.
     pub txn: String,
-    /// What is requested: `credential`.
+    /// The requested item: `credential`.
     pub i: String,
     /// The language: the authority's number or an ISO code.
     pub lang: String,
@@ -70,7 +70,7 @@ pub struct IntentClaims {
     pub iat: i64,
     /// End of validity, in seconds since the Unix epoch.
     pub exp: i64,
-    /// Tells whose credential is expected; personal data.
+    /// Hint at the expected person; personal data.
     #[serde(default)]
     pub ht: Option<String>,
     /// Unique to this intent.
@@ -78,7 +78,7 @@ pub struct IntentClaims {
 }
 
 impl IntentClaims {
-    /// The requested claims.
+    /// Returns the requested claims.
     #[must_use]
     pub fn requested(&self) -> ClaimSet {
         parse_scope(&self.sc)

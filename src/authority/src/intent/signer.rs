@@ -21,7 +21,7 @@ use crate::evidence::{self, Evidence};
 /// Initial capacity for a payload; few are larger.
 const PAYLOAD_BYTES: usize = 768;
 
-/// Why an intent was not signed.
+/// Reason why an intent was not signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
     /// The payload could not be serialised.
@@ -30,7 +30,7 @@ pub enum IntentError {
     /// The cryptographic library or the token failed.
     #[error("the intent could not be signed")]
     Signature,
-    /// The token that has the key is away.
+    /// The token that has the key is unavailable.
     #[error("the token that signs intents is away")]
     Unavailable,
 }
@@ -42,11 +42,11 @@ pub struct FurtherIntentKey {
     pub kid: String,
     /// The key.
     pub key: IntentKey,
-    /// From when on it signs; without a time it is only published, as a key is that signed until recently.
+    /// Time from which it signs; without one it is only published, like a key that signed until recently.
     pub not_before: Option<Timestamp>,
 }
 
-/// A key with what is the same for all intents that it signs.
+/// A key with the data common to all intents that it signs.
 struct SigningKey {
     kid: String,
     key: IntentKey,
@@ -65,10 +65,10 @@ impl SigningKey {
     }
 }
 
-/// No key is chosen.
+/// Value of `chosen` while no key is chosen.
 const BY_SETTINGS: usize = usize::MAX;
 
-/// Signs intents with one key at a time: the one that was chosen, or else the one whose time began last.
+/// Signer of intents with one key at a time: the one that was chosen, or else the one whose time began last.
 pub struct IntentSigner {
     /// Never empty.
     keys: Vec<SigningKey>,
@@ -97,18 +97,18 @@ pub struct SealedFile {
     pub signature: String,
 }
 
-/// What is told of a key of a signer.
+/// View of a signer's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntentKeyView {
     /// Its id at the authority.
     pub kid: String,
     /// The JWS algorithm.
     pub algorithm: &'static str,
-    /// From when on it signs by the settings; `None` for the first key, and for one that never does.
+    /// Time from which it signs by the settings; `None` for the first key, and for one that never does.
     pub signs_from: Option<Timestamp>,
-    /// Whether it signs now.
+    /// True if it signs now.
     pub signs: bool,
-    /// Whether it is the first key, which has no beginning.
+    /// True if it is the first key, which has no beginning.
     pub is_first: bool,
 }
 
@@ -120,14 +120,14 @@ impl fmt::Debug for IntentSigner {
 }
 
 impl IntentSigner {
-    /// A signer for one key under these settings.
+    /// Creates a signer for one key under these settings.
     #[must_use]
     pub fn new(key: IntentKey, settings: IntentSettings) -> Self {
         let first = SigningKey::new(settings.kid.clone(), key, &settings.typ, Some(Timestamp::from_millis(i64::MIN)));
         Self { keys: vec![first], chosen: AtomicUsize::new(BY_SETTINGS), settings }
     }
 
-    /// The same signer with further keys, each of which signs from its time on.
+    /// Adds further keys, each of which signs from its time on.
     #[must_use]
     pub fn with_further(mut self, further: Vec<FurtherIntentKey>) -> Self {
         let typ = &self.settings.typ;
@@ -135,21 +135,21 @@ impl IntentSigner {
         self
     }
 
-    /// Lets the key with this id sign from now on; with none, or one that the signer does not have, the times of the keys decide.
-    /// `false` when it does not have it.
+    /// Makes the key with this id sign from now on. With none, or one that the signer does not have, the times of the keys
+    /// decide. Returns `false` when it does not have it.
     pub fn choose(&self, kid: Option<&str>) -> bool {
         let place = kid.map(|kid| self.keys.iter().position(|key| key.kid == kid));
         self.chosen.store(place.flatten().unwrap_or(BY_SETTINGS), Ordering::Relaxed);
         place != Some(None)
     }
 
-    /// Whether it has the key with this id.
+    /// Returns true if it has the key with this id.
     #[must_use]
     pub fn has(&self, kid: &str) -> bool {
         self.keys.iter().any(|key| key.kid == kid)
     }
 
-    /// All keys, in the order of the settings.
+    /// Returns all keys, in the order of the settings.
     #[must_use]
     pub fn keys(&self, now: Timestamp) -> Vec<IntentKeyView> {
         let signing = self.signing(now).map(|key| key.kid.as_str());
@@ -163,7 +163,7 @@ impl IntentSigner {
         self.keys.iter().enumerate().map(view).collect()
     }
 
-    /// The key that was chosen, or the one whose time began last.
+    /// Returns the key that was chosen, or the one whose time began last.
     fn signing(&self, now: Timestamp) -> Option<&SigningKey> {
         if let Some(chosen) = self.keys.get(self.chosen.load(Ordering::Relaxed)) {
             return Some(chosen);
@@ -171,10 +171,10 @@ impl IntentSigner {
         self.keys.iter().filter(|key| key.signs_from.is_some_and(|from| from <= now)).max_by_key(|key| key.signs_from)
     }
 
-    /// The intent JWT of a transaction as a compact JWS; each has its own `jti`.
+    /// Signs the intent JWT of a transaction as a compact JWS; each has its own `jti`.
     ///
     /// # Errors
-    /// A library failed, or the token is away.
+    /// A library failed, or the token is unavailable.
     pub async fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<SignedIntent, IntentError> {
         // The first key has no beginning.
         let signing = self.signing(now).ok_or(IntentError::Signature)?;
@@ -188,8 +188,8 @@ impl IntentSigner {
         Ok(SignedIntent { jwt, kept })
     }
 
-    /// The intent that was signed before, made again of what was kept of it. `None` when it should not be used any more: another key signs
-    /// now, its time is over or, where it ends before its transaction, a quarter of it is; or when it would not be the same.
+    /// Rebuilds an intent from its stored bytes. Returns `None` when the result would differ, another key signs now, or the
+    /// intent's time is over. An intent that ends before its transaction is used for a quarter of its time only.
     #[must_use]
     pub fn again(&self, pending: &Pending, callback: &CallbackAddress, kept: &[u8], now: Timestamp) -> Option<String> {
         let KeptIntent { at, jti, kid, signature } = KeptIntent::of_bytes(kept)?;
@@ -200,7 +200,7 @@ impl IntentSigner {
             return None;
         }
         let mut jwt = self.unsigned(signing, pending, callback, (at, jti)).ok()?;
-        // The settings may be others than they were.
+        // The settings may have changed.
         if jwk::verifies(&signing.public, signing.key.algorithm(), jwt.as_bytes(), signature) != Some(true) {
             return None;
         }
@@ -209,7 +209,7 @@ impl IntentSigner {
         Some(jwt)
     }
 
-    /// The part of an intent that is signed.
+    /// Builds the part of an intent that is signed.
     fn unsigned(
         &self,
         signing: &SigningKey,
@@ -227,7 +227,7 @@ impl IntentSigner {
         Ok(jwt)
     }
 
-    /// An evidence file with this payload, as a JWS in its flattened form.
+    /// Signs an evidence file with this payload, as a JWS in its flattened form.
     ///
     /// # Errors
     /// As [`IntentSigner::sign`].
@@ -241,7 +241,7 @@ impl IntentSigner {
         Ok(SealedFile { payload, protected, signature: base64url(&signature) })
     }
 
-    /// Returns an error while the key that signs now is known to be away.
+    /// Returns an error while the key that signs now is known to be unavailable.
     ///
     /// # Errors
     /// [`IntentError::Unavailable`].
@@ -250,7 +250,7 @@ impl IntentSigner {
         if is_away { Err(IntentError::Unavailable) } else { Ok(()) }
     }
 
-    /// The public halves of all keys as JWKs with their `kid`, also of those that do not sign yet or any more.
+    /// Returns the public halves of all keys as JWKs with their `kid`, also of those that do not sign yet or any more.
     #[must_use]
     pub fn public_jwks(&self) -> Vec<Value> {
         let public = |key: &SigningKey| {

@@ -1,4 +1,4 @@
-//! What an intent says, who can have signed it, and what is no intent.
+//! The content of an intent, its possible signers, and texts that are no intent.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn rsa_pem() -> &'static str {
     PEM.get_or_init(|| IntentKey::generate_rs256().unwrap().1)
 }
 
-/// The intent, from a key in this process.
+/// Signs the intent with a key in this process.
 fn sign(signer: &IntentSigner, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> String {
     signer.sign(pending, callback, now).now_or_never().expect("at once").unwrap().jwt
 }

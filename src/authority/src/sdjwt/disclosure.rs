@@ -39,7 +39,7 @@ impl Disclosures {
         self.0.get_mut(digest).and_then(Option::take)
     }
 
-    /// Whether every disclosure was taken.
+    /// Returns true if every disclosure was taken.
     pub(super) fn are_all_taken(&self) -> bool {
         self.0.values().all(Option::is_none)
     }

@@ -14,10 +14,10 @@ use super::segments::Jws;
 use super::validity;
 use crate::encoding::base64url;
 
-/// How far the `iat` of a key binding may differ from now, and its `nbf` be ahead, in seconds.
+/// Seconds by which the `iat` of a key binding may differ from now, and its `nbf` be ahead.
 const AGE_SECONDS: u64 = 300;
 
-/// What a transaction expects of a credential.
+/// Expectations of a transaction for its credential.
 #[derive(Clone, Copy, Debug)]
 pub struct Expectation<'a> {
     /// The transaction: the `nonce` of a key binding.
@@ -26,11 +26,11 @@ pub struct Expectation<'a> {
     pub audience: &'a str,
     /// The current time.
     pub now: Timestamp,
-    /// The requested claims; no others are kept.
+    /// The requested claims; no others are stored.
     pub requested: ClaimSet,
 }
 
-/// Whether holders must prove possession of their key; the setting `authority.key_binding`.
+/// Policy on proof of possession of the holder's key; the setting `authority.key_binding`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyBinding {
     /// A KB-JWT is refused.
@@ -89,7 +89,8 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Whether its `exp` and `nbf`, which it need not have, allow its use: it is a JWT like any other (RFC 9901 §7.3 step 5, RFC 7519 §4.1).
+/// Returns true if its `exp` and `nbf`, both optional, allow its use: it is a JWT like any other (RFC 9901 §7.3 step 5, RFC 7519
+/// §4.1).
 fn is_in_force(payload: &Map<String, Value>, now: Timestamp) -> bool {
     let latest = now.seconds().saturating_add_unsigned(AGE_SECONDS);
     let (Ok(expiry), Ok(start)) = (validity::time(payload, "exp"), validity::time(payload, "nbf")) else { return false };

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::encoding::from_base64url;
 
-/// Why a JWKS cannot be used.
+/// Reason why a JWKS cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwksError {
     /// Not a JSON object with an array `keys`.
@@ -49,7 +49,7 @@ impl OddKey {
     /// Every reason.
     pub const ALL: [Self; 5] = [Self::NotAnObject, Self::KeyIdMissing, Self::KeyIdRepeated, Self::NotOnCurve, Self::OtherType];
 
-    /// A stable code for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl Jwks {
     /// # Errors
     /// The set is malformed, contains a private key, or has no key for ES256.
     pub fn parse(json: &[u8]) -> Result<Self, JwksError> {
-        // A name that occurs twice would make a key of which another reader sees another half. A set has at most as many values as bytes.
+        // With a repeated name, another reader may see another key. A set has at most as many values as bytes.
         let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX)).map_err(|_| JwksError::Malformed)?;
         let listed = document.get("keys").and_then(Value::as_array).ok_or(JwksError::Malformed)?;
         if listed.iter().any(|jwk| jwk.get("d").is_some()) {
@@ -111,13 +111,13 @@ impl Jwks {
         if keys.by_id.is_empty() { Err(JwksError::NoKey) } else { Ok(Self(Arc::new(keys))) }
     }
 
-    /// The keys that were left out or share a `kid`, in the order of the set.
+    /// Returns the keys that were left out or share a `kid`, in the order of the set.
     #[must_use]
     pub fn odd(&self) -> &[OddKey] {
         &self.0.odd
     }
 
-    /// The keys with this `kid`; more than one only if the issuer repeats it.
+    /// Returns the keys with this `kid`; more than one only if the issuer repeats it.
     pub(super) fn get(&self, kid: &str) -> &[IssuerKey] {
         self.0.by_id.get(kid).map_or(&[], Vec::as_slice)
     }
@@ -132,7 +132,7 @@ pub struct TrustedIssuer {
     pub jwks: Jwks,
 }
 
-/// The `kid` and the key of an entry that can verify ES256.
+/// Returns the `kid` and the key of an entry that can verify ES256.
 fn es256_key(jwk: &Value) -> Result<(&str, ParsedPublicKey), OddKey> {
     let jwk = jwk.as_object().ok_or(OddKey::NotAnObject)?;
     if !may_verify_es256(jwk) {
@@ -148,7 +148,7 @@ fn may_verify_es256(jwk: &Map<String, Value>) -> bool {
     is("kty", "EC") && is("crv", "P-256") && absent_or("use", "sig") && absent_or("alg", "ES256")
 }
 
-/// The P-256 public key of a JWK (RFC 7518 §6.2.1); `None` when it is another kind of key.
+/// Returns the P-256 public key of a JWK (RFC 7518 §6.2.1); `None` when it is another kind of key.
 pub(super) fn p256_key(jwk: &Map<String, Value>) -> Option<ParsedPublicKey> {
     let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
     let coordinate = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url).filter(|bytes| bytes.len() == 32);

@@ -99,13 +99,13 @@ fn yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// A complete date, or only a year, because some residents do not know more.
+/// Reads a complete date, or only a year, because some residents do not know more.
 fn date_of_birth(text: &str) -> Option<String> {
     let year = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     if year { Some(text.to_owned()) } else { complete_date(text) }
 }
 
-/// `YYYY-MM-DD` from `YYYY-MM-DD`, `dd/MM/yyyy` or `dd-MM-yyyy`; `None` when there is no such day.
+/// Converts `YYYY-MM-DD`, `dd/MM/yyyy` or `dd-MM-yyyy` to `YYYY-MM-DD`; `None` when there is no such day.
 fn complete_date(text: &str) -> Option<String> {
     let separator = text.chars().find(|c| !c.is_ascii_digit()).filter(|c| matches!(c, '-' | '/'))?;
     let mut parts = text.split(separator);

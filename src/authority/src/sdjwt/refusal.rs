@@ -1,4 +1,4 @@
-//! Why a credential is refused. The reasons name rules and never the contents of the credential.
+//! Reasons for refusing a credential. They name rules and never the contents of the credential.
 
 /// Declares every refusal with its stable code and its sentence.
 macro_rules! refusals {
@@ -14,7 +14,7 @@ macro_rules! refusals {
             /// Every reason.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// A stable code for logs and metrics.
+            /// Returns a stable code for logs and metrics.
             #[must_use]
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$variant => $code,)+ }
@@ -143,7 +143,7 @@ refusals! {
 }
 
 impl CredentialRefusal {
-    /// Returns why this text is not unpadded base64url; implementations of the app differ in these.
+    /// Returns the reason why this text is not unpadded base64url; implementations of the app differ in these.
     pub(super) fn of_base64url(text: &str) -> Self {
         let has = |found: fn(u8) -> bool| text.bytes().any(found);
         if has(|byte| byte.is_ascii_whitespace()) {

@@ -13,7 +13,7 @@ use crate::encoding::from_base64url;
 pub(super) struct Segments<'a> {
     pub(super) issuer_jws: &'a str,
     pub(super) disclosures: Vec<&'a str>,
-    /// The KB-JWT; what it hashes is [`Segments::presented`].
+    /// The KB-JWT, which hashes [`Segments::presented`].
     pub(super) key_binding: Option<&'a str>,
     /// Everything up to and including the last tilde.
     pub(super) presented: &'a str,

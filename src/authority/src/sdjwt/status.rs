@@ -1,5 +1,5 @@
-//! Credential status: where a credential says that its state is published, and the issuer's signed answer there
-//! (authority protocol, section 8).
+//! Credential status: the place where a credential's state is published, and the issuer's signed answer there (authority
+//! protocol, section 8).
 //!
 //! Two forms are read. Both share the rules of [`Verifier::read_status`]; another form is one more variant of [`Place`] and of
 //! [`Statement`].
@@ -93,7 +93,7 @@ impl CredentialState {
         }
     }
 
-    /// The values of a Token Status List (section 7.1 of the draft).
+    /// Reads a value of a Token Status List (section 7.1 of the draft).
     const fn of_number(number: u8) -> Self {
         match number {
             0 => Self::Valid,
@@ -125,7 +125,7 @@ pub enum StatusFault {
 }
 
 impl StatusFault {
-    /// A stable code for logs and metrics.
+    /// Returns a stable code for logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -161,7 +161,7 @@ enum Statement {
 }
 
 impl StatusReference {
-    /// Identifies the answer: references with the same key have the same one.
+    /// Returns the key of the answer: references with the same key have the same one.
     #[must_use]
     pub fn answer_key(&self) -> String {
         let form = match self.place {
@@ -205,7 +205,7 @@ impl CredentialStatus {
     }
 }
 
-/// An http(s) URL with a host and without credentials.
+/// Reads an http(s) URL with a host and without credentials.
 fn usable(text: &str) -> Option<Url> {
     let is_usable = |url: &Url| {
         let is_anonymous = url.username().is_empty() && url.password().is_none();
@@ -259,7 +259,7 @@ impl StatusDocument {
         }
     }
 
-    /// Bytes of the answer, with the list if it is one.
+    /// Returns the bytes of the answer, with the list if it is one.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let list = match &self.statement {
@@ -270,13 +270,13 @@ impl StatusDocument {
     }
 }
 
-/// The `kid` of an answer that is not verified.
+/// Returns the `kid` of an answer that is not verified.
 #[must_use]
 pub fn status_key_id(answer: &[u8]) -> Option<String> {
     Jws::read(&token(answer)?).ok()?.header.get("kid")?.as_str().map(str::to_owned)
 }
 
-/// The compact JWS of an answer: the whole body, or the only member of a JSON object.
+/// Returns the compact JWS of an answer: the whole body, or the only member of a JSON object.
 fn token(answer: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(answer).ok()?.trim_ascii();
     if !text.starts_with('{') {
@@ -306,7 +306,7 @@ fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Durat
     Ok([until_expiry, ttl].into_iter().flatten().min())
 }
 
-/// A JWT about one credential: its names, and the least favourable of the words for its state.
+/// Reads a JWT about one credential: its names, and the least favourable of the words for its state.
 fn own_statement(payload: &Map<String, Value>) -> Result<Statement, StatusFault> {
     let names = ["id", "sub", "jti"].iter().filter_map(|name| payload.get(*name)?.as_str()).map(str::to_owned).collect();
     let words: Vec<&Value> = ["status", "state"].iter().filter_map(|name| payload.get(*name)).collect();
@@ -316,7 +316,7 @@ fn own_statement(payload: &Map<String, Value>) -> Result<Statement, StatusFault>
     Ok(Statement::Own { names, state })
 }
 
-/// A Token Status List, whose `sub` is its URL.
+/// Reads a Token Status List, whose `sub` is its URL.
 fn list_statement(payload: &Map<String, Value>, url: &str) -> Result<Statement, StatusFault> {
     if payload.get("sub").and_then(Value::as_str) != Some(url) {
         return Err(StatusFault::Foreign);

@@ -1,4 +1,4 @@
-//! Digests of what tells a person from others, so that an event recognises one who registers twice.
+//! Digests of traits that distinguish a person, so that an event recognises one who registers twice.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::Claim;
@@ -11,7 +11,7 @@ use crate::claims::credential_name;
 /// The public members of a JWK that make the key (RFC 7638 §3.2).
 const KEY_MEMBERS: [&str; 6] = ["crv", "e", "kty", "n", "x", "y"];
 
-/// The id of the credential, which is unique for its issuer, and the holder's key.
+/// Returns the traits of a payload: the credential's id, which is unique for its issuer, and the holder's key.
 pub(super) fn of_payload(payload: &Map<String, Value>, issuer: &str) -> Vec<Trait> {
     let id = payload.get("id").and_then(Value::as_str).map(|id| made("id", &[issuer, id]));
     let key = payload.get("cnf").and_then(|cnf| cnf.get("jwk")).map(|jwk| {
@@ -21,14 +21,14 @@ pub(super) fn of_payload(payload: &Map<String, Value>, issuer: &str) -> Vec<Trai
     id.into_iter().chain(key).collect()
 }
 
-/// The name with the date of birth, if both were shared. Case and spaces do not count.
+/// Returns the trait of the name with the date of birth, if both were shared. Case and spaces do not count.
 pub(super) fn of_claims(claims: &VerifiedClaims) -> Option<Trait> {
     let text = |claim| claims.as_map().get(credential_name(claim)).and_then(Value::as_str);
     let name = text(Claim::Name)?.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ");
     Some(made("person", &[&name, text(Claim::Dob)?.trim()]))
 }
 
-/// The digest of a kind and its parts, none of which can run into the next.
+/// Computes the digest of a kind and its parts, none of which can run into the next.
 fn made(kind: &str, parts: &[&str]) -> Trait {
     let mut text = kind.to_owned();
     for part in parts {

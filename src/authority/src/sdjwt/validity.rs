@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::refusal::CredentialRefusal;
 
-/// How far the issuer's clock may be ahead, in seconds.
+/// Seconds by which the issuer's clock may be ahead.
 const SKEW_SECONDS: i64 = 60;
 
 /// Checks `iss`, `exp`, `nbf` and `iat`; returns the time until `exp`.
@@ -49,7 +49,7 @@ impl NumericDate {
         }
     }
 
-    /// The time until then.
+    /// Returns the time until then.
     pub(super) fn left(self, seconds: i64) -> Duration {
         match self {
             Self::Whole(at) => Duration::from_secs(u64::try_from(at.saturating_sub(seconds)).unwrap_or(0)),

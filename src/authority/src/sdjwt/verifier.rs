@@ -37,8 +37,7 @@ pub struct VerifiedCredential {
     /// SHA-256 of everything up to and including the last tilde. It excludes the key binding, so that a
     /// redelivery with a new key binding is recognised.
     pub digest: AnswerDigest,
-    /// Whether a key binding proves that the holder made this presentation for this transaction, so that it
-    /// is not a replay.
+    /// True if a key binding proves that the holder made this presentation for this transaction, so that it is not a replay.
     pub holder_bound: bool,
     /// The place where its state is published.
     pub status: CredentialStatus,
@@ -53,13 +52,14 @@ pub struct VerifiedCredential {
 }
 
 impl VerifiedCredential {
-    /// The traits of the person: the credential, the holder's key, and the name with the date of birth if both were shared.
+    /// Returns the traits of the person: the credential, the holder's key, and the name with the date of birth if both were
+    /// shared.
     #[must_use]
     pub fn traits(&self) -> Vec<Trait> {
         self.traits.iter().copied().chain(traits::of_claims(&self.claims)).collect()
     }
 
-    /// The answer for the transaction.
+    /// Builds the answer for the transaction.
     #[must_use]
     pub fn into_answer(self) -> Answer {
         let Self { claims, missing, malformed, identity, digest, holder_bound, .. } = self;
@@ -67,20 +67,20 @@ impl VerifiedCredential {
     }
 }
 
-/// The digest of an unverified credential; see [`VerifiedCredential::digest`].
+/// Computes the digest of an unverified credential; see [`VerifiedCredential::digest`].
 #[must_use]
 pub fn credential_digest(credential: &str) -> AnswerDigest {
     AnswerDigest(sha256(credential.rfind('~').map_or(credential, |last| &credential[..=last])))
 }
 
-/// The `kid` of an unverified credential.
+/// Returns the `kid` of an unverified credential.
 #[must_use]
 pub fn credential_key_id(credential: &str) -> Option<String> {
     let jws = Segments::split(credential).and_then(|segments| Jws::read(segments.issuer_jws)).ok()?;
     jws.header.get("kid")?.as_str().map(str::to_owned)
 }
 
-/// The issue time in seconds and 224 bits of the SHA-256 of what was signed. Identities of the same time are
+/// Builds the identity: the issue time in seconds and 224 bits of the SHA-256 of the signed text. Identities of the same time are
 /// adjacent in a sorted index, where random ones would each touch another page.
 fn identity(payload: &Map<String, Value>, signed: &str) -> CredentialIdentity {
     let issued_at = payload.get("iat").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
@@ -95,7 +95,7 @@ fn sha256(text: &str) -> [u8; 32] {
     bytes
 }
 
-/// Verifies credentials of trusted issuers, whose keys can be replaced at any time.
+/// Verifier of credentials of trusted issuers, whose keys can be replaced at any time.
 #[derive(Debug)]
 pub struct Verifier {
     issuers: RwLock<Arc<[TrustedIssuer]>>,
@@ -103,13 +103,13 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// A verifier that trusts these issuers. Without issuers it refuses everything.
+    /// Creates a verifier that trusts these issuers. Without issuers it refuses everything.
     #[must_use]
     pub fn new(issuers: Vec<TrustedIssuer>, key_binding: KeyBinding) -> Self {
         Self { issuers: RwLock::new(issuers.into()), key_binding }
     }
 
-    /// Replaces the keys of an issuer that is trusted. What is being verified goes on with the old ones.
+    /// Replaces the keys of a trusted issuer. Verifications in progress go on with the old ones.
     pub fn replace_keys(&self, issuer: &str, jwks: &Jwks) {
         let mut issuers = self.issuers.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = |known: &TrustedIssuer| {
@@ -134,7 +134,7 @@ impl Verifier {
         let identity = identity(&payload, jws.signed);
         let payload = processing::process(payload, Disclosures::read(&segments.disclosures, &left)?)?;
         let valid_for = validity::check(&payload, issuer, expected.now)?;
-        // One pass over what may be megabytes serves both `sd_hash` and the answer's digest.
+        // One pass over possibly megabytes serves both `sd_hash` and the answer's digest.
         let digest = AnswerDigest(sha256(segments.presented));
         if let Some(key_binding) = key_binding {
             key_binding::verify(key_binding, &payload, &digest.0, expected)?;
@@ -171,7 +171,7 @@ impl Verifier {
     }
 }
 
-/// The issuer whose key verifies the signature, and that key. Does not read the payload, so that a forged credential
+/// Returns the issuer whose key verifies the signature, and that key. Does not read the payload, so that a forged credential
 /// costs only a hash and a signature check.
 fn signer<'a>(issuers: &'a [TrustedIssuer], jws: &Jws<'_>, kid: &str) -> Result<(&'a TrustedIssuer, Arc<Value>), CredentialRefusal> {
     if issuers.is_empty() {
@@ -183,7 +183,7 @@ fn signer<'a>(issuers: &'a [TrustedIssuer], jws: &Jws<'_>, kid: &str) -> Result<
     signer.map(|(issuer, known)| (issuer, Arc::clone(&known.jwk))).ok_or(CredentialRefusal::SignatureInvalid)
 }
 
-/// The issuer that the payload names, which must be the signer. It is checked again after processing.
+/// Returns the issuer that the payload names, which must be the signer. It is checked again after processing.
 fn issuer<'a>(issuers: &[TrustedIssuer], payload: &Map<String, Value>, signer: &'a TrustedIssuer) -> Result<&'a str, CredentialRefusal> {
     let named = payload.get("iss").and_then(Value::as_str);
     match named {

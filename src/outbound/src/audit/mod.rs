@@ -49,12 +49,12 @@ pub enum AuditReceiver {
     Unix(PathBuf),
 }
 
-/// The reason why entries were not received.
+/// Reason why entries were not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AuditError(pub String);
 
-/// Sends entries of the audit log.
+/// Sender of audit log entries.
 pub trait SendAuditLog: Debug + Send + Sync + 'static {
     /// Sends entries in this order, and waits until the receiver has confirmed them. Dropping the future ends it.
     fn send(&self, entries: Vec<AuditMessage>) -> BoxFuture<'_, Result<(), AuditError>>;
@@ -97,7 +97,7 @@ impl AuditReceiver {
         }
     }
 
-    /// The sender to it. `headers` are for a collector alone.
+    /// Builds the sender to it. `headers` are for a collector alone.
     #[must_use]
     pub fn sender(self, egress: &Egress, headers: HeaderMap, version: &'static str, time: Duration) -> Box<dyn SendAuditLog> {
         match self {
@@ -108,7 +108,7 @@ impl AuditReceiver {
 }
 
 impl AuditMessage {
-    /// The time of the entry, as its text says.
+    /// Returns the time of the entry, as its text has it.
     fn at(&self) -> Option<Timestamp> {
         #[derive(Deserialize)]
         struct Entry {

@@ -12,12 +12,12 @@ use super::{AuditError, AuditMessage, SendAuditLog};
 use crate::document::DocumentClient;
 use crate::egress::Egress;
 
-/// Bytes of an answer.
+/// Maximum number of bytes of an answer.
 const ANSWER_MAX: usize = 64 * 1_024;
 /// `SEVERITY_NUMBER_INFO`
 const INFO: u32 = 9;
 
-/// Sends to a collector.
+/// Sender to a collector.
 #[derive(Debug)]
 pub(super) struct Otlp {
     client: DocumentClient,
@@ -58,7 +58,7 @@ fn text(value: &str) -> Value {
     json!({ "stringValue": value })
 }
 
-/// An `ExportLogsServiceRequest` in JSON, in which integers of 64 bits are texts.
+/// Builds an `ExportLogsServiceRequest` in JSON, in which integers of 64 bits are texts.
 fn request(entries: &[AuditMessage], version: &str) -> Value {
     let records: Vec<Value> = entries
         .iter()
@@ -80,7 +80,7 @@ fn request(entries: &[AuditMessage], version: &str) -> Value {
     json!({ "resourceLogs": [{ "resource": { "attributes": about }, "scopeLogs": [scope] }] })
 }
 
-/// The records that the collector did not take, by its answer.
+/// Returns the number of records that the collector rejected, by its answer.
 fn rejected(answer: &[u8]) -> u64 {
     let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
     let count = &answer["partialSuccess"]["rejectedLogRecords"];

@@ -1,8 +1,8 @@
 //! Syslog (RFC 5424): by TCP with octet counting (RFC 6587 §3.4.1), the same in TLS (RFC 5425), or on a unix socket.
 //!
-//! Syslog has no confirmation. So each batch has a connection of its own: this side ends its half, and the receiver has read all that
-//! was sent when it ends the other. One that was killed before leaves unread bytes behind, which reset the connection. A datagram is
-//! confirmed by nothing.
+//! Syslog has no confirmation, so each batch has a connection of its own. This side ends its half, and the receiver has read
+//! everything when it ends the other. A receiver killed earlier leaves unread bytes behind, which reset the connection. Datagrams
+//! are never confirmed.
 
 use std::fmt::Write as _;
 use std::io;
@@ -32,10 +32,10 @@ use crate::resolver::GuardedResolver;
 const PRIORITY: u8 = 13 * 8 + 5;
 /// The number that RFC 5612 keeps for examples: sakshi has none of its own.
 const ELEMENT: &str = "sakshi@32473";
-/// Bytes that a receiver may answer. It has nothing to say.
+/// Maximum number of bytes that are read of a receiver's answer; none are expected.
 const ANSWER_MAX: u64 = 64 * 1_024;
 
-/// Sends to a syslog server.
+/// Sender to a syslog server.
 #[derive(Debug)]
 pub(super) struct Syslog {
     receiver: AuditReceiver,
@@ -135,7 +135,7 @@ async fn confirmed(mut stream: impl AsyncRead + AsyncWrite + Unpin, messages: im
     }
 }
 
-/// An entry as a message. Its text is JSON in one line.
+/// Builds the message of an entry. Its text is JSON in one line.
 fn message(entry: &AuditMessage, machine: &str) -> String {
     let AuditMessage { number, previous, hash, entry: text } = entry;
     let mut message = format!("<{PRIORITY}>1 ");
@@ -179,7 +179,7 @@ mod tests {
         Syslog { machine: "node".to_owned(), ..Syslog::new(receiver, &Egress::default(), TIME) }
     }
 
-    /// All that a client sends.
+    /// Reads all that a client sends.
     async fn received(mut stream: impl AsyncRead + Unpin) -> String {
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();

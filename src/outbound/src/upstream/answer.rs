@@ -1,4 +1,4 @@
-//! The answer to an order: a JSON object. What was asked for is taken out of it by name, and may not come twice; the rest is ignored.
+//! The answer to an order: a JSON object. Expected members are taken by name and may not come twice; the rest is ignored.
 
 use std::mem;
 
@@ -26,12 +26,12 @@ impl Answer {
         }
     }
 
-    /// Takes a string with a meaning.
+    /// Takes a string and parses it.
     pub(super) fn text<T, E>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T, UpstreamError> {
         self.optional_text(name, parse)?.ok_or(NOT_ASKED_FOR)
     }
 
-    /// Takes a string with a meaning, or `None` for null and for no member.
+    /// Takes a string and parses it, or returns `None` for null and for no member.
     pub(super) fn optional_text<T, E>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<Option<T>, UpstreamError> {
         match self.take(name)? {
             Json::Null => Ok(None),
@@ -40,7 +40,7 @@ impl Answer {
         }
     }
 
-    /// Takes a flag, or `None` for null and for no member.
+    /// Takes a flag, or returns `None` for null and for no member.
     pub(super) fn optional_flag(&mut self, name: &str) -> Result<Option<bool>, UpstreamError> {
         match self.take(name)? {
             Json::Null => Ok(None),

@@ -31,15 +31,15 @@ impl Serialize for Question<'_> {
     }
 }
 
-/// Asks a source for a client. What it does not know is an answer. Comparisons that were not asked for are dropped.
+/// Asks a source for a client. "Not found" is an answer. Comparisons that were not requested are dropped.
 ///
 /// # Errors
-/// Why there is no answer.
+/// The reason why there is no answer.
 pub async fn verify(source: &Upstream, client: &ClientId, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
     result(source.send(client, to_body(&Question(query), 0)).await?, query)
 }
 
-/// The result in an answer.
+/// Reads the result from an answer.
 pub(super) fn result(mut answer: Answer, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
     let mut result = query.with_status(answer.text("status", str::parse)?);
     if result.status != CheckStatus::NotFound {

@@ -23,7 +23,7 @@ struct Order<'a> {
 /// Orders documents from a locker and returns the page where the person agrees.
 ///
 /// # Errors
-/// Why the order failed.
+/// The reason why the order failed.
 pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLockerInitRequest) -> Result<PageUrl, UpstreamError> {
     let order = Order {
         transaction_id: header.id,
@@ -34,7 +34,7 @@ pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLocker
     page(upstream.send(&header.client, to_body(&order, 0)).await?)
 }
 
-/// The page in an answer.
+/// Reads the page from an answer.
 pub(super) fn page(mut answer: Answer) -> Result<PageUrl, UpstreamError> {
     answer.text("requestUrl", PageUrl::parse)
 }

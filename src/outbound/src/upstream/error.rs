@@ -1,8 +1,8 @@
-//! Why an order failed.
+//! Errors of orders.
 
 use thiserror::Error as ThisError;
 
-/// Why an order failed.
+/// Reason why an order failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
 pub enum UpstreamError {
     /// The answer was not complete in time; whether the upstream accepted the order is unknown.
@@ -23,7 +23,7 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// A word for it in spans.
+    /// Returns its code in spans.
     pub(super) const fn code(self) -> &'static str {
         match self {
             Self::TimedOut => "timed_out",

@@ -42,7 +42,7 @@ struct Invited<'a> {
 /// is dropped before the wait for the answer.
 ///
 /// # Errors
-/// Why the order failed; an answer must name every signer once.
+/// The reason why the order failed; an answer must name every signer once.
 pub async fn order(
     upstream: &Upstream,
     header: &FlowHeader,
@@ -63,7 +63,7 @@ pub async fn order(
     pages(upstream.send(&header.client, body).await?, latest)
 }
 
-/// The page of each signer in an answer.
+/// Reads the page of each signer from an answer.
 pub(super) fn pages(mut answer: Answer, latest: &EsignOutcome) -> Result<Vec<PageUrl>, UpstreamError> {
     let signers = answer.objects("signerInfo")?;
     let named = signers.into_iter().map(|mut signer| {

@@ -25,7 +25,7 @@ struct Order<'a> {
 /// Orders an e-stamp. The document is dropped before the wait for the answer.
 ///
 /// # Errors
-/// Why the order failed.
+/// The reason why the order failed.
 pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampInitRequest) -> Result<(), UpstreamError> {
     let body = to_body(
         &Order {

@@ -38,7 +38,7 @@ use crate::egress::Egress;
 use crate::error::ClientError;
 use crate::recent::Recent;
 
-/// How orders are sent.
+/// Options for sending orders.
 #[derive(Clone)]
 pub struct UpstreamOptions {
     /// Authenticates this service to upstreams, without `Bearer`; visible ASCII. `Debug` does not show it.
@@ -49,37 +49,38 @@ pub struct UpstreamOptions {
     pub total_timeout: Duration,
     /// True if an upstream is called by HTTPS. Otherwise no root certificates are loaded.
     pub tls: bool,
-    /// The way out.
+    /// Settings of outgoing connections.
     pub egress: Egress,
 }
 
-/// Sends orders. Cloning is cheap.
+/// Client that sends orders. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct UpstreamClient {
     sender: Arc<dyn SendOrder>,
     total_timeout: Duration,
 }
 
-/// Sends an order once.
+/// Sender of orders, each once.
 pub trait SendOrder: fmt::Debug + Send + Sync + 'static {
     /// Sends the order, with the trace that the upstream may continue, and reads the body of its answer.
     fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, trace: Option<TraceState>) -> Sending<'a>;
 }
 
-/// The body of an upstream's answer, once it is there.
+/// Future of the body of an upstream's answer.
 pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, UpstreamError>> + Send + 'a>>;
 
-/// Sends orders by HTTP. Connections are not reused: if the upstream closed one just as an order is sent, the order would be lost.
+/// Sender of orders by HTTP. Connections are not reused: if the upstream closed one just as an order is sent, the order would be
+/// lost.
 struct HttpSender {
     http: Client,
     authorization: HeaderValue,
 }
 
-/// The longest that an order waits for a slot.
+/// Longest time that an order waits for a slot.
 const SLOT_WAIT: Duration = Duration::from_secs(2);
 
-/// Where the orders of one kind of flow go, with a limit on concurrent orders, so that an upstream that
-/// hangs does not use up what the others need, nor a client what other clients need.
+/// The upstream for one kind of flow, with a limit on concurrent orders. An upstream that hangs does not use up capacity that
+/// others need, nor a client that of other clients.
 #[derive(Clone)]
 pub struct Upstream {
     client: UpstreamClient,
@@ -101,13 +102,13 @@ impl UpstreamClient {
         Ok(Self::over(Arc::new(HttpSender { http, authorization }), options.total_timeout))
     }
 
-    /// A client that sends in this way.
+    /// Creates a client that sends in this way.
     #[must_use]
     pub fn over(sender: Arc<dyn SendOrder>, total_timeout: Duration) -> Self {
         Self { sender, total_timeout }
     }
 
-    /// The upstream at this URL, which gets up to `limit` concurrent orders.
+    /// Returns the upstream at this URL, which gets up to `limit` concurrent orders.
     #[must_use]
     pub fn at(&self, url: Url, limit: usize) -> Upstream {
         Upstream { client: self.clone(), url, slots: FairSlots::new(limit), recent: Arc::default() }
@@ -115,7 +116,7 @@ impl UpstreamClient {
 }
 
 impl Upstream {
-    /// Orders and questions of the last half hour: those that it has answered, and the others.
+    /// Returns the numbers of answered and of failed orders and questions in the last half hour.
     #[must_use]
     pub fn recent(&self) -> [u64; 2] {
         self.recent.counts()
@@ -132,7 +133,7 @@ impl Upstream {
         sent
     }
 
-    /// The upstream is told the trace, so that it can continue it.
+    /// Sends an order with the trace, so that the upstream can continue it.
     async fn send_in_span(&self, client: &ClientId, order: Vec<u8>) -> Result<Answer, UpstreamError> {
         let _slot = self.slots.enter_within(client, SLOT_WAIT).await.ok_or(UpstreamError::Busy)?;
         let exchange = self.client.sender.send(&self.url, order, sakshi_trace::parent_of(&sakshi_trace::current()));
@@ -173,7 +174,7 @@ async fn read(mut response: Response) -> Result<Vec<u8>, UpstreamError> {
     Ok(body)
 }
 
-/// Connecting has its own timeout.
+/// Maps a failure. Connecting has its own timeout.
 fn failure(error: &reqwest::Error) -> UpstreamError {
     if error.is_timeout() { UpstreamError::TimedOut } else { UpstreamError::Unreachable }
 }

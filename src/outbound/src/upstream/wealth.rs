@@ -22,22 +22,22 @@ struct Order<'a> {
 /// A consent that the upstream asks the person for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedConsent {
-    /// Identifies it in the upstream's reports.
+    /// Id of the consent in the upstream's reports.
     pub handle: ForeignId,
-    /// Where the person decides, if the upstream has such a page.
+    /// Page where the person decides, if the upstream has one.
     pub page: Option<PageUrl>,
 }
 
 /// Orders a consent.
 ///
 /// # Errors
-/// Why the order failed.
+/// The reason why the order failed.
 pub async fn order(upstream: &Upstream, header: &FlowHeader, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
     let order = Order { unique_identifier: header.id, context: OrderContext::of(header), consent_text: consent.text() };
     asked(upstream.send(&header.client, to_body(&order, 0)).await?)
 }
 
-/// The consent in an answer.
+/// Reads the consent from an answer.
 pub(super) fn asked(mut answer: Answer) -> Result<AskedConsent, UpstreamError> {
     Ok(AskedConsent { handle: answer.text("consentHandle", str::parse)?, page: answer.optional_text("requestUrl", PageUrl::parse)? })
 }

@@ -4,8 +4,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, SupportedProtocolVersion};
 
-/// The authority's PEM, and a server with a certificate for `name` that supports these protocols and TLS
-/// versions.
+/// Builds the authority's PEM, and a server with a certificate for `name` that supports these protocols and TLS versions.
 pub(crate) fn authority(name: &str, protocols: &[&str], versions: &[&'static SupportedProtocolVersion]) -> (Vec<u8>, ServerConfig) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

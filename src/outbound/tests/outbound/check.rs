@@ -1,4 +1,4 @@
-//! Questions to sources: what is sent, and how their answers are read.
+//! Questions to sources: the requests, and the reading of answers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
-/// A question about numbers, with what is to be compared, as far as the kind goes.
+/// Builds a question about numbers, with the values to compare, as far as the kind has them.
 fn query(kind: &str, numbers: &[&str], compared: [Option<&str>; 2]) -> CheckQuery {
     let check = Check::named(kind).unwrap();
     CheckQuery {
@@ -29,7 +29,7 @@ fn of_pan(name: Option<&str>, date_of_birth: Option<&str>) -> CheckQuery {
     query("pan", &["abcpe1234f"], [name, date_of_birth])
 }
 
-/// The result when a source answers with `answer`, and the question that it received.
+/// Returns the result when a source answers with `answer`, and the question that it received.
 async fn asked(query: CheckQuery, answer: String, patience: Duration) -> (Result<Value, UpstreamError>, Value) {
     let seen = Arc::new(Mutex::new(Value::Null));
     let kept = Arc::clone(&seen);

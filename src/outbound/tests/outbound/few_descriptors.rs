@@ -45,7 +45,7 @@ fn take_all_descriptors() -> Vec<File> {
     taken
 }
 
-/// A receiver, and how many requests it has received.
+/// Starts a receiver; also returns the number of requests that it has received.
 async fn counting_receiver() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
     let received = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&received);

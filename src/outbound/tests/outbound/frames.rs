@@ -73,7 +73,7 @@ where
     .await
 }
 
-/// The same, but `serve` must exchange the prefaces.
+/// Starts the same receiver, but `serve` must exchange the prefaces.
 pub(crate) async fn http2_receiver_without_settings<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
@@ -130,7 +130,7 @@ impl Peer {
         Some(())
     }
 
-    /// The next frame; settings are acknowledged.
+    /// Returns the next frame; settings are acknowledged.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         self.fill(9).await?;
         let length = u32::from_be_bytes([0, self.buffer[0], self.buffer[1], self.buffer[2]]) as usize;
@@ -143,7 +143,7 @@ impl Peer {
         Some(Frame { kind: frame[3], flags: frame[4], stream, payload })
     }
 
-    /// The next complete request: its stream and the last part of its body.
+    /// Returns the next complete request: its stream and the last part of its body.
     pub(crate) async fn request(&mut self) -> Option<(u32, Vec<u8>)> {
         loop {
             let frame = self.next().await?;

@@ -1,4 +1,4 @@
-//! Webhooks over HTTP/2: what is sent, over which connections, and how receivers may misbehave.
+//! Webhooks over HTTP/2: requests, connections, and misbehaving receivers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ use tokio_rustls::rustls::{ALL_VERSIONS, HandshakeKind, SupportedProtocolVersion
 const BODY: Bytes = Bytes::from_static(br#"{"success":true}"#);
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 
-/// For each connection: whether HTTP/2 was agreed on, and the kind of handshake.
+/// For each connection: true if HTTP/2 was agreed on, and the kind of handshake.
 type Handshakes = Arc<Mutex<Vec<(bool, Option<HandshakeKind>)>>>;
 
 async fn answer_all(mut peer: Peer) -> Option<()> {
@@ -34,7 +34,7 @@ async fn answer_all(mut peer: Peer) -> Option<()> {
     }
 }
 
-/// A receiver that counts its connections and answers everything.
+/// Starts a receiver that counts its connections and answers everything.
 async fn counting(options: WebhookClientOptions, settings: &'static [(u16, u32)]) -> (WebhookClient, WebhookUrl, Arc<AtomicUsize>) {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&connections);
@@ -152,7 +152,7 @@ async fn a_redirect_and_a_failure_are_rejected_with_their_status() {
     }
 }
 
-/// A receiver that answers HTTP/1.1 over TLS, and handles HTTP/2 as given.
+/// Starts a receiver that answers HTTP/1.1 over TLS, and handles HTTP/2 as given.
 async fn also_http1(
     protocols: &[&str],
     versions: &[&'static SupportedProtocolVersion],

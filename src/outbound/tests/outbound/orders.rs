@@ -1,4 +1,4 @@
-//! Orders to upstreams: what is sent, which answers are accepted, and how others fail.
+//! Orders to upstreams: the requests, the accepted answers, and the failures of others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -65,7 +65,7 @@ fn upstream(url: &str, total_timeout: Duration, limit: usize) -> Upstream {
     UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), limit)
 }
 
-/// An upstream that records what it receives and answers with `answer`.
+/// Starts an upstream that records what it receives and answers with `answer`.
 async fn answering(answer: Vec<u8>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
     let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
     let kept = Arc::clone(&seen);
@@ -86,7 +86,7 @@ fn ok(body: impl AsRef<[u8]>) -> Vec<u8> {
     [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
 
-/// The body of the only request that was received, whose head is checked.
+/// Returns the body of the only request that was received, and checks its head.
 fn sent(seen: &Mutex<Vec<String>>) -> Value {
     let requests = seen.lock().unwrap();
     assert_eq!(requests.len(), 1, "an order is sent once");
@@ -98,7 +98,7 @@ fn sent(seen: &Mutex<Vec<String>>) -> Value {
     serde_json::from_str(body).unwrap()
 }
 
-/// The pages of an answer with one entry, made by `named`, for each signer.
+/// Returns the pages of an answer with one entry, made by `named`, for each signer.
 async fn pages_of(document: OpenedEsign, named: impl Fn(&str, usize) -> Value) -> Result<Vec<String>, UpstreamError> {
     let ids: Vec<String> = document.latest.signer_info.iter().map(|signer| signer.signer_id.to_string()).collect();
     let entries: Vec<Value> = ids.iter().enumerate().map(|(index, id)| named(id, index)).collect();
@@ -206,7 +206,8 @@ async fn whatever_is_not_a_readable_200_is_an_error_and_the_order_is_sent_once()
     }
 }
 
-/// What orders of all five kinds return when this is the answer. For the order of signatures, the signer's id replaces `ID` in it.
+/// Returns the results of orders of all five kinds for this answer. For the order of signatures, the signer's id replaces `ID` in
+/// it.
 async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
     let one = esign_document(1);
     let id = one.latest.signer_info[0].signer_id.to_string();
@@ -287,7 +288,7 @@ async fn an_upstream_that_is_slow_times_out_and_one_that_is_gone_is_unreachable(
     );
 }
 
-/// An upstream that answers when that is said, and how many orders it has received.
+/// Starts an upstream that answers on a signal; also returns the number of orders that it has received.
 async fn hanging(limit: usize) -> (Upstream, tokio::sync::watch::Sender<()>, Arc<AtomicUsize>) {
     let (ended, end) = tokio::sync::watch::channel(());
     let received = Arc::new(AtomicUsize::new(0));

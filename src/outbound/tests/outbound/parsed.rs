@@ -17,7 +17,7 @@ impl UrlRules for Https {
     }
 }
 
-/// The request with this body, read as if it were the Unix epoch now.
+/// Reads the request with this body, as if it were the Unix epoch now.
 pub(crate) fn parsed<B: Body>(body: &Value) -> B {
     let context = Context { urls: &Https, now: Timestamp::from_millis(0) };
     Sent::read(body.to_string().as_bytes()).unwrap().request(context).unwrap()

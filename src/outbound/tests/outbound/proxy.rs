@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ALL_VERSIONS;
 use url::Url;
 
-/// A proxy that leads every name to this port, and the requests that it got.
+/// Starts a proxy that leads every name to this port; also returns the requests that it got.
 async fn proxy(to: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
     let (seen, requests) = mpsc::unbounded_channel();
     let serve = move |mut stream: TcpStream| {

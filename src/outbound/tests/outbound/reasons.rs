@@ -1,4 +1,4 @@
-//! Why an attempt failed: receivers whose TLS is broken, each in its way, and others.
+//! Reasons of failed attempts: receivers whose TLS is broken, each in its way, and others.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Authority {
         Self { pem: root.pem().into_bytes(), der: root.der().clone(), issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate and its key, after a change of what it says.
+    /// Issues a certificate and its key, after a change of its parameters.
     fn issue(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
@@ -58,7 +58,7 @@ impl Authority {
     }
 }
 
-/// The port of a receiver on localhost that speaks TLS and answers 200.
+/// Starts a receiver on localhost that speaks TLS and answers 200; returns its port.
 async fn tls_receiver(config: ServerConfig) -> u16 {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let serve = move |stream| {
@@ -73,7 +73,7 @@ async fn tls_receiver(config: ServerConfig) -> u16 {
     receiver(serve).await.port()
 }
 
-/// The port of a receiver that reads something, says this and closes.
+/// Starts a receiver that reads something, sends this answer and closes; returns its port.
 async fn saying(answer: &'static [u8]) -> u16 {
     let serve = move |mut stream: tokio::net::TcpStream| async move {
         let _ = stream.read(&mut [0; 4_096]).await;

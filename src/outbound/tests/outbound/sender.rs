@@ -10,7 +10,7 @@ pub(crate) fn options() -> WebhookClientOptions {
     WebhookClientOptions { allow_private: true, connect_timeout: PLENTY, total_timeout: PLENTY, egress: Egress::default() }
 }
 
-/// The way out that trusts this authority.
+/// Builds the egress that trusts this authority.
 pub(crate) fn trusting(root: Vec<u8>) -> Egress {
     Egress::new(&EgressOptions { roots_pem: Some(root), ..EgressOptions::default() }).unwrap()
 }

@@ -1,10 +1,9 @@
 //! Thousands of deliveries to a receiver that at random answers, refuses, sends GOAWAY, resets streams,
 //! cuts its connections and hangs.
 //!
-//! A fair receiver says which requests it processed: each is delivered exactly once. A cruel one also cuts
-//! connections without saying so. Then it is unknown what it processed, and nothing is repeated: its
-//! application gets each delivery at most once. What was answered is recorded as delivered, what is recorded
-//! as delivered was processed, and the rest is `broken` or `timed_out`.
+//! A fair receiver says which requests it processed: each is delivered exactly once. A cruel one also cuts connections without
+//! saying so. Then nothing is repeated: its application gets each delivery at most once. An answered delivery is recorded as
+//! delivered, a delivery recorded as delivered was processed, and the rest is `broken` or `timed_out`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,14 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 const QUIET: Duration = Duration::from_millis(20);
 
-/// What the receiver did with a delivery.
+/// Fate of a delivery at the receiver.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
-    /// How often it arrived.
+    /// Number of its arrivals.
     came: usize,
-    /// How often the application processed it.
+    /// Number of times that the application processed it.
     processed: usize,
-    /// Whether it was answered on a connection that was not cut.
+    /// True if it was answered on a connection that was not cut.
     answered: bool,
 }
 
@@ -48,7 +47,7 @@ struct Application {
 }
 
 impl Application {
-    /// From 0 to 9,999, by the finaliser of splitmix64; the seed is a counter.
+    /// Returns a number from 0 to 9,999, by the finaliser of splitmix64; the seed is a counter.
     fn chance(&self) -> u64 {
         let mut x = self.chance.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -172,7 +171,7 @@ impl Application {
     }
 }
 
-/// The results of the deliveries, what the receiver saw of each, and how many arrived more than once.
+/// Returns the results of the deliveries, the receiver's view of each, and the number that arrived more than once.
 async fn storm(cruel: bool) -> (Vec<(DeliveryOutcome, Fate)>, usize) {
     let application = Application { cruel, ..Application::default() };
     let serving = application.clone();

@@ -16,7 +16,7 @@ use tokio_rustls::rustls::ALL_VERSIONS;
 
 const BODY: Bytes = Bytes::from_static(b"{}");
 
-/// An authority's PEM, and a receiver on localhost with a certificate for `name`.
+/// Builds an authority's PEM, and starts a receiver on localhost with a certificate for `name`.
 async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
     let (root, config) = authority(name, &[], ALL_VERSIONS);
     let acceptor = TlsAcceptor::from(Arc::new(config));

@@ -1,5 +1,4 @@
-//! Which requests are sent again, because HTTP/2 proves that the receiver did not process them, and which
-//! are not.
+//! Requests that are sent again, because HTTP/2 proves that the receiver did not process them, and others that are not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,7 +31,7 @@ impl Count {
     }
 }
 
-/// The result of a delivery to a receiver that runs `first` on the first connection and answers on others.
+/// Delivers to a receiver that runs `first` on the first connection and answers on others; returns the result and the number of connections.
 async fn one<F, Served>(first: F) -> (DeliveryOutcome, usize)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,

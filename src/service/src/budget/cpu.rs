@@ -1,7 +1,7 @@
-//! Processor time of untrusted work: what unauthenticated requests can make the service compute.
+//! Processor time of untrusted work: the work of unauthenticated requests.
 //!
-//! Such work runs on threads of its own, few at a time, so that HTTP workers stay free. The owner that has used least lately goes
-//! first, so work of an owner that uses much delays nobody else's.
+//! Such work runs on threads of its own, few at a time, so that HTTP workers stay free. The owner with the least recent use goes
+//! first, so an owner that uses much delays nobody else.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -21,9 +21,9 @@ use tokio::time::timeout;
 use super::owner::{Owner, OwnerPath};
 use crate::error::ServiceError;
 
-/// By how much the priority of such work is below that of the HTTP workers, as `nice` counts.
+/// Amount by which the priority of such work is below that of the HTTP workers, as `nice` counts.
 const NICENESS: i32 = 10;
-/// Charges after which owners with negligible use are forgotten.
+/// Number of charges after which owners with negligible use are forgotten.
 const CHARGES_UNTIL_PRUNED: u32 = 1_024;
 const NEGLIGIBLE: Duration = Duration::from_micros(1);
 
@@ -31,7 +31,7 @@ const NEGLIGIBLE: Duration = Duration::from_micros(1);
 #[derive(Clone, Debug)]
 pub struct CpuBudget {
     queue: Arc<Mutex<Queue>>,
-    /// Whether work has threads of its own.
+    /// True if work has threads of its own.
     is_apart: bool,
 }
 
@@ -49,12 +49,12 @@ struct Queue {
 #[derive(Debug)]
 struct Waiting {
     owners: OwnerPath,
-    /// Closed when the future that waits was dropped.
+    /// Closed when the waiting future was dropped.
     slot: oneshot::Sender<Slot>,
 }
 
 impl CpuBudget {
-    /// A budget of this many threads at a time.
+    /// Creates a budget of this many threads at a time.
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let used = CpuUsage::nothing(Instant::now());
@@ -63,14 +63,14 @@ impl CpuBudget {
         Self { queue: Arc::new(Mutex::new(queue)), is_apart: true }
     }
 
-    /// A budget for simulations: work runs at once on the thread of its caller, so that what happens depends on the order of the
+    /// Creates a budget for simulations: work runs at once on the caller's thread, so the result depends on the order of the
     /// calls alone.
     #[must_use]
     pub fn without_threads() -> Self {
         Self { is_apart: false, ..Self::new(1) }
     }
 
-    /// A budget of half the processors; the other half stays free for HTTP workers.
+    /// Creates a budget of half the processors; the other half stays free for HTTP workers.
     #[must_use]
     pub fn for_this_machine() -> Self {
         Self::new(std::thread::available_parallelism().map_or(1, usize::from) / 2)
@@ -119,7 +119,7 @@ impl CpuBudget {
         Err(ServiceError::Overloaded)
     }
 
-    /// Brings the metrics up to date.
+    /// Updates the metrics.
     pub fn publish_metrics(&self) {
         let queue = self.lock();
         let (waiting, total, refused, most) = (queue.waiting.len(), queue.total, queue.refused, queue.used.most(Instant::now()));
@@ -130,7 +130,7 @@ impl CpuBudget {
         counter!("sakshi_untrusted_cpu_refused_total").absolute(refused);
     }
 
-    /// The queue, without work whose future was dropped.
+    /// Locks the queue and removes work whose future was dropped.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.waiting.retain(|waiting| !waiting.slot.is_closed());
@@ -151,7 +151,7 @@ impl Queue {
         Some(self.waiting.remove(last))
     }
 
-    /// What the owners of each work have used, from the outermost inwards. Between equals the order of arrival decides.
+    /// Returns the use of each work's owners, from the outermost inwards. Between equals the order of arrival decides.
     fn ranks(&self) -> impl Iterator<Item = (Vec<Duration>, usize)> {
         let now = Instant::now();
         self.waiting.iter().enumerate().map(move |(at, waiting)| (self.used.along(waiting.owners.path(), now), at))
@@ -195,7 +195,7 @@ impl CpuUsage {
         }
     }
 
-    /// The use of each owner on the path.
+    /// Returns the use of each owner on the path.
     fn along(&self, path: &[Owner], now: Instant) -> Vec<Duration> {
         let mut at = Some(self);
         let of = |owner: &Owner| {
@@ -236,7 +236,7 @@ impl Drop for Slot {
     }
 }
 
-/// Work under way.
+/// Work in progress.
 struct Running {
     slot: Slot,
     owners: OwnerPath,
@@ -262,7 +262,7 @@ fn lower_priority() {
     }
 }
 
-/// Processor time that this thread has used.
+/// Returns the processor time that this thread has used.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
@@ -283,7 +283,7 @@ mod tests {
         OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
 
-    /// Keeps the only thread until the sender is dropped.
+    /// Occupies the only thread until the sender is dropped.
     async fn occupy(budget: &CpuBudget, by: u8) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), ServiceError>>) {
         let (end, ended) = mpsc::channel::<()>();
         let (begun, has_begun) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! Bounds how many flows are read from the store at once, because the size of a flow is known only when it has been read.
+//! Limit on flows read from the store at once: the size of a flow is known only after it was read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use tokio::time::timeout;
 
 use crate::error::ServiceError;
 
-/// Flows that are read at once; further ones wait.
+/// Number of flows read at once; further ones wait.
 const CONCURRENT_MAX: usize = 8;
-/// How long a read waits for a permit.
+/// Time for which a read waits for a permit.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Permits to read a flow from the store, shared by all workers.

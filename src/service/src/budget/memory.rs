@@ -1,8 +1,8 @@
-//! Bytes that the service holds for clients: requests that arrive, requests that wait, answers that are being sent.
+//! Bytes that the service holds for clients: arriving requests, waiting requests, and responses being sent.
 //!
-//! Each kind of body has a budget of its own, charged with the bytes that are there, never with a declared length. When a budget is
-//! used up, the largest holding of the owner that holds most is revoked, chosen from the outermost owner inwards. A request is
-//! refused only when that would be its own.
+//! Each kind of body has a budget of its own, charged with the bytes present, never with a declared length. When a budget is used
+//! up, the largest holding of the owner that holds most is revoked, chosen from the outermost owner inwards. A request is refused
+//! only when that would be its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ pub struct MemoryBudgets {
     pub reports: MemoryBudget,
     /// Every other request body that does not arrive at once.
     pub requests: MemoryBudget,
-    /// Answers until their clients have read them.
+    /// Responses until their clients have read them.
     pub answers: MemoryBudget,
 }
 
@@ -46,7 +46,7 @@ impl Default for MemoryBudgets {
 }
 
 impl MemoryBudgets {
-    /// Brings the metrics up to date.
+    /// Updates the metrics.
     pub fn publish_metrics(&self) {
         for budget in [&self.callbacks, &self.files, &self.reports, &self.requests, &self.answers] {
             budget.publish_metrics();
@@ -54,14 +54,14 @@ impl MemoryBudgets {
     }
 }
 
-/// What happens to a body.
+/// Stage of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It is being received.
+    /// Being received.
     Arriving,
-    /// It is whole, and waits or is worked on.
+    /// Complete, and waiting or being processed.
     Waiting,
-    /// It is an answer that is being sent.
+    /// A response being sent.
     Leaving,
 }
 
@@ -77,7 +77,7 @@ impl Stage {
     }
 }
 
-/// There is no memory left in a budget, or the permit was revoked.
+/// The error for a used-up budget or a revoked permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetExhausted;
 
@@ -98,7 +98,7 @@ struct Shared {
     ledger: Mutex<Ledger>,
 }
 
-/// Who holds what.
+/// Holdings of all owners.
 #[derive(Debug, Default)]
 struct Ledger {
     usage: Usage,
@@ -138,7 +138,7 @@ impl Ledger {
         self.records.remove(&id)
     }
 
-    /// Makes the holding this large; revokes what is needed for it.
+    /// Grows the holding to this size; revokes others as needed.
     fn grow(&mut self, id: HoldingId, bytes: usize, most: usize) -> Result<(), BudgetExhausted> {
         let record = self.records.get(&id).ok_or(BudgetExhausted)?;
         let (old, owners) = (record.holding, record.owners.clone());
@@ -182,13 +182,13 @@ impl Ledger {
 }
 
 impl MemoryBudget {
-    /// A budget of `most` bytes for bodies of this kind.
+    /// Creates a budget of `most` bytes for bodies of this kind.
     #[must_use]
     pub fn new(kind: &'static str, most: usize) -> Self {
         Self(Arc::new(Shared { kind, most, ledger: Mutex::default() }))
     }
 
-    /// A permit that holds nothing yet and can be revoked.
+    /// Creates a revocable permit that holds nothing yet.
     #[must_use]
     pub fn permit(&self, owners: OwnerPath, stage: Stage) -> MemoryPermit {
         let revoked = Arc::new(Semaphore::new(0));
@@ -201,7 +201,7 @@ impl MemoryBudget {
         MemoryPermit { budget: self.clone(), id, bytes: 0, revoked }
     }
 
-    /// A permit for this many bytes.
+    /// Creates a permit for this many bytes.
     ///
     /// # Errors
     /// [`BudgetExhausted`] when its owner holds most already.
@@ -210,7 +210,7 @@ impl MemoryBudget {
         permit.grow_to(bytes).map(|()| permit)
     }
 
-    /// Bytes held by all.
+    /// Returns the bytes held by all.
     #[must_use]
     pub fn held(&self) -> usize {
         self.lock().usage.bytes()
@@ -242,15 +242,15 @@ pub struct MemoryPermit {
     budget: MemoryBudget,
     id: HoldingId,
     bytes: usize,
-    /// Never has a permit of its own, so whoever waits for one waits until it is closed.
+    /// Has no permits, so waiting for one ends only when it is closed.
     revoked: Arc<Semaphore>,
 }
 
 impl MemoryPermit {
-    /// Holds at least this many bytes.
+    /// Grows the holding to at least this many bytes.
     ///
     /// # Errors
-    /// [`BudgetExhausted`]: what it holds is unchanged, or was revoked.
+    /// [`BudgetExhausted`]: the holding is unchanged, or was revoked.
     pub fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         if bytes > self.bytes {
             self.budget.lock().grow(self.id, bytes, self.budget.0.most)?;
@@ -259,7 +259,7 @@ impl MemoryPermit {
         Ok(())
     }
 
-    /// Holds at most this many bytes.
+    /// Shrinks the holding to at most this many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         if bytes < self.bytes {
             self.budget.lock().set(self.id, |holding, _| holding.bytes = bytes);
@@ -272,8 +272,8 @@ impl MemoryPermit {
         self.budget.lock().set(self.id, |_, of| *of = stage);
     }
 
-    /// Makes the permit irrevocable, because its body is being worked on. An outermost owner may pin one body, and more up to half
-    /// of what the others have not pinned.
+    /// Makes the permit irrevocable, because its body is being processed. An outermost owner may pin one body, and more up to
+    /// half of what the others have not pinned.
     ///
     /// # Errors
     /// [`BudgetExhausted`]: its owner has pinned too much, or it was revoked before.

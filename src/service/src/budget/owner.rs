@@ -1,4 +1,4 @@
-//! Who is charged for memory and processor time.
+//! Owners that are charged for memory and processor time.
 //!
 //! Owners nest: a transaction belongs to an event, the event to a client, and all of them to the address from which an
 //! unauthenticated request comes. Use is compared from the outermost owner inwards, so that many transactions of one sender weigh
@@ -32,25 +32,25 @@ pub enum Owner {
 pub struct OwnerPath(Arc<[Owner]>);
 
 impl OwnerPath {
-    /// A path, the outermost owner first.
+    /// Builds a path, the outermost owner first.
     #[must_use]
     pub fn new(path: impl IntoIterator<Item = Owner>) -> Self {
         Self(path.into_iter().collect())
     }
 
-    /// A client with one of its apps.
+    /// Builds the path of a client with one of its apps.
     #[must_use]
     pub fn app(client: &ClientId, app: &AppId) -> Self {
         Self::new([Owner::Client(client.clone()), Owner::App(app.clone())])
     }
 
-    /// An unauthenticated sender at an address, who answers for a transaction of a client, perhaps of one of its events.
+    /// Builds the path of an unauthenticated sender at an address, who answers a transaction of a client, perhaps of one of its
+    /// events.
     pub(crate) fn sender(address: IpAddr, client: &ClientId, event: Option<EventId>, txn: TxnId) -> Self {
         let outer = [Owner::Address(address), Owner::Client(client.clone())];
         Self::new(outer.into_iter().chain(event.map(Owner::Event)).chain([Owner::Transaction(txn)]))
     }
 
-    /// The path.
     pub(super) fn path(&self) -> &[Owner] {
         &self.0
     }

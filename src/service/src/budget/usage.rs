@@ -6,14 +6,14 @@ use sakshi_trace::invariant::{Part, holds};
 
 use super::owner::Owner;
 
-/// Identifies a holding in a tree.
+/// Id of a holding in a tree.
 pub(super) type HoldingId = u64;
 
-/// What one permit holds.
+/// Holding of one permit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holding {
     pub(super) bytes: usize,
-    /// Whether it can be revoked.
+    /// True if it can be revoked.
     pub(super) revocable: bool,
 }
 
@@ -28,17 +28,17 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Bytes of all holdings.
+    /// Returns the bytes of all holdings.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many outermost owners hold something, and the most that one of them holds.
+    /// Returns the number of outermost owners that hold something, and the most that one of them holds.
     pub(super) fn outermost(&self) -> (usize, usize) {
         (self.inner.len(), self.inner.values().map(|owner| owner.bytes).max().unwrap_or(0))
     }
 
-    /// Bytes that cannot be revoked: of all owners, and of the outermost one on the path.
+    /// Returns the bytes that cannot be revoked: of all owners, and of the outermost one on the path.
     pub(super) fn pinned(&self, path: &[Owner]) -> (usize, usize) {
         let of = |usage: &Self| usage.bytes - usage.revocable;
         (of(self), path.first().and_then(|outer| self.inner.get(outer)).map_or(0, of))
@@ -65,8 +65,8 @@ impl Usage {
         }
     }
 
-    /// The holding to revoke: of the owners the one that holds most, within it again the one that holds most, and of its holdings
-    /// the largest. Between equals the newcomer is chosen, so that two do not revoke each other's in turn.
+    /// Chooses the holding to revoke: from the outermost owner inwards the owner that holds most, then its largest holding. In a
+    /// tie the newcomer is chosen, so that two do not revoke each other's in turn.
     pub(super) fn to_revoke(&self, path: &[Owner], id: HoldingId) -> Option<HoldingId> {
         let next = path.first();
         let owner = self.inner.iter().filter(|(_, owner)| owner.revocable > 0);

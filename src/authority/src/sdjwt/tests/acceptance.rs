@@ -1,4 +1,4 @@
-//! Accepted credentials, and which claims are kept.
+//! Accepted credentials, and the claims that are kept.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::transaction::Answer;

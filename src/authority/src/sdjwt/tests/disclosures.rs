@@ -15,7 +15,7 @@ fn with_payload(change: impl FnOnce(&mut Value)) -> CredentialRefusal {
     fixture.refusal(&fixture.issue_payload(&payload, &disclosures))
 }
 
-/// The refusal of a credential that references and presents this disclosure.
+/// Returns the refusal of a credential that references and presents this disclosure.
 fn with_disclosure(text: String) -> CredentialRefusal {
     let fixture = Fixture::new();
     let disclosures = [good_disclosures(), vec![text]].concat();

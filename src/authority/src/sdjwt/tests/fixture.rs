@@ -59,7 +59,7 @@ impl Fixture {
         json!({ "alg": "ES256", "typ": "vc+sd-jwt", "kid": KID })
     }
 
-    /// A payload in the authority's profile whose `_sd` references these disclosures and a decoy.
+    /// Builds a payload in the authority's profile whose `_sd` references these disclosures and a decoy.
     pub(super) fn payload(&self, disclosures: &[String]) -> Value {
         let mut digests: Vec<String> = disclosures.iter().map(|text| digest_of(text)).collect();
         digests.push(digest_of("decoy"));
@@ -69,7 +69,7 @@ impl Fixture {
         })
     }
 
-    /// The issuer's signature over any header and payload, and any disclosures after it.
+    /// Signs any header and payload as the issuer, and appends any disclosures.
     pub(super) fn issue(&self, header: &Value, payload: &Value, disclosures: &[String]) -> String {
         let jws = sign(&self.issuer, header.to_string().as_bytes(), payload.to_string().as_bytes());
         with_disclosures(&jws, disclosures)
@@ -79,7 +79,7 @@ impl Fixture {
         self.issue(&self.header(), payload, disclosures)
     }
 
-    /// A good credential for name, date of birth and gender.
+    /// Issues a good credential for name, date of birth and gender.
     pub(super) fn good(&self) -> String {
         let disclosures = good_disclosures();
         self.issue_payload(&self.payload(&disclosures), &disclosures)
@@ -133,7 +133,7 @@ pub(super) fn jwk(key: &EcdsaKeyPair) -> Value {
     json!({ "kty": "EC", "crv": "P-256", "x": base64url(&point[1..33]), "y": base64url(&point[33..]) })
 }
 
-/// The JWS with the other valid ECDSA signature, which anybody can compute: s becomes n - s.
+/// Returns the JWS with the other valid ECDSA signature, which anybody can compute: s becomes n - s.
 pub(super) fn with_the_other_signature(jws: &str) -> String {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [

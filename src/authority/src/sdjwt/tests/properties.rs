@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::fixture::{good_disclosures, with_disclosures, with_the_other_signature};
 use super::{Fixture, disclosure};
 
-/// JSON with many of the names that have a meaning in SD-JWTs.
+/// Generates JSON with many of the names that have a meaning in SD-JWTs.
 fn hostile_json() -> impl Strategy<Value = Value> {
     let name = prop::sample::select(vec!["_sd", "...", "_sd_alg", "cnf", "jwk", "iss", "exp", "dob", "x"]);
     let leaf = prop_oneof![

@@ -23,7 +23,7 @@ fn address(last: u8) -> Owner {
     Owner::Address(IpAddr::from([203, 0, 113, last]))
 }
 
-/// A fresh transaction from an address.
+/// Returns the owners of a fresh transaction from an address.
 fn sender(last: u8) -> OwnerPath {
     let client = ClientId::generate();
     let txn = TxnId::generate(client.partition(), 0);
