@@ -47,7 +47,7 @@ pub(super) async fn show(Operator(deps): Operator, request: HttpRequest, Id(app)
     Ok(Json(shown(app.ok_or(ServiceError::NotFound("app"))?, &request)))
 }
 
-/// The app as this operator may see it: paths and queries of URLs often hold secrets.
+/// Returns the app with the fields that this operator may see: paths and queries of URLs often hold secrets.
 fn shown(app: App, request: &HttpRequest) -> AppResponse {
     let app = AppResponse::from(app);
     if is_owner(request) { app } else { app.without_paths() }

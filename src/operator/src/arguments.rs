@@ -1,4 +1,4 @@
-//! What the handlers of this listener take of a request: the id in its path, its page and its body.
+//! The arguments of this listener's handlers: the id in the path, the page and the body.
 
 use std::future::{Ready, ready};
 use std::str::FromStr;
@@ -20,11 +20,11 @@ use sakshi_wire::{Body, Describe, Sent};
 
 use super::InternalDeps;
 
-/// What an id in a path identifies.
+/// The resource that an id in a path identifies.
 pub(super) trait Identifies: FromStr + Describe + 'static {
-    /// In the message of a 404, and in the document.
+    /// Noun in the message of a 404, and in the document.
     const WHAT: &'static str;
-    /// For the document.
+    /// Example for the document.
     const EXAMPLE: &'static str;
 }
 
@@ -51,7 +51,7 @@ identifies! {
     ReportKind: "kind of report", "wealth-historical";
 }
 
-/// The id in the path. Text that cannot be one identifies nothing.
+/// The id in the path. Malformed text gives a 404.
 #[derive(Debug)]
 pub(super) struct Id<T>(pub(super) T);
 
@@ -73,7 +73,7 @@ pub(super) struct Paged {
 }
 
 impl Paged {
-    /// The path and query of the next page of a list of `total` rows.
+    /// Returns path and query of the next page of a list of `total` rows.
     pub(super) fn next(&self, total: u64) -> Option<String> {
         next_page(&self.path, self.page, total)
     }
@@ -114,7 +114,7 @@ impl<T: Body> FromRequest for Asked<T> {
     }
 }
 
-/// What handlers work on.
+/// Returns the handlers' dependencies.
 pub(super) fn deps(request: &HttpRequest) -> Result<Data<InternalDeps>, ApiError> {
     request.app_data().cloned().ok_or_else(|| ApiError::internal("the internal routes are not configured"))
 }

@@ -1,7 +1,7 @@
-//! The audit log around every operation that changes something: an entry before the change and another with what came of it.
+//! The audit log of every operation that changes something: an entry before the change and another with its outcome.
 //!
-//! Without the first entry there is no change. The second follows even when the caller has gone: the change then ends by itself.
-//! An entry tells the values of known names alone, so that a name that is added later does not bring a secret in.
+//! Without the first entry there is no change. The second is written even after the caller has disconnected, because the change completes
+//! by itself. An entry has the values of known names only, so that a new name cannot leak a secret.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use super::arguments::deps;
 use super::bearer::Who;
 use super::operation::Answer;
 
-/// The names whose values are told. Of a `…_webhook_url` it is the origin.
+/// Names whose values are logged. Of a `…_webhook_url` the origin is logged.
 const TOLD: &[&str] = &[
     "accepted",
     "accepted_at",
@@ -112,13 +112,13 @@ const TOLD: &[&str] = &[
 /// The place of an operation's entries in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logging {
-    /// One before it and one after it.
+    /// One entry before and one after.
     Around,
-    /// One after it, because the store takes nothing before.
+    /// One entry after, because the store accepts none before.
     Afterwards,
 }
 
-/// Carries out what an operator asked for, between its two entries.
+/// Carries out an operator's request, between its two entries.
 pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>(
     request: HttpRequest,
     who: Who,
@@ -152,14 +152,14 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
     rt::spawn(carried_out.in_current_span()).await.map_err(ApiError::internal)
 }
 
-/// Keeps what an operator has done without an operation of the API.
+/// Logs an operator's action that is no operation of the API.
 pub(super) async fn note(request: &HttpRequest, deps: &InternalDeps, who: &Who, operation: &str) -> Result<(), ApiError> {
     let entry = entry(deps, request, who, operation, &BTreeMap::new());
     deps.store.append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "answered", "status": 200, "code": null }))).await?;
     Ok(())
 }
 
-/// Keeps that an operator may not do this.
+/// Logs the refusal of an operator by role.
 pub(super) async fn refused(request: &HttpRequest, who: &Who, operation: &'static str) -> Result<(), ApiError> {
     let deps = deps(request)?;
     let ids = request.match_info().iter().map(|(name, id)| (name, id.to_owned())).collect();
@@ -169,7 +169,7 @@ pub(super) async fn refused(request: &HttpRequest, who: &Who, operation: &'stati
     Ok(())
 }
 
-/// The members of every entry.
+/// Builds the members of every entry.
 fn entry(deps: &InternalDeps, request: &HttpRequest, who: &Who, operation: &str, ids: &BTreeMap<&str, String>) -> Value {
     let mut entry = json!({
         "operator_id": who.id,
@@ -185,14 +185,14 @@ fn entry(deps: &InternalDeps, request: &HttpRequest, who: &Who, operation: &str,
     entry
 }
 
-/// What came of an operation.
+/// The outcome of an operation.
 pub(super) struct Outcome {
     pub(super) status: u16,
     pub(super) code: Option<&'static str>,
     pub(super) after: Value,
 }
 
-/// The text of an entry. Members are sorted by name, as those of every object here.
+/// Builds the text of an entry. Members are sorted by name, as in every object here.
 fn with(entry: &Value, at: Timestamp, more: &Value) -> String {
     let mut all = entry.as_object().cloned().unwrap_or_default();
     all.insert("at".to_owned(), json!(at));
@@ -200,7 +200,7 @@ fn with(entry: &Value, at: Timestamp, more: &Value) -> String {
     Value::Object(all).to_string()
 }
 
-/// The record that the path names, as it is before the change.
+/// Returns the record that the path names, before the change.
 async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, ApiError> {
     let id = |name| request.match_info().get(name);
     if let Some(Ok(app)) = id("app_id").map(str::parse) {
@@ -234,11 +234,11 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
     }
 }
 
-/// What may be told of a value.
+/// Returns the part of a value that may be logged.
 fn told(value: Value) -> Value {
     match value {
         Value::Object(members) => {
-            // A name beside an address is that of a user, who may be erased; this log keeps its entries.
+            // A name beside an e-mail address is that of a user, who may be erased; this log keeps its entries.
             let is_of_user = members.contains_key("email");
             let members = members.into_iter().filter(|(name, _)| !is_of_user || name != "name");
             let members = members.filter_map(|(name, value)| told_of(&name, value).map(|value| (name, value)));

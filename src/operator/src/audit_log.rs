@@ -1,4 +1,4 @@
-//! `GET /admin/v1/audit-log`: what operators have changed.
+//! `GET /admin/v1/audit-log`: the operators' changes.
 
 use std::future::{Ready, ready};
 
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::bearer::Operator;
 
-/// Which entries are asked for.
+/// The requested entries.
 #[derive(Debug)]
 pub(super) struct Range {
     after: u64,
@@ -60,7 +60,7 @@ fn entry(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
     Ok(AuditLogEntry { number: record.number, previous_hash: record.previous.to_string(), hash: record.hash.to_string(), entry })
 }
 
-/// The number before the first entry of a time or later. Entries are in the order of their times, but for the clocks of nodes.
+/// Returns the number before the first entry at or after `since`. Entries are in order of time, except for clock differences between nodes.
 async fn before(store: &Store, head: AuditHead, since: Timestamp) -> Result<u64, ApiError> {
     let (mut before, mut end) = (0, head.number);
     while before < end {

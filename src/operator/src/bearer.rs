@@ -1,5 +1,5 @@
-//! Who may use the internal listener: operators, each by a token of their own or by the admin token of the settings, and
-//! connectors, by theirs. None is good for the other's routes.
+//! Authentication on the internal listener. Operators have tokens of their own or the admin token of the settings; connectors have theirs.
+//! Neither kind is valid for the other's routes.
 
 use std::collections::BTreeMap;
 use std::future::{Ready, ready};
@@ -24,24 +24,24 @@ use super::arguments::deps;
 use super::audit;
 use super::failed_logins::{Login, refuse};
 
-/// Proof that a request was admitted as an operator's, with what its handler works on.
+/// Proof that a request was admitted as an operator's, with its handler's dependencies.
 #[derive(Debug)]
 pub struct Operator(pub(super) web::Data<InternalDeps>);
 
-/// Proof that a request carries the connectors' token, with what its handler works on.
+/// Proof that a request carries a connector's token, with its handler's dependencies.
 #[derive(Debug)]
 pub struct Connector(pub(super) web::Data<InternalDeps>);
 
-/// Proof that a request carries the token of an operator, whatever the role, or of a connector.
+/// Proof that a request carries the token of an operator of any role, or of a connector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Insider;
 
-/// Who asks, in the extensions of a request that was admitted.
+/// The operator who calls, in the extensions of an admitted request.
 #[derive(Clone, Debug)]
 pub struct Who {
-    /// None for the token of the settings, and for who has signed in at the identity provider.
+    /// Id; `None` for the token of the settings, and for accounts of the identity provider.
     pub(super) id: Option<OperatorId>,
-    /// The subject at the identity provider.
+    /// Subject at the identity provider.
     pub(super) subject: Option<String>,
     /// The name.
     pub name: String,
@@ -50,7 +50,7 @@ pub struct Who {
 }
 
 impl Who {
-    /// The operator as records name one. A subject of the provider cannot look like an id of this service.
+    /// Returns the operator's name for records. A subject of the provider cannot look like an id of this service.
     #[must_use]
     pub fn signatory(&self) -> Signatory {
         let subject = || self.subject.as_ref().map(|subject| format!("sub:{subject}"));
@@ -59,14 +59,14 @@ impl Who {
     }
 }
 
-/// Finds out who asks, before anything else of the request is read, and whether they may do this.
+/// Authenticates the caller before anything else of the request is read, and checks the role.
 pub(super) async fn admit(request: &HttpRequest, operation: &'static str, roles: &[Role]) -> Result<Who, ApiError> {
     let who = identify(request).await?;
     allow(request, &who, operation, roles).await?;
     Ok(who)
 }
 
-/// Refuses who has none of the roles. The audit log has each refusal of an operator.
+/// Refuses a caller without one of the roles. Each refusal of an operator is in the audit log.
 pub(super) async fn allow(request: &HttpRequest, who: &Who, operation: &'static str, roles: &[Role]) -> Result<(), ApiError> {
     if !roles.contains(&who.role) {
         tracing::warn!(operator.id = who.id.as_ref().map(OperatorId::as_str), operator.role = who.role.as_str(), "refused by role");
@@ -76,22 +76,22 @@ pub(super) async fn allow(request: &HttpRequest, who: &Who, operation: &'static 
     Ok(())
 }
 
-/// The caller, after the admission.
+/// Returns the caller, after the admission.
 pub(super) fn who(request: &HttpRequest) -> Result<Who, ApiError> {
     request.extensions().get::<Who>().cloned().ok_or(ApiError::BearerUnauthorized)
 }
 
-/// Returns the operator who asks; none for the token of the settings.
+/// Returns the id of the calling operator; `None` for the token of the settings.
 pub(super) fn operator_id(request: &HttpRequest) -> Option<OperatorId> {
     request.extensions().get::<Who>().and_then(|who| who.id.clone())
 }
 
-/// Returns true if an owner asks.
+/// Returns true if the caller is an owner.
 pub(super) fn is_owner(request: &HttpRequest) -> bool {
     who(request).is_ok_and(|who| who.role == Role::Owner)
 }
 
-/// A revocation counts at once: nothing is remembered here.
+/// Authenticates the caller. A revocation takes effect at once: nothing is cached here.
 async fn identify(request: &HttpRequest) -> Result<Who, ApiError> {
     let deps = deps(request)?;
     let token = bearer(request).ok_or(ApiError::BearerUnauthorized)?;
@@ -101,7 +101,7 @@ async fn identify(request: &HttpRequest) -> Result<Who, ApiError> {
     Ok(who)
 }
 
-/// The operator with this token, if it is good.
+/// Returns the operator with this token, if it is valid.
 pub(super) async fn by_token(deps: &InternalDeps, token: &str) -> Result<Option<Who>, ApiError> {
     if is(token, &deps.admin_token) {
         return Ok(Some(of_settings()));
@@ -112,7 +112,7 @@ pub(super) async fn by_token(deps: &InternalDeps, token: &str) -> Result<Option<
     }
 }
 
-/// The same by the digest of the token.
+/// Does the same by the digest of the token.
 pub(super) async fn by_digest(deps: &InternalDeps, token: [u8; 32]) -> Result<Option<Who>, ApiError> {
     let expected = deps.admin_token.expose_secret();
     let is_of_settings: bool = digest(&SHA256, expected.as_bytes()).as_ref().ct_eq(&token).into();
@@ -175,20 +175,20 @@ impl FromRequest for Insider {
 /// The tokens of connectors.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectorTokens {
-    /// For the kinds of report that have none of their own.
+    /// Token for the kinds of report without one of their own.
     pub shared: SecretString,
-    /// A token that is good for one kind of report alone, and the only one that is good for it.
+    /// Tokens by kind of report; each is the only one that is valid for its kind.
     pub own: BTreeMap<ReportKind, SecretString>,
 }
 
 impl ConnectorTokens {
-    /// The token for a kind of report.
+    /// Returns the token for a kind of report.
     #[must_use]
     pub fn of(&self, kind: ReportKind) -> &SecretString {
         self.own.get(&kind).unwrap_or(&self.shared)
     }
 
-    /// Whether a token is good for a kind of report; for one that there is not, any of the tokens is.
+    /// Returns true if a token is valid for a kind of report. For an unknown kind, any of the tokens is.
     fn admit(&self, token: &str, kind: Option<ReportKind>) -> bool {
         match kind {
             Some(kind) => is(token, self.of(kind)),
@@ -202,7 +202,7 @@ fn bearer(request: &HttpRequest) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Whether this is a token of the settings; without one, nothing is.
+/// Returns true if this is a token of the settings; without one, no token matches.
 fn is(token: &str, expected: &SecretString) -> bool {
     let expected = expected.expose_secret();
     !expected.is_empty() && same(token, expected)

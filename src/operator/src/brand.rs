@@ -18,13 +18,13 @@ use super::bearer::Operator;
 
 /// An owner of a brand.
 pub(super) trait Branded {
-    /// Its brand.
+    /// Returns its brand.
     ///
     /// # Errors
     /// 404 when it is unknown.
     async fn brand(&self, store: &Store) -> Result<Brand, ApiError>;
 
-    /// Changes its brand; returns it as it is then.
+    /// Changes its brand and returns the new one.
     ///
     /// # Errors
     /// 404 when it is unknown.
@@ -67,7 +67,7 @@ pub(super) async fn show<T: Branded>(Operator(deps): Operator, Id(owner): Id<T>)
     Ok(Json(owner.brand(&deps.store).await?.into()))
 }
 
-/// Changes the brand. A file is there before pages name it; one that was replaced may be named by pages for some seconds more.
+/// Changes the brand. A file is stored before pages name it; pages may name a replaced one for some seconds more.
 pub(super) async fn patch<T: Branded>(
     Operator(deps): Operator,
     Id(owner): Id<T>,
@@ -91,7 +91,7 @@ pub(super) async fn patch<T: Branded>(
     Ok(Json(after.into()))
 }
 
-/// Keeps a file, if there is one.
+/// Stores a file, if there is one.
 async fn kept(store: &Store, file: Option<Option<Icon>>) -> Result<Option<Option<LogoId>>, ApiError> {
     let Some(Some(file)) = file else { return Ok(file.map(|_| None)) };
     let id = new_logo()?;
@@ -99,7 +99,7 @@ async fn kept(store: &Store, file: Option<Option<Icon>>) -> Result<Option<Option
     Ok(Some(Some(id)))
 }
 
-/// An id for one upload: what another upload removes is never this.
+/// Generates an id for one upload, so that another upload never removes it.
 fn new_logo() -> Result<LogoId, ApiError> {
     let mut id = [0; 16];
     rand::fill(&mut id).map_err(|_| ApiError::internal("no randomness"))?;

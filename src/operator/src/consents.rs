@@ -19,10 +19,10 @@ use sakshi_wire::operator::consents::{ConsentEntry, ConsentsPage};
 use super::arguments::Id;
 use super::bearer::Operator;
 
-/// Nobody is asked later than this after now, whatever the clocks of nodes say.
+/// Clock tolerance: no search goes further than this after now, whatever the nodes' clocks say.
 const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 
-/// A part of the register.
+/// A range of the register.
 #[derive(Debug)]
 pub(super) struct Period {
     path: String,
@@ -52,7 +52,7 @@ fn place(text: &str) -> Option<ConsentPlace> {
 }
 
 impl Period {
-    /// The path and query of the part that begins behind a place.
+    /// Returns path and query of the part that begins after a place.
     fn next(&self, ConsentPlace { week, number }: ConsentPlace) -> String {
         let time = |name: &str, at: Option<Timestamp>| at.map(|at| format!("{name}={at}&")).unwrap_or_default();
         let (from, to) = (time("from", self.from), time("to", self.to));

@@ -32,7 +32,7 @@ pub(super) async fn change(
     move_credits(&deps, client, movement).await
 }
 
-/// Moves credits at the ledger.
+/// Moves credits through the ledger.
 pub(super) async fn move_credits(
     deps: &InternalDeps,
     client: ClientId,
@@ -54,7 +54,7 @@ pub(super) async fn balance(Operator(deps): Operator, Id(client): Id<ClientId>) 
     Ok(Json(Balance { balance: balance_of(&deps.store, &client).await? }))
 }
 
-/// The balance of a client, if it exists.
+/// Returns the balance of a client, if it exists.
 pub(super) async fn balance_of(store: &Store, client: &ClientId) -> Result<u64, ApiError> {
     Ok(store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?)
 }

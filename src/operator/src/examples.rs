@@ -1,4 +1,4 @@
-//! Examples of requests and answers in the document. A test holds each of them against its schema.
+//! Examples of requests and responses in the document. A test checks each of them against its schema.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 const CREATED: &str = "2026-01-15T10:00:00.000Z";
 const LATER: &str = "2026-01-15T10:15:00.000Z";
 
-/// Puts examples beside the bodies of an operation.
+/// Adds examples to the bodies of an operation.
 pub(super) fn attach(operation: &mut Value) {
     let (request, answer) = of(operation["operationId"].as_str().unwrap_or_default());
     if !request.is_null() {
@@ -24,13 +24,13 @@ pub(super) fn attach(operation: &mut Value) {
     }
 }
 
-/// A brand.
+/// Returns an example of a brand.
 fn brand() -> Value {
     json!({ "name": "Example Bank", "logo_url": "/assets/logo/5f0c1d2e3b4a49788695a4b3c2d1e0f9", "picture_url": null, "colour": "#7a1f3d",
         "support": "help@bank.example", "privacy_url": "https://bank.example/privacy" })
 }
 
-/// Request and answer of an operation; null where there is none.
+/// Returns request and response of an operation; null where there is none.
 fn of(id: &str) -> (Value, Value) {
     let name = |name: &str| json!({ "name": name });
     let url = "https://client.example/hooks/consent";

@@ -1,8 +1,8 @@
-//! Tokens that are not good: refused, limited by address, logged, counted, and put into the audit log.
+//! Failed logins: refused, limited by address, logged, counted, and put into the audit log.
 //!
-//! A good token is never refused because of another one from the same address: a proxy or a forgotten script would lock operators and
-//! connectors out, and nobody guesses 32 characters. The audit log keeps its entries for ever, so it gets the first failure of an
-//! address at once and the number of further ones once a minute. Beyond [`ADDRESSES_MAX`] addresses they are one entry together.
+//! A valid token is never refused because of failures from its address: a proxy or a forgotten script would lock operators and connectors
+//! out, and nobody guesses 32 characters. The audit log keeps its entries for ever. So it gets the first failure of an address at once, and
+//! the number of further ones once a minute. Beyond [`ADDRESSES_MAX`] addresses, all others share one entry.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,9 +18,9 @@ use serde_json::json;
 
 use super::InternalDeps;
 
-/// Between two entries of one address.
+/// Interval between two entries of one address.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Addresses that have entries of their own at a time.
+/// Number of addresses with entries of their own at a time.
 const ADDRESSES_MAX: usize = 10;
 
 /// The kind of token that was expected.
@@ -34,7 +34,7 @@ pub(super) enum Login {
 #[derive(Clone)]
 pub struct FailedLogins {
     limit: RateLimit<IpAddr>,
-    /// Failures that the audit log does not have yet, of each address that had an entry within the interval.
+    /// Failures not yet in the audit log, by each address with an entry within the interval.
     pending: Arc<Mutex<BTreeMap<Source, u64>>>,
 }
 
@@ -51,7 +51,7 @@ impl Login {
 }
 
 impl FailedLogins {
-    /// At most `per_minute` failures of one address are answered with 401, further ones with 429; 0 for no limit.
+    /// Responds with 401 to `per_minute` failures of one address, with 429 to further ones; 0 for no limit.
     #[must_use]
     pub fn per_minute(per_minute: u32) -> Self {
         Self { limit: RateLimit::per_minute("sign_ins", per_minute), pending: Arc::default() }
@@ -71,7 +71,7 @@ impl FailedLogins {
         is_new.then_some(source)
     }
 
-    /// Takes the failures of a source that the audit log does not have yet; forgets a source without any.
+    /// Takes the failures of a source that are not yet in the audit log; forgets a source without any.
     fn take(&self, source: &Source) -> Option<u64> {
         let mut pending = self.pending();
         let count = pending.get_mut(source).map(std::mem::take).filter(|count| *count > 0);
@@ -82,7 +82,7 @@ impl FailedLogins {
     }
 }
 
-/// Takes note of a token that is not good, and returns the refusal.
+/// Records an invalid token, and returns the refusal.
 pub(super) fn refuse(deps: &Data<InternalDeps>, request: &HttpRequest, login: Login) -> ApiError {
     let address = host(request, &deps.trusted_proxies);
     metrics::counter!("sakshi_operator_logins_failed_total", "token" => login.as_str()).increment(1);
@@ -96,7 +96,7 @@ pub(super) fn refuse(deps: &Data<InternalDeps>, request: &HttpRequest, login: Lo
     ApiError::BearerUnauthorized
 }
 
-/// Writes an entry of a source now and each interval, for as long as there are failures.
+/// Writes an entry of a source now and each interval, while failures continue.
 async fn write_entries(deps: Data<InternalDeps>, source: Source) {
     let (login, address) = source;
     while let Some(count) = deps.failed_logins.take(&source) {

@@ -23,13 +23,13 @@ pub(super) const SECOND_PERSON: ServiceError = ServiceError::Conflict {
 pub(super) const DECIDED: ServiceError =
     ServiceError::Conflict { code: "already_decided", message: "This request was confirmed or refused before." };
 
-/// Returns true if a movement must wait for a second person. One that was made before is only repeated.
+/// Returns true if a movement must wait for a second person. One that was already carried out need not wait.
 pub(super) async fn must_wait(deps: &InternalDeps, client: &ClientId, movement: &CreditMove) -> Result<bool, ApiError> {
     let is_above = deps.second_person_above.is_some_and(|most| i64::try_from(most).is_ok_and(|most| movement.amount > most));
     Ok(is_above && !deps.store.has_moved(client.clone(), movement.kind, movement.reference.clone()).await?)
 }
 
-/// Keeps a movement until a second person decides. The same under the same reference is the same request.
+/// Stores a movement until a second person decides. The same movement under the same reference is the same request.
 pub(super) async fn ask(
     deps: &InternalDeps,
     request: &HttpRequest,
@@ -48,7 +48,7 @@ pub(super) async fn ask(
     }
 }
 
-/// The id of a request: it follows from client, kind and reference.
+/// Derives the id of a request from client, kind and reference.
 fn id_of(client: &ClientId, CreditMove { kind, reference, .. }: &CreditMove) -> Result<GrantId, ApiError> {
     let digest = sha256(&[client.as_str().as_bytes(), b" ", kind.as_str().as_bytes(), b" ", reference.as_bytes()]);
     let digits: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -60,7 +60,7 @@ pub(super) async fn list(Operator(deps): Operator) -> Result<Json<GrantRequestsR
     Ok(Json(GrantRequestsResponse { requests: requests.into_iter().map(Into::into).collect() }))
 }
 
-/// Confirms a request, and then moves the credits. A caller without an answer confirms again.
+/// Confirms a request, then moves the credits. A caller that got no response may confirm again.
 pub(super) async fn confirm(
     Operator(deps): Operator,
     request: HttpRequest,

@@ -19,10 +19,10 @@ use super::failed_logins::{Login, refuse};
 use super::routes::operations;
 pub use super::views::find_refused;
 
-/// Checks the token that somebody signs in with; the way to check it again.
+/// Checks the token of a sign-in and returns the means to check it again.
 ///
 /// # Errors
-/// It is not good, or there were too many of these.
+/// The token is invalid, or there were too many failures.
 pub async fn sign_in(request: &HttpRequest, deps: &Data<InternalDeps>, token: &str) -> Result<SignIn, ApiError> {
     let found = by_token(deps, token).await?.ok_or_else(|| refuse(deps, request, Login::Operator))?;
     let sign_in = SignIn::Token(sha256(&[token.as_bytes()]));
@@ -30,7 +30,7 @@ pub async fn sign_in(request: &HttpRequest, deps: &Data<InternalDeps>, token: &s
     Ok(sign_in)
 }
 
-/// Signs somebody in who was at the identity provider; the way to check it again. `None` for an account without a role.
+/// Signs in an account of the identity provider and returns the means to check it again. `None` for an account without a role.
 ///
 /// # Errors
 /// The audit log cannot be written.
@@ -45,22 +45,22 @@ pub async fn sign_in_elsewhere(request: &HttpRequest, deps: &InternalDeps, accou
     }
 }
 
-/// Takes note of a sign-in that failed, as of a token that is not good, and returns the refusal.
+/// Records a failed sign-in as an invalid token, and returns the refusal.
 pub fn refuse_sign_in(request: &HttpRequest, deps: &Data<InternalDeps>) -> ApiError {
     refuse(deps, request, Login::Operator)
 }
 
-/// The names under which a logout at the provider is kept: of one session, of all of a person, or of any of a person.
+/// Returns the keys of a logout at the provider: of one session, of all of a person, or of any of a person.
 #[must_use]
 pub fn sessions_ended(subject: Option<&str>, session: Option<&str>) -> Vec<String> {
     let of_session = session.map(|session| format!("session {session}"));
     let of_all = subject.filter(|_| session.is_none()).map(|subject| format!("all {subject}"));
-    // For a session here that does not know which one it is there.
+    // Covers a session here that does not know its session at the provider.
     let of_any = subject.map(|subject| format!("any {subject}"));
     [of_session, of_all, of_any].into_iter().flatten().collect()
 }
 
-/// The names of logouts that end a session of this account.
+/// Returns the keys of logouts that end a session of this account.
 fn sessions_of(ProviderAccount { subject, session, .. }: &ProviderAccount) -> Vec<String> {
     match session {
         Some(session) => vec![format!("session {session}"), format!("all {subject}")],
@@ -68,20 +68,20 @@ fn sessions_of(ProviderAccount { subject, session, .. }: &ProviderAccount) -> Ve
     }
 }
 
-/// The roles of people who sign in at the identity provider.
+/// The roles of accounts of the identity provider.
 #[derive(Clone, Debug)]
 pub struct ProviderRoles {
-    /// The provider; accounts of another one have no role.
+    /// The provider; accounts of others have no role.
     pub issuer: String,
-    /// Groups with the roles that they stand for.
+    /// Groups and their roles.
     pub groups: Vec<(String, Role)>,
 }
 
 impl ProviderRoles {
-    /// The role that does most of those that the groups stand for.
+    /// Returns the most powerful role of the account's groups.
     fn of(&self, account: &ProviderAccount) -> Option<Role> {
         let mine = self.groups.iter().filter(|(group, _)| account.groups.contains(group)).map(|(_, role)| *role);
-        // Roles are in the order of what they may do.
+        // Roles are ordered from the most powerful.
         mine.min().filter(|_| account.issuer == self.issuer)
     }
 }
@@ -92,10 +92,10 @@ async fn note_sign_in(request: &HttpRequest, deps: &InternalDeps, who: Who) -> R
     Ok(())
 }
 
-/// The operator who has signed in so, if that still counts; the request is an operator's from then on.
+/// Returns the operator of this sign-in, if it is still valid, and records it as the request's caller.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub async fn recognise(request: &HttpRequest, deps: &InternalDeps, sign_in: &SignIn) -> Result<Option<Who>, ApiError> {
     let found = find(deps, sign_in).await?;
     if let Some(who) = &found {
@@ -131,7 +131,7 @@ pub fn may(role: Role, operation: &str) -> bool {
     operations().iter().any(|known| known.id == operation && known.roles.contains(&role))
 }
 
-/// Carries out an operation for the operator whom [`recognise`] has found, with the ids of the request's own path and this body.
+/// Carries out an operation for the operator found by [`recognise`], with the ids of the request's path and this body.
 ///
 /// # Errors
 /// The refusal that the API would answer with.

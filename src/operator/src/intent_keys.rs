@@ -1,4 +1,4 @@
-//! `/admin/v1/intent-keys`: which key signs intents.
+//! `/admin/v1/intent-keys`: the choice of the key that signs intents.
 
 use actix_web::web::Json;
 use sakshi_domain::invalid::Invalid;

@@ -16,7 +16,7 @@ use super::bearer::Operator;
 use super::credits::balance_of;
 use super::users::log;
 
-/// What is said after the revocation of an imported client's key.
+/// Note after the revocation of an imported client's key.
 const REVOKE_THERE_TOO: &str = "The client came from another installation: revoke the key there too, where it still works.";
 
 pub(super) async fn issue(

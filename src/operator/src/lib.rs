@@ -1,9 +1,8 @@
 //! The internal listener: the operator's API, probes and metrics.
 //!
-//! Everything under `/admin/v1` takes an operator's bearer token, what connectors report theirs. Probes and metrics take none: the
-//! listener is not reachable from outside. What is live (actors, tree, health) is handed in behind
-//! small traits, so that this module knows neither actors nor their wiring. `routes.rs` is the table of which routes and the
-//! OpenAPI document are made. Connectors may have a listener of their own, which takes their reports alone.
+//! `/admin/v1` requires an operator's bearer token, reports require a connector's. Probes and metrics require none: the listener is not
+//! reachable from outside. Live state (actors, tree, health) comes through small traits, so this module knows no actors. `routes.rs` is the
+//! table that defines routes and OpenAPI document. Connectors may have a separate listener, which takes only their reports.
 
 mod apps;
 mod arguments;
@@ -68,110 +67,110 @@ pub use routes::operations;
 use self::inside::ProviderRoles;
 use self::routes::Part;
 
-/// Where credits are moved: the ledger actor, which keeps the order per client.
+/// Moves credits: the ledger actor, which keeps the order per client.
 pub trait CreditDesk: Send + Sync + 'static {
-    /// Grants or adjusts credits. Repeatable by kind and reference.
+    /// Grants or adjusts credits. Idempotent by kind and reference.
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
 }
 
 /// Takes the reports of upstreams.
 pub trait FlowDesk: Send + Sync + 'static {
-    /// Takes in a report. Repeatable by its content.
+    /// Records a report. Idempotent by its content.
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>>;
 }
 
-/// What the probes ask. Answers must be at hand: a probe does not wait.
+/// The health of the process, for probes. Must return at once: a probe does not wait.
 pub trait Health: Send + Sync + 'static {
-    /// Whether the process can still do anything at all.
+    /// Checks that the process still makes progress.
     ///
     /// # Errors
-    /// One sentence on what hangs; the init system then restarts the process.
+    /// One sentence about the hanging part; the init system then restarts the process.
     fn livez(&self) -> Result<(), String>;
 
-    /// Looks whether requests should be sent here, unless it has just looked.
+    /// Updates the readiness, unless it was updated just now.
     fn look(&self) -> LocalBoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// Says why no requests should be sent here, as it was seen last.
+    /// Returns the readiness as of the last update.
     ///
     /// # Errors
-    /// One sentence on what is missing.
+    /// One sentence about the missing part.
     fn readyz(&self) -> Result<(), String>;
 }
 
 /// The live supervision tree.
 pub type TreeView = Arc<dyn Fn() -> TreeNode + Send + Sync>;
 
-/// All nodes of the installation, as this one sees them.
+/// Returns all nodes of the installation, as seen by this one.
 pub type NodesView = Arc<dyn Fn() -> LocalBoxFuture<'static, NodesResponse> + Send + Sync>;
 
-/// Trusts the node's clock as it is now; returns the jump because of which it was not trusted.
+/// Accepts the node's clock after a jump; returns the jump.
 pub type AcceptClock = Arc<dyn Fn() -> Option<ClockJump> + Send + Sync>;
 
-/// What the internal listener needs.
+/// The dependencies of the internal listener.
 #[derive(Clone)]
 pub struct InternalDeps {
     /// Clients, apps, keys, statements, deliveries.
     pub store: Store,
-    /// Where "now" comes from.
+    /// Source of the current time.
     pub clock: Arc<dyn Clock>,
-    /// Accepts that clock after a jump.
+    /// Accepts the clock after a jump.
     pub accept_clock: AcceptClock,
     /// The level of the log.
     pub log_level: LogLevel,
-    /// Where credits are moved.
+    /// Moves credits.
     pub credits: Arc<dyn CreditDesk>,
     /// Takes the reports of upstreams.
     pub flows: Arc<dyn FlowDesk>,
     /// Signs intents.
     pub signer: Arc<IntentSigner>,
-    /// What bodies hold.
+    /// Memory budgets of bodies.
     pub memory: MemoryBudgets,
-    /// What the probes ask.
+    /// Health for the probes.
     pub health: Arc<dyn Health>,
     /// The live supervision tree.
     pub tree: TreeView,
-    /// All nodes; [`InternalDeps::nodes`] asks it.
+    /// View of all nodes, used by [`InternalDeps::nodes`].
     pub nodes: NodesView,
-    /// Renders the metrics of this process, all of them up to date.
+    /// Renders the current metrics of this process.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The operator's bearer token.
     pub admin_token: SecretString,
     /// The connectors' bearer tokens.
     pub connector_tokens: ConnectorTokens,
-    /// Tokens that were not good.
+    /// Counter of failed logins.
     pub failed_logins: FailedLogins,
-    /// Whether connectors report on a listener of their own.
+    /// True if connectors report on a listener of their own.
     pub connectors_apart: bool,
-    /// Whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,
-    /// The URLs that webhooks may go to.
+    /// Policy for webhook URLs.
     pub urls: UrlPolicy,
-    /// The address of the pages that explain errors.
+    /// Base address of the pages that explain errors.
     pub docs: DocsBase,
-    /// The roles of people who sign in at the identity provider, if there is one.
+    /// Roles of accounts of the identity provider, if there is one.
     pub provider_roles: Option<ProviderRoles>,
     /// Credits above which a grant waits for a second operator.
     pub second_person_above: Option<u64>,
-    /// Bytes of a JSON body.
+    /// Largest JSON body in bytes.
     pub body_bytes: usize,
-    /// For how long the settings let anything be kept.
+    /// Longest retention of the settings.
     pub longest: LongestKept,
 }
 
-/// For how long the settings let what people have shared be kept; a client may have shorter times.
+/// The longest retention of shared data in the settings; a client may have shorter times.
 #[derive(Clone, Copy, Debug)]
 pub struct LongestKept {
-    /// Results.
+    /// Retention of results.
     pub result_ttl: Duration,
-    /// Events with their guests, after their end.
+    /// Retention of events with their guests, after their end.
     pub registration_ttl: Duration,
 }
 
 impl InternalDeps {
-    /// All nodes of the installation side by side: what `GET /admin/v1/nodes` answers. It always has this node, also while the store is
-    /// away or an arbiter hangs. The others go on telling about themselves for ten seconds after the last call.
+    /// Returns all nodes of the installation, for `GET /admin/v1/nodes`. This node is always included, even while the store is unavailable
+    /// or an arbiter hangs. The others keep reporting for ten seconds after the last call.
     pub async fn nodes(&self) -> NodesResponse {
         (self.nodes)().await
     }

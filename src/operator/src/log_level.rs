@@ -1,6 +1,6 @@
 //! `/admin/v1/log-level`: the level of this node's log, changed for a time.
 //!
-//! Libraries may log at `debug` and `trace` what the service hides, so these two are for the service's own targets.
+//! At `debug` and `trace` libraries may log data that the service hides. So these two apply only to the service's own targets.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Shared {
     changed: watch::Sender<Option<Changed>>,
 }
 
-/// A level that stands for a time.
+/// A temporary level.
 #[derive(Clone, Debug)]
 struct Changed {
     level: String,
@@ -37,12 +37,12 @@ struct Changed {
 }
 
 impl LogLevel {
-    /// The level of a log that begins with the `usual` filter; `apply` puts another one into effect.
+    /// Starts with the `usual` filter; `apply` activates another one.
     pub fn new(usual: String, apply: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Shared { usual, apply: Box::new(apply), changed: watch::Sender::new(None) }))
     }
 
-    /// Returns to the usual level in time from now on, on the current arbiter.
+    /// Restores the usual level at the end of each temporary one, on the current arbiter.
     pub fn watch(&self) {
         let (level, mut changes) = (self.clone(), self.0.changed.subscribe());
         rt::spawn(async move {
@@ -69,7 +69,7 @@ impl LogLevel {
         });
     }
 
-    /// Returns to the usual level if this holds for the one in effect.
+    /// Restores the usual level if `holds` is true for the current one.
     fn reset(&self, holds: impl Fn(&Changed) -> bool) {
         let is_reset = self.0.changed.send_if_modified(|changed| {
             let is_reset = changed.as_ref().is_some_and(holds);
@@ -90,7 +90,7 @@ impl LogLevel {
     }
 }
 
-/// A log that is always as it is.
+/// A log with a fixed level.
 impl Default for LogLevel {
     fn default() -> Self {
         Self::new("info".to_owned(), |_| ())

@@ -28,7 +28,7 @@ const CONNECTOR_TOKEN: &str = "\
 The connectors' token: that of the flow that is reported (`admin.connector_token_esign` and so on of the settings), or `admin.connector_token` for \
 the flows without one of their own. It is good for reports alone.";
 
-/// What operations share beyond the refusals that those of every edge meet.
+/// Error responses that operations share beyond those of every edge.
 const SHARED: [SharedRefusal; 3] = [
     SharedRefusal {
         status: "401",
@@ -50,7 +50,7 @@ const SHARED: [SharedRefusal; 3] = [
     },
 ];
 
-/// Whether there are operators who may not do it.
+/// Returns true if the operation is closed to some operators.
 fn is_for_some(operation: &Value) -> bool {
     operation["x-roles"].as_array().is_some_and(|roles| roles.len() < Role::ALL.len())
 }
@@ -59,12 +59,12 @@ pub(super) async fn document(_: Insider, document: Data<ApiDocument>) -> ApiDocu
     ApiDocument::clone(&document)
 }
 
-/// The document of a listener.
+/// Returns the document of a listener.
 pub(super) fn document_of(part: Part) -> ApiDocument {
     ApiDocument::new(move || describe(part))
 }
 
-/// Puts the document together.
+/// Builds the document.
 fn describe(part: Part) -> Value {
     let (mut schemas, mut paths, mut tags) = (Schemas::new(), json!({}), BTreeSet::new());
     Error::collect(&mut schemas);
@@ -106,7 +106,7 @@ fn describe(part: Part) -> Value {
     document
 }
 
-/// The refusal with this status that stands for all operations.
+/// Returns the example of this status for all operations.
 fn example(_: &Value, status: &str) -> Option<ApiError> {
     match status {
         "400" => Some(Invalid::one("name", "is required").into()),

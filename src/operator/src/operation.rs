@@ -1,5 +1,5 @@
-//! One operation: its route, and what the document says of it. What a handler takes and gives is read off its types, so that
-//! the document cannot part from it.
+//! One operation: its route and its description in the document. Arguments and responses are read off the handler's types, so the document
+//! cannot diverge.
 
 use actix_web::http::Method;
 use actix_web::web::{self, Data, Json, Payload};
@@ -23,7 +23,7 @@ use super::bearer::{Connector, Insider, Operator, Who, admit};
 use super::consents::Period;
 use super::probes::MetricsPage;
 
-/// Part of what describes an operation.
+/// Part of an operation's description.
 type Describing = Box<dyn FnOnce(&mut Described)>;
 /// An operation without a route.
 type Perform = Box<dyn FnOnce(HttpRequest, Who, Logging) -> LocalBoxFuture<'static, Result<Value, ApiError>>>;
@@ -32,26 +32,26 @@ type Perform = Box<dyn FnOnce(HttpRequest, Who, Logging) -> LocalBoxFuture<'stat
 pub struct Operation {
     /// The method.
     pub method: Method,
-    /// The path's pattern.
+    /// Pattern of the path.
     pub path: &'static str,
-    /// Its name in the document and in the audit log.
+    /// Name in the document and in the audit log.
     pub(super) id: &'static str,
-    /// What describes it, which is done when somebody asks for the document.
+    /// Steps that describe it, run when the document is first requested.
     describe: Vec<Describing>,
-    /// Whether it asks for an operator's token.
+    /// True if it requires an operator's token.
     pub(super) is_of_operators: bool,
-    /// Which operators may do it.
+    /// Roles that may do it.
     pub(super) roles: &'static [Role],
     pub(super) logging: Logging,
     pub(super) route: Box<dyn FnOnce(&'static [Role], Logging) -> Route>,
-    /// Carries it out for an operator who was admitted, without a route of its own.
+    /// Carries it out for an admitted operator, without a route of its own.
     pub(super) perform: Perform,
-    /// Bytes of a JSON body, if not those of the settings.
+    /// Largest JSON body in bytes, if not that of the settings.
     pub(super) body_bytes: Option<usize>,
 }
 
 impl Operation {
-    /// `text` says what it does; its first sentence is the summary.
+    /// Builds an operation. `text` describes it; its first sentence is the summary.
     pub(super) fn new<H, A>(method: Method, path: &'static str, id: &'static str, text: &'static str, handler: H) -> Self
     where
         H: Handler<A, Output: Answer + 'static>,
@@ -95,45 +95,45 @@ impl Operation {
                 }
             })
         };
-        // What changes something is for owners, unless the table says otherwise.
+        // Changes are for owners, unless the table says otherwise.
         let roles = if is_read { Role::ALL } else { &[Role::Owner] };
         let (describe, route, perform) = (vec![Box::new(describe) as Describing], Box::new(route), Box::new(perform));
         Self { method, path, id, describe, is_of_operators, roles, logging: Logging::Around, route, perform, body_bytes: None }
     }
 
-    /// Owners alone may do it, though it changes nothing.
+    /// Restricts it to owners, though it changes nothing.
     pub(super) fn by_owners(self) -> Self {
         Self { roles: &[Role::Owner], ..self }
     }
 
-    /// Support may do it too.
+    /// Permits it to support too.
     pub(super) fn by_support(self) -> Self {
         Self { roles: &[Role::Owner, Role::Support], ..self }
     }
 
-    /// The audit log cannot be written before it.
+    /// Moves its audit entry after the change, because none can be written before.
     pub(super) fn logged_afterwards(self) -> Self {
         Self { logging: Logging::Afterwards, ..self }
     }
 
-    /// A refusal of its own, such as this one.
+    /// Declares an error response of its own, such as this one.
     pub(super) fn refuses(mut self, example: impl Into<ApiError> + 'static, when: &'static str) -> Self {
         self.describe.push(Box::new(move |to| to.refuses(&example.into(), when)));
         self
     }
 
-    /// A body that the handler reads by itself.
+    /// Declares a body that the handler reads by itself.
     pub(super) fn takes<T: Describe + 'static>(mut self) -> Self {
         self.describe.push(Box::new(Described::takes::<T>));
         self
     }
 
-    /// Takes bodies of so many bytes.
+    /// Sets the largest body in bytes.
     pub(super) fn up_to(self, body_bytes: usize) -> Self {
         Self { body_bytes: Some(body_bytes), ..self }
     }
 
-    /// What the document says of it.
+    /// Builds its description in the document.
     pub(super) fn described(&mut self) -> Described {
         let operation = json!({ "security": [], "parameters": [] });
         let mut described = Described { path: self.path, operation, schemas: Schemas::new() };
@@ -142,12 +142,12 @@ impl Operation {
     }
 }
 
-/// The refusal of an extractor.
+/// Returns the error of an extractor.
 fn refusal_of(error: &Error) -> ApiError {
     error.as_error::<ApiError>().cloned().unwrap_or_else(|| ApiError::internal("an argument could not be read"))
 }
 
-/// What the document says of an operation, with the schemas that it refers to.
+/// The description of an operation, with the schemas that it refers to.
 #[derive(Debug)]
 pub(super) struct Described {
     path: &'static str,
@@ -178,14 +178,14 @@ impl Described {
     }
 }
 
-/// What an argument of a handler, or all of them, say of an operation.
+/// The contribution of one argument, or of all, to an operation's description.
 pub(super) trait Argument {
-    /// Whether it is an operator's token.
+    /// True if it is an operator's token.
     const IS_OF_OPERATORS: bool = false;
 
     fn describe(_: &mut Described) {}
 
-    /// The request in the body, for the audit log.
+    /// Returns the request in the body, for the audit log.
     fn asked(&self) -> Value {
         Value::Null
     }
@@ -301,16 +301,16 @@ arguments! {
     A B C D;
 }
 
-/// What a handler answers with.
+/// The response of a handler.
 pub(super) trait Answer: Responder {
     fn describe(to: &mut Described);
 
-    /// What came of the operation, for the audit log.
+    /// Returns the outcome of the operation, for the audit log.
     fn outcome(&self) -> Outcome {
         Outcome { status: 200, code: None, after: Value::Null }
     }
 
-    /// The answer as a value, for a page.
+    /// Returns the response as a value, for a page.
     fn into_value(self) -> Result<Value, ApiError>
     where
         Self: Sized,

@@ -1,4 +1,4 @@
-//! `/admin/v1/operators`: who operates the service. A token is shown once, when its operator is added.
+//! `/admin/v1/operators`: the operators of the service. A token is shown once, when its operator is added.
 
 use actix_web::web::Json;
 use sakshi_domain::ids::OperatorId;

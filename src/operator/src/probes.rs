@@ -25,7 +25,7 @@ pub(super) async fn metrics(deps: Data<InternalDeps>) -> MetricsPage {
     MetricsPage((deps.metrics)())
 }
 
-/// The text that Prometheus reads.
+/// The text for Prometheus.
 pub(super) struct MetricsPage(String);
 
 impl Responder for MetricsPage {

@@ -1,7 +1,7 @@
-//! `POST /internal/v1/flows/{kind}`: what upstreams report, by their connectors.
+//! `POST /internal/v1/flows/{kind}`: the reports of upstreams, by their connectors.
 //!
-//! A body can hold a file of ten megabytes, so its memory is budgeted, and it is parsed off the
-//! thread that answers the probes, unless it is small. Neither answers nor logs repeat anything of it.
+//! A body can hold a file of ten megabytes, so its memory is budgeted. Unless it is small, it is parsed off the thread that serves the
+//! probes. Neither responses nor logs repeat any of it.
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Json, Payload};

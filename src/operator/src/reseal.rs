@@ -1,7 +1,6 @@
-//! `POST /admin/v1/reseal`: one step of sealing everything with the key that seals now.
+//! `POST /admin/v1/reseal`: one step of resealing all records with the current key.
 //!
-//! A step lasts about [`STEP`], in small parts between which others have their turn. The caller begins the next one, so nothing runs
-//! that nobody waits for.
+//! A step lasts about [`STEP`], in small parts that yield to others. The caller begins the next one, so nothing runs unattended.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use sakshi_wire::operator::reseal::{LeftUnderKey, ResealRequest, ResealResponse}
 use super::arguments::Asked;
 use super::bearer::Operator;
 
-/// How long a step lasts: long enough for few entries in the audit log, and short for a caller who waits.
+/// Length of a step: long enough for few entries in the audit log, and short enough for a waiting caller.
 const STEP: Duration = Duration::from_secs(2);
 /// Records of a part.
 const RECORDS: usize = 256;

@@ -1,4 +1,4 @@
-//! Every operation of the internal listener: the one table of which routes and document are made.
+//! Every operation of the internal listener: the one table that defines routes and document.
 
 use actix_web::http::Method;
 use sakshi_domain::flow::transition::ReportRefusal;
@@ -32,11 +32,11 @@ const CREDITS: &str = "/admin/v1/clients/{client_id}/credits";
 
 /// Operations of one subject.
 pub(super) struct Group {
-    /// Its tag in the document.
+    /// Tag in the document.
     pub(super) tag: &'static str,
-    /// What the document says of it.
+    /// Description in the document.
     pub(super) about: &'static str,
-    /// Its operations; those of one path stand next to each other.
+    /// Operations; those of one path stand next to each other.
     pub(super) operations: fn() -> Vec<Operation>,
 }
 
@@ -59,24 +59,24 @@ pub(super) const GROUPS: [Group; 15] = [
     Group { tag: "Node", about: "The process that answers: its health, its metrics and its actors.", operations: of_node },
 ];
 
-/// Every operation.
+/// Returns every operation.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
     Part::Whole.operations().map(|(_, operation)| operation).collect()
 }
 
-/// What a listener offers of it.
+/// The part of the table that a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Whole,
-    /// What connectors report is taken elsewhere.
+    /// All but the connectors' reports, which another listener takes.
     WithoutReports,
-    /// What connectors report, and nothing else but the document of that.
+    /// The connectors' reports and their document only.
     Reports,
 }
 
 impl Part {
-    /// The operations with the tags of their groups.
+    /// Returns the operations with the tags of their groups.
     pub(super) fn operations(self) -> impl Iterator<Item = (&'static str, Operation)> {
         let all = GROUPS.iter().flat_map(|group| (group.operations)().into_iter().map(|operation| (group.tag, operation)));
         all.filter(move |(tag, operation)| match self {

@@ -19,7 +19,7 @@ pub(super) const TOO_LARGE: ServiceError = ServiceError::Conflict {
 
 pub(super) async fn export(Operator(deps): Operator, Id(id): Id<ClientId>) -> Result<Json<ExportedClient>, ApiError> {
     let transfer = deps.store.export_client(id).await?.ok_or(ServiceError::NotFound("client"))?;
-    // No import would take it.
+    // Every import would refuse it.
     if transfer.apps.len() > TRANSFERRED_APPS_MAX || transfer.keys.len() > TRANSFERRED_KEYS_MAX {
         return Err(TOO_LARGE.into());
     }

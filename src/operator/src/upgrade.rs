@@ -1,4 +1,4 @@
-//! `POST /admin/v1/store/finish-upgrade`: from here on the store is one of this release.
+//! `POST /admin/v1/store/finish-upgrade`: completes the store's upgrade to this release.
 
 use actix_web::web::Json;
 use sakshi_store::redis::{Finish, FinishState};

@@ -21,7 +21,7 @@ use super::arguments::{Asked, Id};
 use super::bearer::{Operator, operator_id};
 use super::credits::balance_of;
 
-/// Appends to the log of a client what an operator has done.
+/// Appends an operator's action to the log of a client.
 pub(super) async fn log(
     deps: &Data<InternalDeps>,
     request: &HttpRequest,

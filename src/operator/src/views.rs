@@ -1,5 +1,5 @@
-//! What the operator looks at: the supervision tree, events with their guests, how a flow stands, what became of webhooks, and
-//! where those of an app go. Nothing of what was reported.
+//! The operator's views: the supervision tree, events with their guests, the state of flows, outcomes of webhooks, and an app's webhook
+//! URLs. Reported content is never shown.
 
 use actix_web::web::Json;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -28,7 +28,7 @@ pub(super) async fn nodes(Operator(deps): Operator) -> Json<NodesResponse> {
     Json(deps.nodes().await)
 }
 
-/// What is known of a transaction. What was shared is sealed, and stays so.
+/// Returns the state of a transaction. Shared data is sealed, and stays so.
 pub(super) async fn transaction(Operator(deps): Operator, Id(txn_id): Id<TxnId>) -> Result<Json<TransactionResponse>, ApiError> {
     let record = deps.store.load_transaction(txn_id).await?.ok_or(ServiceError::TransactionNotFound)?;
     let delivery = deps.store.load_delivery(txn_id.into()).await?;
@@ -74,11 +74,11 @@ pub(super) async fn request(Operator(deps): Operator, Id(id): Id<RequestId>) -> 
     Ok(Json(RefusedRequests { requests }))
 }
 
-/// Requests that were refused with this id, the newest first. Every app is asked for what it keeps, so this is for an operator's question
-/// and no more.
+/// Returns requests that were refused with this id, newest first. It searches the records of every app, so it is for single lookups by an
+/// operator.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub async fn find_refused(store: &Store, id: &RequestId) -> Result<Vec<RefusedRequestResponse>, ApiError> {
     let mut requests = Vec::new();
     for number in 1.. {
@@ -126,7 +126,7 @@ pub(super) async fn deliveries(Operator(deps): Operator, Id(flow_id): Id<FlowId>
     }))
 }
 
-/// Scheme, host and port alone: the rest of a URL may hold a secret of the client's.
+/// Returns scheme, host and port only: the rest of a URL may hold a secret of the client's.
 pub(super) async fn webhook_urls(Operator(deps): Operator, Id(app): Id<AppId>) -> Result<Json<WebhookOrigins>, ApiError> {
     let urls = deps.store.webhook_urls(app).await?.ok_or(ServiceError::NotFound("app"))?;
     let webhook_urls = urls.iter().map(|(api_type, url)| WebhookOrigin { api_type, origin: url.origin() }).collect();

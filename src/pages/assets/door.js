@@ -1,5 +1,5 @@
-// A door's page at work: it scans tickets, finds guests while one types, and goes on without a network. What was done without one is kept
-// on this phone until the server has it; codes only, no names. The server decides, and no guest is checked in twice.
+// A door's page: scans tickets, searches guests as one types, and works offline. Offline check-ins are stored on this phone until the
+// server has them; codes only, no names. The server decides, and no guest is checked in twice.
 (() => {
   "use strict";
   const main = document.querySelector("main[data-door]");
@@ -8,15 +8,15 @@
   const REFRESH_MS = 10000, RETRY_MS = 3000, PATIENCE_MS = 6000, FOUND_MAX = 20, PAUSE_MS = 2500, KEPT_MS = 2 * 86400000;
   const TICKET = /\/d\/t\/([2-9A-HJ-NP-Z]{6})\.([\w-]{24})$/;
 
-  // Times are the server's, whatever this phone's clock says, and shown as the clocks of the event show them.
+  // Times are the server's, not this phone's, and shown in the event's time zone.
   let ahead = Number(main.dataset.now) - Date.now();
   const now = () => Math.round(Date.now() + ahead);
   const clock = (at) => new Date(at).toLocaleTimeString("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit" });
 
-  // Guests in the order of their numbers, and who is in; empty for an event with too many.
+  // Guests in the order of their numbers, with check-ins; empty for an event with too many.
   let guests = [], inside = new Set(), many = false, trouble = "", isCurrent = false;
 
-  // A list that every window of this door shares. Where nothing can be stored it lasts as long as the page.
+  // A list that all windows of this door share. Without storage it lasts as long as the page.
   function kept(what) {
     const place = `${what} ${door}`;
     let items = [], isStored = true;
@@ -38,10 +38,10 @@
     };
   }
 
-  // Check-ins to send, and answers to such that nobody has looked at.
+  // Check-ins to send, and unread responses.
   const waiting = kept("waiting"), notes = kept("notes");
 
-  // Deletes check-ins of other doors on this phone that no server takes any more.
+  // Deletes check-ins of other doors on this phone that are too old for the server.
   function tidy() {
     try {
       for (const place of Object.keys(localStorage).filter((place) => /^(waiting|notes) \/d\//.test(place))) {
@@ -78,13 +78,13 @@
       trouble = "";
       return told;
     }
-    // The PIN is asked for again, or the link has ended: this server says so, and not a network between. What waits is sent first.
+    // The PIN is needed again, or the link has ended: our server says so, not a network in between. Pending check-ins are sent first.
     if (told.code === "pin_required") location.reload();
     if (told.code === "not_found" && (path === "/check-ins" || waiting.load().length === 0)) end();
     throw Object.assign(new Error(answer.status), { status: answer.status, code: told.code });
   }
 
-  // The server has looked at this check-in and does not take it, now or later. Everything else is tried again.
+  // The server has refused this check-in for good. All other failures are retried.
   const isRefusal = (error) => error.status === 400 && error.code === "validation_failed";
 
   function lost(error) {
@@ -92,7 +92,7 @@
     tell();
   }
 
-  // Names leave the phone with the door. What the server did not get is told, because nobody takes it any more.
+  // Names are deleted when the door ends. Unsent check-ins are reported, because they can no longer be sent.
   function end() {
     clearInterval(refreshing);
     clearInterval(retrying);
@@ -134,10 +134,10 @@
     } catch (error) { lost(error); } finally { isRefreshing = false; }
   }
 
-  // The check-in that waits and that the card on the screen is about.
+  // The pending check-in of the card on the screen.
   let isSending = false, shownId = "";
 
-  // Sends what waits, one after the other. An answer that was lost is asked for again: the same request is one check-in.
+  // Sends pending check-ins one by one. A request without a response is retried: the same request is one check-in.
   async function send() {
     if (isSending) return;
     isSending = true;
@@ -145,14 +145,14 @@
       for (let items = waiting.load(); items.length > 0; items = waiting.load()) {
         const [first] = items;
         const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(first) }).catch((error) => {
-          // The others do not wait behind what is refused.
+          // A refused check-in does not block the others.
           if (isRefusal(error)) return { state: "refused" };
           throw error;
         });
         if (told.inside !== undefined) count(told);
-        // The card on the screen gets its answer.
+        // The card on the screen gets its response.
         if (first.id === shownId) told.state === "in" ? show(told) : element("result").replaceChildren();
-        // Somebody who came in by another door meanwhile, or with an old code, is worth a look.
+        // A guest who came in by another door meanwhile, or with an old code, is shown.
         if (told.state !== "in") notes.add({ id: first.id, code: first.code, at: Number(first.at), state: told.state, when: told.when });
         waiting.remove(first);
       }
@@ -232,7 +232,7 @@
       const parts = name.toLowerCase().split(/\s+/);
       return known.startsWith(code) || words.every((word) => parts.some((part) => part.startsWith(word)));
     };
-    // Those who came last are the likeliest at the door.
+    // The latest guests are the likeliest at the door.
     const found = words.length ? guests.filter(has).slice(-FOUND_MAX).reverse() : [];
     const row = ([code, name]) => {
       const item = node("li"), button = node("button"), who = node("span");
@@ -255,7 +255,7 @@
     event.preventDefault();
     find();
   });
-  // The server's own form is one check-in as well, which must not be lost with the network, and is one however often it is sent.
+  // The server's own form is a check-in too: it must survive a lost network, and repeating it is harmless.
   element("result").addEventListener("submit", (event) => {
     event.preventDefault();
     const form = new FormData(event.target);
@@ -274,7 +274,7 @@
       if (document.visibilityState === "visible") {
         const [seen] = await detector.detect(camera).catch(() => []);
         const [, code, proof] = TICKET.exec(seen?.rawValue ?? "") ?? [];
-        // The same ticket is in view for a while.
+        // The same ticket stays in view for a while.
         if (code && (code !== last || Date.now() - at > 4 * PAUSE_MS)) {
           [last, at] = [code, Date.now()];
           await checkIn(code, proof);

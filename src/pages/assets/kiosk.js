@@ -1,11 +1,11 @@
-// Keeps a kiosk's screen up to date for days on end. The code works without any of this; what is
-// shown always comes from the server.
+// Keeps a kiosk's screen up to date for days on end. The code works without this script; all content comes
+// from the server.
 (() => {
   "use strict";
   const main = document.querySelector("main");
   const element = (id) => document.getElementById(id);
   const trouble = element("trouble");
-  // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
+  // The server sends the state every ten seconds; longer silence means a lost network, even if the browser reports none.
   const SILENCE_MS = 25000, PATIENCE_MS = 6000, AGAIN_MS = 3000, GREETING_MS = 5000, TURN_MS = 8000;
   let stream, silence, patience, greeting, expiry, since;
 
@@ -44,7 +44,7 @@
     silence = setTimeout(() => { showTrouble(); listen(); }, SILENCE_MS);
   }
 
-  // A code that changes is of no use some time after the last one that arrived.
+  // A changing code expires some time after the last update.
   function remember(time, valid) {
     since = time;
     clearTimeout(expiry);
@@ -58,7 +58,7 @@
     heading.textContent = before + since + after;
     const code = main.matches(".expired") ? expired : words;
     const parts = main.dataset.state === "active" ? [heading, " ", code] : [heading];
-    // A text that was read out is not read out again.
+    // Screen readers announce a text only once.
     if (trouble.textContent !== parts.map((part) => part.textContent ?? part).join("")) trouble.replaceChildren(...parts);
   }
 
@@ -69,13 +69,13 @@
     mine.addEventListener("error", () => {
       // Streams end every minute, so a short break is not shown.
       patience ||= setTimeout(showTrouble, PATIENCE_MS);
-      // The browser does not open a stream again after an answer that is none.
+      // The browser does not reconnect after an error response.
       if (mine === stream && mine.readyState === EventSource.CLOSED) setTimeout(() => mine === stream && listen(), AGAIN_MS);
     });
     watch();
   }
 
-  // Languages take turns, each in the place of the others: nothing moves.
+  // Languages alternate in the same place: nothing moves.
   function takeTurns() {
     const turns = [...document.querySelectorAll(".turn")].map(({ children }) => [...children]).filter((children) => children.length > 1);
     if (!turns.length) return;

@@ -1,5 +1,5 @@
-// Keeps a waiting page up to date, and takes the person to the next one when it is over. The page says
-// everything without this; what is shown always comes from the server.
+// Keeps a waiting page up to date, and leads the person to the next one at the end. The page is complete
+// without this script; all content comes from the server.
 (() => {
   "use strict";
   const main = document.querySelector("main");
@@ -9,7 +9,7 @@
   const app = find("a.main[data-opens]");
   const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, FOLLOW_S = 4, OPENING_MS = 2500;
 
-  // An iPad says that it is a Mac; its screen takes touches. The page for it has the button that opens the app.
+  // An iPad claims to be a Mac with a touch screen. Its page has the button that opens the app.
   if (live && main.matches(".wide") && /Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 0) {
     const url = new URL(location);
     url.searchParams.set("on", "ios");
@@ -19,7 +19,7 @@
   // A page that is left before it has loaded would stop loading.
   if (app && firstTime()) addEventListener("load", () => whenVisible(() => { offerInstall(); location = app.href; }));
   for (const link of document.querySelectorAll("a[data-opens]")) link.addEventListener("click", opened);
-  // A guest who starts without a network would lose the page to the browser's own words.
+  // Without a network, a start would replace the page by the browser's error.
   const trouble = find("#trouble");
   const showTrouble = () => { trouble.textContent = navigator.onLine ? "" : trouble.dataset.words; };
   if (trouble) addEventListener("offline", showTrouble);
@@ -60,16 +60,16 @@
     } catch { /* The button is there. */ }
   }
 
-  // Whoever comes back may have seen nothing open.
+  // On return, the app may not have opened.
   function offerInstall() {
     find("#install")?.removeAttribute("hidden");
     wait();
   }
 
-  // There is an answer to wait for once the app was opened.
+  // Once the app was opened, an answer may follow.
   function wait() { find("#waits").hidden = false; }
 
-  // What comes next happens in the app. A page that is still in view a while later has not been left for it.
+  // The next step is in the app. A page still in view after a while means that the app did not open.
   function opened() {
     offerInstall();
     for (const text of document.querySelectorAll("[data-opened]")) text.textContent = text.dataset.opened;
@@ -130,9 +130,9 @@
     function listen() {
       const stream = new EventSource(`${live}/events`);
       const giveUp = () => { stream.close(); poll(); };
-      // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
+      // The server sends the state every ten seconds; longer silence means a lost network, even if the browser reports none.
       const watch = () => { clearTimeout(silence); silence = setTimeout(giveUp, SILENCE_MS); };
-      // A proxy that holds the stream back looks like silence; so does a service that is away.
+      // A proxy that buffers the stream looks like silence; so does an unavailable service.
       const suspect = () => { patience ||= setTimeout(giveUp, PATIENCE_MS); };
       suspect();
       watch();

@@ -1,4 +1,4 @@
-// Keeps the codes of a guest's tickets as they are now, and a clock running. Without this the page is loaded again from time to time.
+// Keeps the codes of a guest's tickets current, and a clock running. Without this script the page reloads from time to time.
 (() => {
   "use strict";
   const AGAIN_MS = 15000, PATIENCE_MS = 6000, GOOD_MS = 30000;
@@ -22,14 +22,14 @@
     const now = new Date().toTimeString().slice(0, 8);
     for (const { element, at } of passes) {
       element.querySelector(".live span").textContent = now;
-      // A door takes a code for at least so long after it was told.
+      // A door accepts a code for at least this time after it was sent.
       element.classList.toggle("old", Date.now() - at > GOOD_MS);
     }
   };
   tick();
   setInterval(tick, 1000);
   setInterval(renewAll, AGAIN_MS);
-  // A phone that was in a pocket shows an old code.
+  // A phone from a pocket shows an old code.
   document.addEventListener("visibilitychange", renewAll);
   addEventListener("pageshow", (event) => event.persisted && renewAll());
   addEventListener("online", renewAll);

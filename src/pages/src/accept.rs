@@ -11,32 +11,30 @@ pub(super) const JWT: &str = "application/jwt";
 const HTML: &str = "text/html";
 const JSON: &str = "application/json";
 
-/// Request headers by which a browser announces a prefetch: the current one (Fetch Metadata, `Sec-Purpose`) and those of older
-/// browsers.
+/// Request headers that announce a prefetch: the current one (Fetch Metadata, `Sec-Purpose`) and those of older browsers.
 const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
-/// Whether the request prefers an intent.
+/// Returns true if the request prefers an intent.
 pub(super) fn wants_intent(request: &HttpRequest) -> bool {
     let accept = AcceptHeader::of(request);
     accept.names(JWT) && accept.rank(JWT) > accept.rank(HTML) && accept.rank(JWT) >= accept.rank(JSON) && !is_prefetch(request)
 }
 
-/// Returns true for a request of a browser that does not say from which site (before Fetch Metadata): perhaps a page of another site
-/// has sent it.
+/// Returns true if a browser's request does not name its site (before Fetch Metadata): a page of another site may have sent it.
 pub(super) fn may_be_of_another_site(request: &HttpRequest) -> bool {
     let headers = request.headers();
     let is_browser = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).is_some_and(|agent| agent.starts_with("Mozilla/"));
     is_browser && !headers.contains_key("sec-fetch-site")
 }
 
-/// Whether the request prefers the JSON bodies of errors to a page.
+/// Returns true if the request prefers the JSON bodies of errors to a page.
 pub(super) fn wants_json(request: &HttpRequest) -> bool {
     let accept = AcceptHeader::of(request);
     let reads = |kind| accept.names(kind) && accept.rank(kind) > accept.rank(HTML);
     reads(JSON) || reads(JWT)
 }
 
-/// Whether a browser prefetches the URL, so that no credit may be spent.
+/// Returns true if a browser prefetches the URL, so that no credit may be spent.
 fn is_prefetch(request: &HttpRequest) -> bool {
     let values = PURPOSES.iter().flat_map(|name| request.headers().get_all(*name)).filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split([',', ';'])).any(|word| {
@@ -45,7 +43,7 @@ fn is_prefetch(request: &HttpRequest) -> bool {
     })
 }
 
-/// How specific a media range is; the most specific one decides the quality.
+/// Specificity of a media range; the most specific one decides the quality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Specificity {
     Nothing,
@@ -54,7 +52,7 @@ enum Specificity {
     Name,
 }
 
-/// The quality of a media type; between equal ones the more specific range wins.
+/// Quality of a media type; of equal ones the more specific range wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     quality: Quality,
@@ -69,7 +67,7 @@ impl AcceptHeader {
         Self(Accept::parse(request).unwrap_or_else(|_| Accept(Vec::new())))
     }
 
-    /// Whether the media type itself is named.
+    /// Returns true if the media type itself is named.
     fn names(&self, kind: &str) -> bool {
         let rank = self.rank(kind);
         rank.specificity == Specificity::Name && rank.quality > Quality::ZERO

@@ -1,4 +1,4 @@
-//! `GET /assets/app-icon`: the identity app's icon, a file of the operator's (`pages.app_icon_path`).
+//! `GET /assets/app-icon`: the identity app's icon, a file provided by the operator (`pages.app_icon_path`).
 
 use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
@@ -6,9 +6,9 @@ use actix_web::web::Data;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 
-/// Where it is.
+/// Path of the icon.
 pub(super) const APP_ICON: &str = "/assets/app-icon";
-/// A drawing may hold scripts, which would be ours if it were opened by itself.
+/// Policy for the icon: an SVG opened by itself could otherwise run scripts on our origin.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 /// Answers with the icon.

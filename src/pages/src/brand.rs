@@ -14,10 +14,10 @@ use super::app_icon::POLICY;
 /// The bytes behind an address never change, but a logo may be withdrawn.
 const FOR_A_DAY: &str = "public, max-age=86400, immutable";
 
-/// Answers with a logo. The first look at one costs its address a page, and later ones nothing: they are kept in memory.
+/// Responds with a logo. The first request for one counts as a page of its address; later ones are free, because logos are cached.
 ///
 /// # Errors
-/// 404 when there is none; 429 when one address asks for too many that are not kept.
+/// 404 when it does not exist; 429 when one address asks for too many that are not kept.
 pub(crate) async fn logo(
     path: Path<String>,
     request: HttpRequest,
@@ -38,10 +38,10 @@ pub(crate) async fn logo(
     Ok(response.content_type(logo.content_type).body(logo.bytes.clone()))
 }
 
-/// Answers with the style of a colour. It is made of the address alone.
+/// Responds with the style of a colour, built from the address alone.
 ///
 /// # Errors
-/// 404 for text that is no colour, and for a colour that nobody could read.
+/// 404 for text that is no colour, and for an illegible colour.
 pub(crate) async fn style(path: Path<String>) -> Result<HttpResponse, ApiError> {
     let colour: Colour = format!("#{path}").parse().map_err(|_| ServiceError::NotFound("colour"))?;
     let (light, dark) = (colour.light(), colour.dark());

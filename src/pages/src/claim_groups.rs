@@ -11,7 +11,7 @@ pub(super) struct ClaimGroup {
     pub(super) claims: Vec<&'static str>,
 }
 
-/// The groups that have a claim.
+/// Returns the groups that have a claim.
 pub(super) fn grouped(claims: &ClaimSet, texts: &Texts) -> Vec<ClaimGroup> {
     let group = |(index, heading): (usize, &&'static str)| {
         let claims: Vec<_> = claims.iter().filter(|claim| place(*claim) == index).map(texts.claim).collect();
@@ -20,7 +20,7 @@ pub(super) fn grouped(claims: &ClaimSet, texts: &Texts) -> Vec<ClaimGroup> {
     texts.groups.iter().enumerate().filter_map(group).collect()
 }
 
-/// The group of a claim, by its place in [`Texts::groups`].
+/// Returns the group of a claim, by its place in [`Texts::groups`].
 const fn place(claim: Claim) -> usize {
     match claim {
         Claim::Name | Claim::LocalName | Claim::Photo | Claim::Gender | Claim::CareOf => 0,

@@ -1,4 +1,4 @@
-//! The page for an address below those of transactions and events that no page has.
+//! The error page for unknown addresses below those of transactions and events.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -20,7 +20,7 @@ pub fn is_for_residents(request: &HttpRequest) -> bool {
     PLACES.iter().any(|place| request.path().starts_with(place))
 }
 
-/// The page of an error, in the language of the browser.
+/// Renders the page of an error, in the language of the browser.
 #[must_use]
 pub fn error_page(request: &HttpRequest, error: &ApiError) -> Option<HttpResponse> {
     let service = request.app_data::<Data<Service>>()?;

@@ -1,4 +1,4 @@
-//! The foot of every page: what sakshi is, what is kept for how long, and the privacy notice.
+//! The foot of every page: a line about sakshi, the retention of data, and the privacy notice.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sakshi_service::Service;
 
 use super::text::{Around, Texts};
 
-/// What is kept, for so long.
+/// The kind of stored data and its retention.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) words: &'static Around,
@@ -16,17 +16,17 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// The results of a verification.
+    /// Describes the retention of results.
     pub(super) fn results(service: &Service, retention: ClientRetention, texts: &'static Texts) -> Self {
         Self::new(&texts.results_kept, retention.result(service.rules.result_ttl), texts)
     }
 
-    /// The guests of an event.
+    /// Describes the retention of an event's guests.
     pub(super) fn guests(service: &Service, retention: ClientRetention, texts: &'static Texts) -> Self {
         Self::new(&texts.guests_kept, retention.registrations(service.rules.registration_ttl), texts)
     }
 
-    /// In the largest unit of which there are two at least: a single one would have another word in many languages.
+    /// Uses the largest unit that gives at least two: one unit alone needs another word in many languages.
     fn new(words: &'static Around, time: Duration, texts: &'static Texts) -> Self {
         let minutes = time.as_secs().div_ceil(60).max(2);
         let (number, unit) = match minutes {
@@ -37,7 +37,7 @@ impl Kept {
         Self { words, number, unit: texts.units[unit] }
     }
 
-    /// The time, such as "24 hours".
+    /// Returns the time, such as "24 hours".
     pub(crate) fn time(&self) -> String {
         format!("{}\u{a0}{}", self.number, self.unit)
     }

@@ -1,5 +1,5 @@
-//! A short-lived cache of the intents that a worker has made for verify pages: a page is loaded more than once (a reload, a second device,
-//! polling without JavaScript), and the identity app that scans it asks for the same.
+//! A short-lived cache of one worker's intents for verify pages. A page is loaded more than once: a reload, a second device, polling
+//! without JavaScript. The identity app that scans it requests the same intent.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -18,9 +18,9 @@ use super::qr_code::QrCode;
 /// A cached intent.
 #[derive(Debug)]
 pub struct PageIntent {
-    /// The intent JWT.
+    /// Intent JWT.
     pub jwt: String,
-    /// Its end, in seconds since 1970.
+    /// Expiry, in seconds since 1970.
     pub(super) exp: i64,
     reused_until: Timestamp,
     code: OnceCell<Option<String>>,
@@ -34,7 +34,7 @@ impl PageIntent {
         Ok(Self { jwt, exp, reused_until: now + quarter.min(PAGE_INTENT_REUSED_MAX), code: OnceCell::new() })
     }
 
-    /// The code for the identity app's own scanner as inline SVG, drawn at its first use; `None` when it does not fit.
+    /// Returns the code for the identity app's own scanner as inline SVG, drawn at its first use; `None` when it does not fit.
     pub(super) fn code(&self, service: &Service) -> Option<String> {
         let draw = || QrCode::for_screen(&service.authority.qr_payload(&self.jwt)).ok().map(|code| code.inline());
         self.code.get_or_init(draw).clone()
@@ -46,12 +46,12 @@ impl PageIntent {
 pub struct PageIntents(Rc<RefCell<HashMap<TxnId, Rc<PageIntent>>>>);
 
 impl PageIntents {
-    /// The cache of the worker that serves the request.
+    /// Returns the cache of the worker that serves the request.
     pub(super) fn of(request: &HttpRequest) -> Self {
         request.app_data::<Self>().cloned().unwrap_or_default()
     }
 
-    /// The cached intent of a transaction, while it may be reused.
+    /// Returns the cached intent of a transaction, while it may be reused.
     #[must_use]
     pub fn current(&self, id: TxnId, now: Timestamp) -> Option<Rc<PageIntent>> {
         self.0.borrow().get(&id).filter(|intent| now < intent.reused_until).cloned()

@@ -1,9 +1,9 @@
-//! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as
-//! server-sent events at `GET /e/{eventId}/kiosk/events`.
+//! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as server-sent events at `GET
+//! /e/{eventId}/kiosk/events`.
 //!
-//! Anybody may open it, unless only its guests can start: then the address needs the kiosk's key, and the code changes. With the key it
-//! shows the places left if the query has `places=1`; no other count and no guest is shown. When a guest is registered, it says so for a
-//! moment. With `languages=hindi,english` the call, the steps and the state take turns in those languages.
+//! The page is public, unless only guests at the kiosk can start: then the address needs the kiosk's key, and the code changes. With the
+//! key and `places=1` it shows the places left; no other count and no guest is shown. It announces each registration for a moment. With
+//! `languages=hindi,english` the call, the steps and the state alternate between those languages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ use super::requester::{Requester, client_name, named};
 use super::text::{TABLES, Texts};
 use super::time_left::date_and_time;
 
-/// The state of an event that is open while its organiser is out of credits.
+/// State of an open event whose organiser is out of credits.
 const UNAVAILABLE: &str = "unavailable";
 
 #[derive(Template)]
@@ -47,18 +47,18 @@ struct Kiosk {
     state: State,
     moment: Moment,
     code: String,
-    /// The texts that take turns.
+    /// Texts that alternate.
     turns: Vec<&'static Texts>,
 }
 
 impl Kiosk {
-    /// The attributes of an element that takes turns. Without the script only the first of them is shown.
+    /// Returns the attributes of an element that alternates. Without the script only the first language is shown.
     fn mark(&self, at: &usize) -> String {
         let Some(texts) = self.turns.get(*at).filter(|_| self.turns.len() > 1) else { return String::new() };
         format!(" lang=\"{}\" dir=\"{}\"{}", texts.tag, texts.direction, if *at == 0 { "" } else { " hidden" })
     }
 
-    /// The state in each language.
+    /// Returns the state in each language.
     fn words(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.state.words).chain(self.state.other_words.iter().copied())
     }
@@ -69,29 +69,29 @@ impl Kiosk {
 struct State {
     status: &'static str,
     words: &'static str,
-    /// The same in the languages that take turns with it.
+    /// The same in the other languages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_words: Vec<&'static str>,
     name: String,
     organiser: Option<String>,
     purpose: Option<String>,
-    /// Its beginning and its place.
+    /// Start and place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     occasion: Vec<String>,
     until: String,
-    /// Whether a guest has been registered since the state before.
+    /// True if a guest was registered since the previous state.
     registered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     places_left: Option<u32>,
-    /// The path of the code, where it changes.
+    /// Path of the code, where it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
 }
 
-/// The time of a state, and how long its code stays valid: what a screen needs once it hears nothing more.
+/// The time of a state and the remaining validity of its code, for a screen that loses its connection.
 #[derive(Debug, Serialize)]
 struct Moment {
-    /// By the event's clock: `18:04`.
+    /// Time by the event's clock: `18:04`.
     time: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     code_valid_ms: Option<u64>,
@@ -144,12 +144,12 @@ impl State {
     }
 }
 
-/// The code that is shown now.
+/// Returns the current code.
 fn code(event: &Event, service: &Service) -> Result<QrCode, ApiError> {
     QrCode::for_entrance(&service.authority.code_url(event, service.clock.now())).map_err(ApiError::internal)
 }
 
-/// Shows the screen; an event that takes no guest now has one too, because it may open again.
+/// Renders the screen. An event that accepts no guests now has one too, because it may open again.
 ///
 /// # Errors
 /// The refusal, for programs that read the error table.
@@ -192,7 +192,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     Ok(rendered(StatusCode::OK, None, &template))
 }
 
-/// Answers with the state now, whenever it has changed, and every few seconds.
+/// Streams the state now, at each change, and every few seconds.
 ///
 /// # Errors
 /// 404, 429 and 503 of the error table.
@@ -214,7 +214,7 @@ pub(crate) async fn events(
     let first = Next::State(Update { state: shown.clone(), moment: Moment::of(&event, service.clock.now()) });
     let drain = service.drain.clone();
     event_stream(&request, &drain, Some(id), &first, async move || {
-        // When the event ends its state changes without a notification.
+        // The end of the event changes the state without a notification.
         let now = service.clock.now();
         let (left, is_open) = {
             let terms = &watch.borrow().terms;
@@ -250,23 +250,25 @@ pub(crate) async fn events(
     })
 }
 
-/// For how long the code that is shown stays.
+/// Returns the remaining time of the displayed code.
 fn code_left(now: Timestamp) -> Duration {
     Duration::from_millis((CODE_SHOWN_MS - now.millis().rem_euclid(CODE_SHOWN_MS)).unsigned_abs())
 }
 
-/// A screen as its address asks for it.
+/// The options of a screen, from its address.
 struct Screen {
-    /// The parameter with the key, if it is right.
+    /// Parameter with the key, if it is right.
     key: Option<String>,
     places: bool,
-    /// The languages that take turns.
+    /// Languages that alternate.
     languages: Vec<Language>,
 }
 
 impl Screen {
+    /// Parses the options.
+    ///
     /// # Errors
-    /// [`ServiceError::NotFound`] if the event has a kiosk for those who have its key alone.
+    /// [`ServiceError::NotFound`] if the kiosk requires the key and the query lacks it.
     fn of(request: &HttpRequest, service: &Service, event: &Event) -> Result<Self, ServiceError> {
         let query = request.query_string();
         let key = query.split('&').find(|pair| pair.starts_with("key=")).filter(|_| service.authority.has_kiosk_key(event.id, query));
@@ -275,12 +277,12 @@ impl Screen {
         if screen.may_show(event) { Ok(screen) } else { Err(ServiceError::NotFound("event")) }
     }
 
-    /// Without the key there is no screen where only guests at the kiosk start.
+    /// Returns true if the screen may be shown. It needs the key where only guests at the kiosk can start.
     const fn may_show(&self, event: &Event) -> bool {
         self.key.is_some() || event.terms.entry.is_open()
     }
 
-    /// The language of the page: the first of those that take turns, or that of the event.
+    /// Returns the language of the page: the first of the alternating ones, or that of the event.
     fn language(&self, request: &HttpRequest, event: &Event) -> PageLanguage {
         PageLanguage::of(request, Some(self.languages.first().copied().unwrap_or(event.terms.language)))
     }
@@ -295,7 +297,7 @@ impl Screen {
         }
     }
 
-    /// The query of an address of the same screen. Links to other languages choose one, which stays.
+    /// Returns the query of the same screen. Links to other languages set one, which stays.
     fn query(&self) -> String {
         let places = if self.places { "&places=1" } else { "" };
         self.key.as_ref().map_or_else(String::new, |key| format!("?{key}{places}"))

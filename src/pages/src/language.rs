@@ -1,5 +1,5 @@
-//! The language of a page: that of its transaction or event, unless the person has chosen another
-//! one by `?lang=`. Every link carries the choice, so nothing is stored for it.
+//! The language of a page: the choice by `?lang=`, else that of its transaction or event. Every link carries the choice, so nothing is
+//! stored for it.
 
 use actix_web::HttpRequest;
 
@@ -7,17 +7,17 @@ use sakshi_domain::language::Language;
 
 use super::text::{TABLES, Texts, Unwritten};
 
-/// The texts of a page, and whether the reader chose the language.
+/// The texts of a page, with a flag for the reader's own choice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageLanguage {
     pub(super) texts: &'static Texts,
     chosen: bool,
-    /// The language that was wanted, if the page is in English instead.
+    /// Requested language, if the page is in English instead.
     pub(super) unwritten: Option<&'static Unwritten>,
 }
 
 impl PageLanguage {
-    /// The language that the request chooses; else that of the transaction or event; else the one that the browser likes best.
+    /// Returns the request's choice; else the language of the transaction or event; else the browser's favourite.
     pub(super) fn of(request: &HttpRequest, wanted: Option<Language>) -> Self {
         let mut pairs = request.query_string().split('&').filter_map(|pair| pair.split_once('='));
         let chosen = pairs.find_map(|(name, tag)| (name == "lang").then(|| Texts::tagged(tag)).flatten());
@@ -29,23 +29,23 @@ impl PageLanguage {
         Self { texts, chosen: chosen.is_some(), unwritten }
     }
 
-    /// The texts that a screen shows in turn, its own first. A language that the reader has chosen stays.
+    /// Returns the texts that a screen alternates, its own first. A language that the reader has chosen stays.
     pub(super) fn in_turn(self, languages: &[Language]) -> Vec<&'static Texts> {
         let others = languages.iter().filter(|_| !self.chosen).map(|language| Texts::of(*language));
         std::iter::once(self.texts).chain(others.filter(|texts| texts.tag != self.texts.tag)).collect()
     }
 
-    /// One of our URLs, with the chosen language added.
+    /// Returns one of our URLs, with the chosen language added.
     pub(super) fn at(self, address: &str) -> String {
         if self.chosen { with_language(address, self.texts) } else { address.to_owned() }
     }
 }
 
-/// The languages that a screen shows in turn, at most.
+/// Most languages that a screen alternates.
 const IN_TURN_MAX: usize = 3;
 
-/// The languages that `?languages=` names for a screen, as `language` of the API names them. What is no language is ignored, as in
-/// `?lang=`, and so is one without texts.
+/// Returns the languages in `?languages=` of a screen, by their names in the API. Unknown languages and those without texts are ignored, as
+/// in `?lang=`.
 pub(super) fn in_turn(query: &str) -> Vec<Language> {
     let names = query.split('&').find_map(|pair| pair.strip_prefix("languages=")).unwrap_or_default().replace("%2C", ",");
     let mut found = Vec::new();
@@ -63,12 +63,12 @@ pub(super) fn in_turn(query: &str) -> Vec<Language> {
 pub(crate) struct LanguageLink {
     pub(crate) texts: &'static Texts,
     pub(crate) address: String,
-    /// Whether the page is in this language.
+    /// True for the language of the page.
     pub(crate) current: bool,
 }
 
 impl LanguageLink {
-    /// Links to the page at an address of ours, in the order of the tags.
+    /// Returns links to the page at an address of ours, in the order of the tags.
     pub(super) fn all(address: &str, shown: &'static Texts) -> Vec<Self> {
         let link = |texts: &'static Texts| Self { texts, address: with_language(address, texts), current: texts.tag == shown.tag };
         TABLES.into_iter().map(link).collect()

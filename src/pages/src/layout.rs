@@ -1,4 +1,4 @@
-//! What `page.html`, the layout of every page, needs.
+//! The data for `page.html`, the layout of every page.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::text::{Texts, Unwritten};
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) texts: &'static Texts,
-    /// The language that the page would be in, if it were written.
+    /// Language that the page would be in, if it had texts.
     pub(crate) unwritten: Option<&'static Unwritten>,
     pub(crate) sandbox: bool,
-    /// The same page in every language.
+    /// Links to the page in every language.
     pub(crate) languages: Vec<LanguageLink>,
     pub(crate) style: String,
     pub(crate) script: String,
@@ -31,7 +31,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Of the page at this address of ours.
+    /// Builds the layout of the page at this address.
     pub(super) fn new(service: &Service, language: PageLanguage, address: &str) -> Self {
         let PageLanguage { texts, unwritten, .. } = language;
         Self {
@@ -47,22 +47,22 @@ impl Layout {
         }
     }
 
-    /// The icon of the page.
+    /// Returns the icon of the page.
     pub(crate) fn icon(&self) -> String {
         ICON.url()
     }
 
-    /// The same, of a page that shows who asks.
+    /// Adds the requester.
     pub(super) fn requested_by(self, requester: Option<Requester>) -> Self {
         Self { requester, ..self }
     }
 
-    /// The same, of a page for guests of an event.
+    /// Adds the retention of guests, for a page of an event.
     pub(super) fn for_guests(self, service: &Service, retention: ClientRetention) -> Self {
         Self { kept: Kept::guests(service, retention, self.texts), ..self }
     }
 
-    /// The same, of a page of a transaction.
+    /// Adds the retention of a transaction, for its page.
     pub(super) fn of_transaction(self, service: &Service, opened: &Pending) -> Self {
         let (retention, texts) = (opened.terms.retention(), self.texts);
         let kept = match opened.event {

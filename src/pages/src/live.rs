@@ -30,7 +30,7 @@ impl Status {
     }
 }
 
-/// Answers once.
+/// Responds once.
 ///
 /// # Errors
 /// 404, 429 and 503 of the error table.
@@ -47,7 +47,7 @@ pub(crate) async fn status(
     }
 }
 
-/// Answers with the state now, every few seconds, and at its end.
+/// Streams the state now, every few seconds, and at its end.
 ///
 /// # Errors
 /// 404, 429 and 503 of the error table.

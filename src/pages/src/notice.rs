@@ -1,4 +1,4 @@
-//! Pages with a single message: how a transaction ended, that there is none, or to wait a moment.
+//! Pages with a single message: the outcome of a transaction, an unknown one, or a request to wait.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError as _};
@@ -24,9 +24,9 @@ use super::time_left::date_and_time;
 pub(super) struct Link {
     pub(super) address: String,
     pub(super) label: &'static str,
-    /// A site to go to, and what stands after its name.
+    /// Name of the target site, and the text after it.
     pub(super) site: Option<(String, &'static str)>,
-    /// Whether the script follows it after a moment.
+    /// True if the script follows the link after a moment.
     pub(super) followed: bool,
 }
 
@@ -40,16 +40,16 @@ pub(super) struct Look {
 
 const CHECK: Look = Look { tone: "good", mark: "m15 24.5 6.5 6.5L34 18" };
 pub(super) const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 31" };
-/// Saying no is a choice, not an error.
+/// Declining is a choice, not an error.
 const NEUTRAL_CROSS: Look = Look { tone: "quiet", ..CROSS };
 pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 13a11 11 0 1 0 0 22 11 11 0 0 0 0-22zm0 4.5V24l4.5 3" };
 pub(super) const QUESTION: Look = Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
 pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
 
-/// The identity app's code for a person who said no (authority protocol, error codes).
+/// The identity app's code for a person who declined (authority protocol, error codes).
 const DECLINED: &str = "301";
 
-/// The subject of a notice: who asks, and the event's name.
+/// The subject of a notice: the requester, and the event's name.
 #[derive(Debug, Default)]
 pub(super) struct About {
     pub(super) requester: Option<Requester>,
@@ -57,13 +57,13 @@ pub(super) struct About {
 }
 
 impl About {
-    /// An event, once it is known.
+    /// Describes an event, once it is known.
     pub(super) async fn event(service: &Service, event: Option<&Event>) -> Self {
         let Some(event) = event else { return Self::default() };
         Self { requester: Requester::of_event(service, event).await, event: Some(event.terms.name.as_str().to_owned()) }
     }
 
-    /// A transaction, and the event that it belongs to.
+    /// Describes a transaction, and its event.
     async fn transaction(service: &Service, opened: Option<&Pending>) -> Self {
         let Some(opened) = opened else { return Self::default() };
         let event = match opened.event {
@@ -77,7 +77,7 @@ impl About {
     }
 }
 
-/// The id of a transaction for people: its last group, and the whole of it when they ask.
+/// A transaction's id for people: its last group, and the whole on demand.
 #[derive(Debug)]
 pub(super) struct Reference {
     pub(super) short: String,
@@ -112,7 +112,7 @@ impl Receipt {
 pub(super) struct Notice {
     pub(super) layout: Layout,
     pub(super) look: Look,
-    /// The event's name.
+    /// Name of the event.
     pub(super) event: Option<String>,
     pub(super) heading: &'static str,
     pub(super) words: Vec<&'static str>,
@@ -125,7 +125,7 @@ pub(super) struct Notice {
     pub(super) reference: Option<Reference>,
 }
 
-/// A transaction that is not waiting.
+/// Renders the page of a transaction that is no longer pending.
 pub(super) async fn ended(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     let (status, look, heading, mut words) = match state {
@@ -144,12 +144,12 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
         PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(EventRefusal::Full.code()) => {
             words.push(texts.event.more_places);
         }
-        // A guest has nobody to go back to but the event.
+        // A guest can only go back to the event.
         PageState::Expired(_) if event.is_some() => words = vec![texts.event.too_late],
         _ => {}
     }
     let tips = tips_of(state, texts);
-    // Why it did not pass is to be read first.
+    // The reason of a failure is to be read first.
     let followed = matches!(state, PageState::Verified(..));
     let way = if followed { &texts.continue_to } else { &texts.back_to };
     let back = |id| Link { address: language.at(&format!("/e/{id}")), label: texts.event.to_event, site: None, followed: false };
@@ -181,7 +181,7 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
     )
 }
 
-/// The tip for a person who was not verified, and the next step.
+/// Returns the tip for a person who was not verified, and the next step.
 fn tips_of(state: &PageState, texts: &Texts) -> Vec<&'static str> {
     let (opened, tip) = match state {
         PageState::NotVerified(opened, failure) => (opened, texts.tip(failure)),
@@ -193,7 +193,7 @@ fn tips_of(state: &PageState, texts: &Texts) -> Vec<&'static str> {
     tip.into_iter().chain(next).collect()
 }
 
-/// How a page is loaded again.
+/// The way to reload a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
     /// Automatically, after a while.
@@ -202,7 +202,7 @@ pub(super) enum Retry {
     ByHand,
 }
 
-/// The service cannot answer now; the page is at `path`.
+/// Renders the page of an unavailable service; the page is at `path`.
 pub(super) fn busy(service: &Service, error: &ApiError, language: PageLanguage, path: &str, again: Retry) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     if let Some(detail) = error.detail() {
@@ -228,7 +228,7 @@ pub(super) fn busy(service: &Service, error: &ApiError, language: PageLanguage, 
     page(error.status_code(), Some(seconds), &notice)
 }
 
-/// The host of an address, as it is written in URLs: lookalike letters stay visible.
+/// Returns the host of an address as written in URLs, so that lookalike letters stay visible.
 pub(super) fn host(address: &str) -> String {
     Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }

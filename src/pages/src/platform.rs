@@ -1,10 +1,9 @@
-//! The device that asks, as its browser names it: enough to choose between a deep link and a QR
-//! code without JavaScript.
+//! The requesting device, as its browser names it. It suffices to choose between a deep link and a QR code without JavaScript.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::USER_AGENT;
 
-/// How the identity app is reached from the device.
+/// The way from the device to the identity app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Platform {
     /// By an intent URI.
@@ -15,8 +14,7 @@ pub(super) enum Platform {
     Other,
 }
 
-/// The query of a page that its script has loaded again, because the browser says that it is on a Mac and the screen takes touches:
-/// an iPad.
+/// Query of a page that its script has reloaded on an iPad: the browser claims a Mac, and the screen takes touches.
 const ON_IOS: &str = "on=ios";
 
 impl Platform {

@@ -1,5 +1,4 @@
-//! An event's code for print, for its organiser: a poster as a page and as SVG, A4 or A3, and the bare
-//! code as SVG and PNG.
+//! An event's code for print, for its organiser: a poster as a page and as SVG, A4 or A3, and the bare code as SVG and PNG.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
@@ -28,7 +27,7 @@ use super::requester::Organiser;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
-/// Millimetres of the letters that say which claims are asked for.
+/// Size of the letters of the claims, in millimetres.
 const ASKED_SIZE: f64 = 4.2;
 const SVG: &str = "image/svg+xml";
 
@@ -40,7 +39,7 @@ enum PaperSize {
     A3,
 }
 
-/// What is printed.
+/// The printed forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Print {
     /// The poster as a page that prints on one sheet.
@@ -54,7 +53,7 @@ pub enum Print {
 }
 
 impl Print {
-    /// Answers with an event of an app.
+    /// Responds for an event of an app.
     ///
     /// # Errors
     /// 404 unless the app has such an event.
@@ -94,7 +93,7 @@ struct Page<'a> {
 #[derive(Template)]
 #[template(path = "poster.svg")]
 struct Sheet<'a> {
-    /// Millimetres of the paper; the drawing is laid out as on A4.
+    /// Size of the paper in millimetres; the drawing is laid out as on A4.
     paper: (u16, u16),
     texts: &'static Texts,
     name: &'a str,
@@ -133,8 +132,8 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
     response
 }
 
-/// The requester and the purpose, time and place, the identity app that is needed, and the claims, most of which may be missing; and the logo as a
-/// `data:` URL: a printed page loads nothing.
+/// The poster's facts, most of which may be missing: requester, purpose, time and place, identity app, claims. The logo is a `data:` URL,
+/// because a printed page loads nothing.
 #[derive(Debug, Default)]
 struct About {
     organiser: Option<String>,
@@ -164,7 +163,7 @@ impl About {
     }
 }
 
-/// The claims as the event's page names them; the headings of their groups if they are too many for a poster.
+/// Returns the claims as named on the event's page; the headings of their groups if they are too many for a poster.
 fn asked(event: &Event, texts: &Texts) -> Vec<&'static str> {
     let claims: Vec<_> = event.terms.claims.iter().map(texts.claim).collect();
     if is_short(&format!("{}: {}", texts.claims_heading, claims.join(" · ")), ASKED_SIZE) {
@@ -190,7 +189,7 @@ fn as_drawing(event: &Event, about: &About, code: &QrCode, address: &str, size: 
     sheet.render().map_err(ApiError::internal)
 }
 
-/// The texts between the name and the code.
+/// Returns the texts between the name and the code.
 fn above(about: &About, texts: &Texts) -> Vec<Block> {
     let organiser = about.organiser.iter().map(|text| Block::of(text, 5.5, 1).in_its_direction());
     let purpose = about.purpose.iter().map(|text| Block::of(text, 4.6, 2).in_its_direction());
@@ -200,7 +199,7 @@ fn above(about: &About, texts: &Texts) -> Vec<Block> {
     organiser.chain(purpose).chain(occasion).chain([call]).collect()
 }
 
-/// The texts below the steps.
+/// Returns the texts below the steps.
 fn below(event: &Event, about: &About, address: &str, texts: &Texts) -> Vec<Block> {
     let app = about.app.iter().map(|app| Block::of(&format!("{}: {}", texts.identity_app, isolated(app)), 5.0, 1).bold());
     let asked = Block::of(&format!("{}: {}", texts.claims_heading, about.asked.join(" · ")), ASKED_SIZE, 2);
@@ -210,12 +209,12 @@ fn below(event: &Event, about: &About, address: &str, texts: &Texts) -> Vec<Bloc
     app.chain([asked, Block::of(&until, 5.0, 1), address]).collect()
 }
 
-/// A text whose direction is its own (Unicode Standard Annex 9, first strong isolate).
+/// Isolates a text, so that it has its own direction (Unicode Standard Annex 9, first strong isolate).
 fn isolated(text: &str) -> String {
     format!("\u{2068}{text}\u{2069}")
 }
 
-/// The poster as a page that prints on one sheet.
+/// Responds with the poster as a page that prints on one sheet.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -237,7 +236,7 @@ pub(crate) async fn page(
     Print::Page.answer(&request, &service, &caller.app.app_id, &path).await
 }
 
-/// The poster as one drawing, for layout programs.
+/// Responds with the poster as one drawing, for layout programs.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -259,7 +258,7 @@ pub(crate) async fn svg(
     Print::Drawing.answer(&request, &service, &caller.app.app_id, &path).await
 }
 
-/// The bare code as SVG, with its quiet zone.
+/// Responds with the bare code as SVG, with its quiet zone.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -281,7 +280,7 @@ pub(crate) async fn qr_svg(
     Print::CodeSvg.answer(&request, &service, &caller.app.app_id, &path).await
 }
 
-/// The bare code as PNG, with its quiet zone.
+/// Responds with the bare code as PNG, with its quiet zone.
 ///
 /// # Errors
 /// 404 unless the app has such an event.

@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::text::Texts;
 
-/// A line and where its letters stand.
+/// A line and the position of its letters.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) text: String,
@@ -25,14 +25,14 @@ pub(super) struct Heading {
 const SIZES: [f64; 9] = [16.0, 13.0, 11.0, 10.0, 9.0, 8.0, 6.0, 5.0, 4.0];
 const HEADING_TOP: f64 = 12.0;
 const HEADING_HEIGHT: f64 = 34.0;
-/// A logo stands above the name.
+/// Height of the logo above the name.
 const LOGO_HEIGHT: f64 = 14.0;
 const HEADING_WIDTH: f64 = 180.0;
 const STEP_SIZE: f64 = 5.0;
 const STEP_WIDTH: f64 = 58.0;
 /// From the top of a step's number to its first line.
 const STEP_TEXT: f64 = 14.5;
-/// The lower edge of what is printed, the room between texts and around the code, and the side of a code at most.
+/// Lower edge of the print, the room between texts and around the code, and the largest side of a code.
 const BOTTOM: f64 = 290.0;
 const GAP: f64 = 1.5;
 const MARGIN: f64 = 4.0;
@@ -66,7 +66,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Sets a text in letters of this size, or smaller ones if it would need more lines than `most`; half as large at least.
+    /// Sets a text in letters of this size, or smaller ones to fit into `most` lines; at least half as large.
     pub(super) fn of(text: &str, size: f64, most: usize) -> Self {
         let sizes = (0..10).map(|step| size * (1.0 - f64::from(step) * 0.05));
         let fits = |size: &f64| broken(text, HEADING_WIDTH / size).len() <= most;
@@ -81,7 +81,7 @@ impl Block {
         Self { weight: 700, ..self }
     }
 
-    /// The same in the direction of its own letters: what organisers have written.
+    /// Sets the text, written by organisers, in the direction of its own letters.
     pub(super) fn in_its_direction(self) -> Self {
         Self { direction: self.lines.first().and_then(|line| direction(&line.text)), ..self }
     }
@@ -105,7 +105,7 @@ pub(super) fn is_short(text: &str, size: f64) -> bool {
 pub(super) struct Body {
     pub(super) blocks: Vec<Block>,
     pub(super) code: Square,
-    /// The middle of the numbers.
+    /// Middle of the numbers.
     pub(super) numbers_y: f64,
     pub(super) steps: Vec<Step>,
 }
@@ -150,13 +150,13 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// The height of the longest one.
+    /// Returns the height of the longest step.
     fn height(texts: &Texts) -> f64 {
         let height = |text: &&str| balanced(text, STEP_WIDTH / STEP_SIZE).len() as f64 * STEP_SIZE * Script::of(text).leading();
         texts.event.steps.iter().map(height).fold(0.0, f64::max)
     }
 
-    /// From the reader's first side to the last, with the first lines below `top`.
+    /// Sets the steps in reading direction, with the first lines below `top`.
     fn all(texts: &Texts, top: f64) -> Vec<Self> {
         let mut columns = COLUMNS;
         if texts.is_right_to_left() {
@@ -171,7 +171,7 @@ impl Step {
     }
 }
 
-/// How tall the lines of a text are.
+/// The height class of a script's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Script {
     /// Letters that stand side by side.
@@ -193,7 +193,7 @@ impl Script {
         }
     }
 
-    /// From line to line, as a part of the letter size.
+    /// Returns the line spacing, as a part of the letter size.
     const fn leading(self) -> f64 {
         match self {
             Self::Flat => 1.3,
@@ -202,7 +202,7 @@ impl Script {
         }
     }
 
-    /// Large lines may stand closer.
+    /// Returns the line spacing of large lines, which may stand closer.
     const fn heading_leading(self) -> f64 {
         self.leading() - 0.1
     }
@@ -212,14 +212,14 @@ const fn is_arabic(letter: char) -> bool {
     matches!(letter, '\u{600}'..='\u{6ff}' | '\u{750}'..='\u{77f}' | '\u{8a0}'..='\u{8ff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
 }
 
-/// The direction of the first letter that has one (Unicode Standard Annex 9, rule P2).
+/// Returns the direction of the first letter that has one (Unicode Standard Annex 9, rule P2).
 fn direction(text: &str) -> Option<&'static str> {
     let first = text.chars().find(|letter| letter.is_alphabetic())?;
     Some(if is_arabic(first) || matches!(first, '\u{590}'..='\u{5ff}') { "rtl" } else { "ltr" })
 }
 
-/// What a character needs on average in words of its script, as a part of the letter size; signs
-/// that take no room are in the average.
+/// Returns the average width of a character in words of its script, as a part of the letter size. The average includes signs that take no
+/// room.
 const fn width(letter: char) -> f64 {
     match letter {
         '\u{2066}'..='\u{2069}' => 0.0,
@@ -245,8 +245,7 @@ fn placed(lines: Vec<String>, first: f64, leading: f64) -> Vec<Line> {
     lines.into_iter().map(&mut place).collect()
 }
 
-/// Breaks a text into lines of at most `most` times the letter size; words longer than that are
-/// cut, but never within what readers take for one letter.
+/// Breaks a text into lines of at most `most` times the letter size. Longer words are cut, but never within a grapheme cluster.
 fn broken(text: &str, most: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -263,7 +262,7 @@ fn broken(text: &str, most: f64) -> Vec<String> {
     lines
 }
 
-/// The same number of lines, as even as they can be without cutting a word for it.
+/// Breaks into the same number of lines, as even as possible without cutting a word for it.
 fn balanced(text: &str, most: f64) -> Vec<String> {
     let widest = broken(text, most);
     let longest = text.split_whitespace().map(width_of).fold(0.0, f64::max);

@@ -1,9 +1,7 @@
-//! QR codes: as inline SVG for screens, as SVG and PNG files for print. One stroke per row, dark on
-//! white whatever the page's colours are.
+//! QR codes: as inline SVG for screens, as SVG and PNG files for print. One stroke per row, always dark on white.
 //!
-//! Of the eight masks that a code may have, the standard wants the one with the fewest patterns that
-//! are hard to scan. Trying all of them takes 98 % of the time of drawing a code, and anybody can
-//! request codes; so codes for screens get a fixed mask, and codes for print the best one.
+//! Of the eight masks of a code, the standard wants the one with the fewest patterns that are hard to scan. Trying all of them takes 98 %
+//! of the time of drawing a code, and anybody can request codes. So codes for screens get a fixed mask, and codes for print the best one.
 
 use std::fmt::Write as _;
 
@@ -15,9 +13,9 @@ use qrcode::{Color, EcLevel};
 
 /// Light modules around the code (ISO/IEC 18004 §5.3.8).
 const QUIET_ZONE: usize = 4;
-/// Pixels of a PNG's side, at least: sharp at 8 cm and 300 dots per inch.
+/// Least side of a PNG in pixels: sharp at 8 cm and 300 dots per inch.
 const PNG_SIDE: usize = 1_000;
-/// The mask of codes for screens. Ids and intents are random, so that no mask is better than another.
+/// Mask of codes for screens. Ids and intents are random, so no mask is better than another.
 const MASK: MaskPattern = MaskPattern::Checkerboard;
 
 /// A QR code.
@@ -28,8 +26,8 @@ pub struct QrCode {
 }
 
 impl QrCode {
-    /// For a text on a screen, at error correction level L for density. A long run of digits becomes
-    /// a numeric segment of its own, which is what makes QR payloads fit.
+    /// Encodes a text for a screen, at error correction level L for density. A long run of digits becomes a numeric segment, which makes QR
+    /// payloads fit.
     ///
     /// # Errors
     /// A text that no QR code holds.
@@ -37,7 +35,7 @@ impl QrCode {
         Ok(Self::of(masked(unmasked(text, EcLevel::L)?)))
     }
 
-    /// For a screen at an entrance, at the error correction level of print, because it is scanned from afar and through glass.
+    /// Encodes a text for a screen at an entrance, at print's error correction level: it is scanned from afar and through glass.
     ///
     /// # Errors
     /// A text that no QR code holds.
@@ -45,7 +43,7 @@ impl QrCode {
         Ok(Self::of(masked(unmasked(text, EcLevel::Q)?)))
     }
 
-    /// For a text on paper, at error correction level Q: a quarter of the code may be lost.
+    /// Encodes a text for paper, at error correction level Q: a quarter of the code may be lost.
     ///
     /// # Errors
     /// A text that no QR code holds.
@@ -59,12 +57,12 @@ impl QrCode {
         Self { width: colors.len().isqrt(), colors }
     }
 
-    /// Modules of a side, quiet zone included.
+    /// Returns the modules of a side, quiet zone included.
     pub(crate) const fn side(&self) -> usize {
         self.width + 2 * QUIET_ZONE
     }
 
-    /// The dark modules as path data within [`Self::side`] by [`Self::side`], to be stroked one wide.
+    /// Returns the dark modules as path data within [`Self::side`] by [`Self::side`], to be stroked one wide.
     pub(crate) fn path(&self) -> String {
         let mut path = String::with_capacity(self.width * self.width * 2);
         for (y, row) in self.colors.chunks(self.width).enumerate() {
@@ -80,12 +78,12 @@ impl QrCode {
         path
     }
 
-    /// As an element of a page.
+    /// Returns an SVG element for a page.
     pub fn inline(&self) -> String {
         self.svg(r#"aria-hidden="true" focusable="false""#)
     }
 
-    /// As a file of its own.
+    /// Returns an SVG file.
     pub(crate) fn file(&self) -> String {
         self.svg(r#"xmlns="http://www.w3.org/2000/svg""#)
     }
@@ -97,10 +95,10 @@ impl QrCode {
         )
     }
 
-    /// As a PNG of one bit per pixel, every module a whole number of pixels wide.
+    /// Returns a PNG of one bit per pixel, every module a whole number of pixels wide.
     ///
     /// # Errors
-    /// The encoder's, of which none is to be expected.
+    /// The encoder's; none is expected.
     pub(crate) fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
         let scale = PNG_SIDE.div_ceil(self.side());
         let pixels = self.side() * scale;
@@ -123,14 +121,14 @@ impl QrCode {
         Ok(file)
     }
 
-    /// Whether a module is dark, counted from the corner of the quiet zone.
+    /// Returns true if a module is dark, counted from the corner of the quiet zone.
     fn is_dark(&self, x: usize, y: usize) -> bool {
         let inside = |at: usize| at.checked_sub(QUIET_ZONE).filter(|at| *at < self.width);
         inside(x).zip(inside(y)).is_some_and(|(x, y)| self.colors[y * self.width + x] == Color::Dark)
     }
 }
 
-/// A code to which no mask has been applied.
+/// Encodes a text without a mask.
 fn unmasked(text: &str, level: EcLevel) -> Result<Canvas, QrError> {
     let bits = encode_auto(text.as_bytes(), level)?;
     let version = bits.version();

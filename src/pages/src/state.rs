@@ -1,5 +1,4 @@
-//! The state of a transaction as far as a page may show it: whether it passed and why not, never
-//! what was shared.
+//! The state of a transaction as far as a page may show it: the outcome and the reason of a failure, never the shared claims.
 
 use std::sync::Arc;
 
@@ -13,20 +12,20 @@ use sakshi_web::error::ApiError;
 /// A transaction as its page shows it.
 #[derive(Debug)]
 pub(super) enum PageState {
-    /// It waits for the person.
+    /// Waiting for the person.
     Waiting(Arc<Pending>),
-    /// The person was verified, at this moment.
+    /// Verified at this time.
     Verified(Pending, Timestamp),
-    /// They were not.
+    /// Not verified.
     NotVerified(Pending, Failure),
     /// The window has passed.
     Expired(Arc<Pending>),
-    /// There is no such transaction, or it is no longer kept.
+    /// Unknown, or no longer kept.
     Unknown,
 }
 
 impl PageState {
-    /// Looks at a transaction.
+    /// Loads the state of a transaction.
     ///
     /// # Errors
     /// The store's.
@@ -40,7 +39,7 @@ impl PageState {
     /// Reads a view; the sealed outcome is opened only for the reason of a failure.
     ///
     /// # Errors
-    /// An outcome that does not open.
+    /// An outcome that cannot be opened.
     pub(super) fn of_view(service: &Service, view: View) -> Result<Self, ApiError> {
         Ok(match view {
             View::Pending(pending) => Self::Waiting(pending),
@@ -58,7 +57,7 @@ impl PageState {
         })
     }
 
-    /// The word for the state in live status.
+    /// Returns the name of the state in live status.
     pub(super) const fn word(&self) -> &'static str {
         match self {
             Self::Waiting(_) => "waiting",
@@ -69,7 +68,7 @@ impl PageState {
         }
     }
 
-    /// What the transaction was opened as.
+    /// Returns the transaction as it was opened.
     pub(super) fn opened(&self) -> Option<&Pending> {
         match self {
             Self::Waiting(opened) | Self::Expired(opened) => Some(opened),
@@ -78,7 +77,7 @@ impl PageState {
         }
     }
 
-    /// Where the person goes next: known once the transaction has ended.
+    /// Returns the next address for the person, once the transaction has ended.
     pub(super) fn redirect_url(&self) -> Option<&str> {
         if matches!(self, Self::Waiting(_)) {
             return None;

@@ -1,7 +1,7 @@
-//! The texts that residents and guests read, a file for each language.
+//! The texts for residents and guests, a file for each language.
 //!
-//! A new language is a file with a [`Texts`] and a row in [`TABLES`]; the compiler asks for every text and every claim. Digits are
-//! those of English in every language, as digital services in India write them.
+//! A new language is a file with a [`Texts`] and a row in [`TABLES`]; the compiler requires every text and every claim. Digits are the
+//! English ones in every language, as in India's digital services.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{AcceptLanguage, Header as _, Preference, Quality};
@@ -54,7 +54,7 @@ pub(super) const TABLES: [&Texts; 17] = [
     &urdu::TEXTS,
 ];
 
-/// The text before and after something of another language, such as a name, an address or a time.
+/// The text before and after an insertion in another language, such as a name, an address or a time.
 #[derive(Debug)]
 pub(crate) struct Around {
     pub(super) before: &'static str,
@@ -70,15 +70,15 @@ const fn around(before: &'static str, after: &'static str) -> Around {
 pub struct Texts {
     /// BCP 47 tag of the language.
     pub(super) tag: &'static str,
-    /// What its speakers call the language.
+    /// Name of the language in the language itself.
     pub(super) endonym: &'static str,
     /// `ltr` or `rtl`.
     pub(super) direction: &'static str,
-    /// Families that have the script in its usual style, as CSS and SVG name them. Nothing is loaded.
+    /// Font families with the script in its usual style, as CSS and SVG name them. Nothing is loaded.
     pub(super) fonts: &'static str,
-    /// From January to December.
+    /// Names of the months from January to December.
     pub(super) months: [&'static str; 12],
-    /// With `{day}`, `{month}`, `{year}` and `{time}`; where words run from the right, the time is kept together.
+    /// Template with `{day}`, `{month}`, `{year}` and `{time}`; in right-to-left scripts the time is kept together.
     pub(super) moment: &'static str,
     pub(super) brand: &'static str,
     pub(super) sandbox_badge: &'static str,
@@ -91,7 +91,7 @@ pub struct Texts {
     pub(super) results_kept: Around,
     pub(super) guests_kept: Around,
     pub(super) privacy: &'static str,
-    /// Minutes, hours and days, of which there are several.
+    /// Plurals of minutes, hours and days.
     pub(super) units: [&'static str; 3],
 
     pub(super) waiting_heading: &'static str,
@@ -116,7 +116,7 @@ pub struct Texts {
     pub(super) open_on_ios: &'static str,
     pub(super) sandbox_words: &'static str,
     pub(super) open_sandbox: &'static str,
-    /// Once the person has gone to the app.
+    /// After the person has gone to the app.
     pub(super) opened_heading: &'static str,
     pub(super) opened: &'static str,
     pub(super) waiting: &'static str,
@@ -159,7 +159,7 @@ pub struct Texts {
     pub(super) taken_there: &'static str,
     /// On a button that ends that.
     pub(super) stay: &'static str,
-    /// Around the name of a site, when nothing has come of it.
+    /// Around the name of a site, after a failure.
     pub(super) back_to: Around,
     /// Around the name of this product, which the identity app will show.
     pub(super) app_names: Around,
@@ -171,11 +171,11 @@ pub struct Texts {
 
     pub(super) event: EventTexts,
     pub(super) reasons: Reasons,
-    /// What a claim is called, in one or a few words.
+    /// Name of a claim, in one or a few words.
     pub claim: fn(Claim) -> &'static str,
 }
 
-/// What guests of an event read: on its page, its kiosk and its poster.
+/// The texts for guests of an event: on its page, its kiosk and its poster.
 #[derive(Debug)]
 pub(crate) struct EventTexts {
     pub(super) lead: &'static str,
@@ -183,7 +183,7 @@ pub(crate) struct EventTexts {
     pub(super) resume: &'static str,
     pub(super) resume_words: &'static str,
     pub(super) open_until: Around,
-    /// To a guest who has a place.
+    /// For a registered guest.
     pub(super) registered: &'static str,
     /// Stands before a time.
     pub(super) registered_at: &'static str,
@@ -209,16 +209,16 @@ pub(crate) struct EventTexts {
     pub(super) unknown: &'static str,
     pub(super) unavailable_heading: &'static str,
     pub(super) unavailable: &'static str,
-    /// The next step where a guest cannot be registered.
+    /// Next step after a refused registration.
     pub(super) ask_at_entrance: &'static str,
     pub(super) elsewhere_heading: &'static str,
     pub(super) elsewhere: &'static str,
     pub(super) to_event: &'static str,
-    /// When a guest's own window has passed.
+    /// After a guest's own window has passed.
     pub(super) too_late: &'static str,
 
     pub(super) scan: &'static str,
-    /// Under that heading, when the code that was scanned is no longer shown; and on a kiosk that cannot show the next code.
+    /// Under that heading, when the scanned code has expired; and on a kiosk that cannot show the next code.
     pub(super) code_expired: &'static str,
     pub(super) scan_again: &'static str,
     /// Around a time, above [`Self::offline`].
@@ -233,12 +233,12 @@ pub(crate) struct EventTexts {
     pub(super) door_code: &'static str,
     /// Beside a ticket whose picture is old.
     pub(super) no_network: &'static str,
-    /// To a person who has a place already.
+    /// For a person who is already registered.
     pub(super) twice: &'static str,
 }
 
 impl EventTexts {
-    /// The state of the event, in a few words.
+    /// Returns the state of the event, in a few words.
     pub(super) const fn status(&self, status: EventStatus) -> &'static str {
         match status {
             EventStatus::Active => self.open,
@@ -264,7 +264,7 @@ pub(crate) struct Tips {
     pub(super) ready: &'static str,
 }
 
-/// Why a verification did not pass, in plain words.
+/// The reasons why a verification did not pass, in plain words.
 #[derive(Debug)]
 pub(crate) struct Reasons {
     pub(super) declined: &'static str,
@@ -279,13 +279,13 @@ pub(crate) struct Reasons {
 }
 
 impl Texts {
-    /// The texts of a language; English where there are none yet.
+    /// Returns the texts of a language; English where there are none yet.
     pub fn of(language: Language) -> &'static Self {
         Self::tagged(language.tag()).unwrap_or(&english::TEXTS)
     }
 
-    /// The texts that a browser asks for by `Accept-Language`; English where there are none, with the language that it would rather
-    /// have. For pages about no known transaction or event.
+    /// Returns the texts for `Accept-Language`; English where there are none, with the preferred language that has none yet. For pages
+    /// without a known transaction or event.
     pub(super) fn asked_for(request: &HttpRequest) -> (&'static Self, Option<&'static Unwritten>) {
         let mut asked = AcceptLanguage::parse(request).map(|asked| asked.0).unwrap_or_default();
         asked.retain(|range| range.quality > Quality::ZERO);
@@ -309,7 +309,7 @@ impl Texts {
         self.direction == "rtl"
     }
 
-    /// The reason for a failure, by its code. The message of the identity app is not shown, because it could be anything.
+    /// Returns the reason for a failure, by its code. The identity app's message is not shown, because it could be anything.
     pub fn reason(&self, failure: &Failure) -> &'static str {
         match failure.code.as_deref() {
             Some("301") => self.reasons.declined,
@@ -327,7 +327,7 @@ impl Texts {
         }
     }
 
-    /// The tip for a failure; none where the reason says what to do.
+    /// Returns the tip for a failure; none where the reason includes it.
     pub(super) fn tip(&self, failure: &Failure) -> Option<&'static str> {
         match failure.code.as_deref() {
             Some("301") => Some(self.tips.declined),

@@ -1,4 +1,4 @@
-//! What is left of a window, by the server's clock.
+//! The remaining time of a window, by the server's clock.
 
 use std::fmt;
 
@@ -13,21 +13,21 @@ use super::text::Texts;
 pub struct TimeLeft(pub u64);
 
 impl TimeLeft {
-    /// The time that a pending transaction has left.
+    /// Returns the remaining time of a pending transaction.
     pub fn of(pending: &Pending, now: Timestamp) -> Self {
         let left = pending.expires_at.since(now);
         Self(left.as_secs() + u64::from(left.subsec_nanos() > 0))
     }
 }
 
-/// As minutes and seconds: `14:05`.
+/// Minutes and seconds: `14:05`.
 impl fmt::Display for TimeLeft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{:02}", self.0 / 60, self.0 % 60)
     }
 }
 
-/// A point in time by the clocks of a zone, for people: `31 December 2026, 18:30 IST`.
+/// Formats a point in time by the clocks of a zone: `31 December 2026, 18:30 IST`.
 pub fn date_and_time(at: Timestamp, zone: TimeZone, texts: &Texts) -> String {
     let local = zone.local(at);
     let month = usize::try_from(local.month).ok().and_then(|month| texts.months.get(month.checked_sub(1)?));

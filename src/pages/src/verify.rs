@@ -1,5 +1,5 @@
-//! `GET /v/{txnId}`: the verify page (`requestUrl`), and the intent for an identity app that
-//! follows a scanned `requestUrl` (specification, OVSE rules 1 and 2).
+//! `GET /v/{txnId}`: the verify page (`requestUrl`), and the intent for an identity app that follows a scanned `requestUrl` (specification,
+//! OVSE rules 1 and 2).
 
 use std::rc::Rc;
 
@@ -28,10 +28,10 @@ use super::platform::Platform;
 use super::state::PageState;
 use super::waiting::waiting;
 
-/// Shows how the transaction stands, or hands its intent to the identity app.
+/// Shows the state of the transaction, or returns its intent to the identity app.
 ///
 /// # Errors
-/// Why there is no intent, for the identity app.
+/// The reason for a missing intent, for the identity app.
 pub(crate) async fn verify(
     path: Path<String>,
     request: HttpRequest,
@@ -70,18 +70,18 @@ pub(crate) async fn verify(
     Ok(page.unwrap_or_else(|error| busy(&service, &error, language, request.path(), Retry::Automatic)))
 }
 
-/// The page of a transaction that waits.
+/// Renders the page of a pending transaction.
 async fn shown_waiting(pending: &Pending, language: PageLanguage, intents: Intents<'_>) -> Result<HttpResponse, ApiError> {
     let (service, request) = (intents.service, intents.request);
     let intent = intents.of(pending).await?;
     waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
 }
 
-/// The intent of a transaction, as far as it is there before the transaction itself.
+/// The intent of a transaction, if it is available before the transaction is loaded.
 enum IntentSource {
-    /// This worker's pages show it at the moment.
+    /// Currently shown by this worker's pages.
     Shown(Rc<PageIntent>),
-    /// Its parts that the store keeps.
+    /// Parts of the intent from the store.
     Kept(Vec<u8>),
     Nothing,
 }
@@ -95,7 +95,7 @@ impl IntentSource {
     }
 }
 
-/// A request's way to the intent of its transaction.
+/// The lookup of a transaction's intent for a request.
 struct Intents<'a> {
     service: &'a Service,
     known: IntentSource,
@@ -104,7 +104,7 @@ struct Intents<'a> {
 }
 
 impl Intents<'_> {
-    /// The intent that is shown or kept, or a fresh one, which costs the address more than a page.
+    /// Returns the shown or stored intent, or a fresh one, which costs the address more than a page.
     async fn of(self, pending: &Pending) -> Result<Rc<PageIntent>, ApiError> {
         let Self { service, known, request, rates } = self;
         let now = service.clock.now();
@@ -124,7 +124,7 @@ impl Intents<'_> {
     }
 }
 
-/// The page of a guest who was registered. It leaves a cookie for the event's page, which knows the guest then.
+/// Renders the page of a registered guest. It sets a cookie by which the event's page recognises the guest.
 async fn shown_registered(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> Option<HttpResponse> {
     let PageState::Verified(opened, _) = state else { return None };
     let event = service.events.get_recent(opened.event?).await.ok()??;
@@ -135,7 +135,7 @@ async fn shown_registered(service: &Service, state: &PageState, language: PageLa
     Some(response)
 }
 
-/// The same for the identity app. Who gets none costs no signature.
+/// Returns the intent to the identity app. A refusal costs no signature.
 async fn intent(state: &PageState, intents: Intents<'_>) -> Result<HttpResponse, ApiError> {
     match state {
         PageState::Waiting(pending) => Ok(intent_response(intents.of(pending).await?.jwt.clone())),
@@ -145,7 +145,7 @@ async fn intent(state: &PageState, intents: Intents<'_>) -> Result<HttpResponse,
     }
 }
 
-/// Answers with an intent.
+/// Builds a response with an intent.
 pub(super) fn intent_response(jwt: String) -> HttpResponse {
     private(StatusCode::OK).content_type(JWT).body(jwt)
 }

@@ -1,5 +1,4 @@
-//! The page of a transaction that waits: who asks for what, how the identity app is reached from
-//! this device, and how much time is left.
+//! The page of a pending transaction: the requester, the claims, the way from this device to the identity app, and the time left.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -22,16 +21,15 @@ use super::qr_code::QrCode;
 use super::requester::Requester;
 use super::time_left::TimeLeft;
 
-/// Seconds before an intent ends at which a page that still shows it is loaded again.
+/// Seconds before an intent ends at which its page is loaded again.
 const STALE_MARGIN: i64 = 30;
 
-/// How the identity app is reached.
+/// The way to the identity app.
 #[derive(Debug)]
 enum Access {
-    /// A link of this phone, and a code for the case that the app is on another one.
+    /// A link on this phone, and a code in case the app is on another.
     Link { address: String, page_code: String },
-    /// A code for another device, one for the app's own scanner, and links for tablets that
-    /// present themselves as desktops.
+    /// A code for another device, one for the app's own scanner, and links for tablets that present themselves as desktops.
     Scan { page_code: String, app_code: Option<String>, android: String, ios: String },
 }
 
@@ -41,11 +39,11 @@ impl Access {
     }
 }
 
-/// Where the identity app is installed from.
+/// The store that offers the identity app.
 #[derive(Debug)]
 struct Store<'a> {
     address: &'a str,
-    /// Which devices it is for, unless that is plain.
+    /// Devices it is for, unless that is plain.
     devices: Option<&'static str>,
 }
 
@@ -66,7 +64,7 @@ impl<'a> Store<'a> {
 struct Waiting<'a> {
     layout: Layout,
     path: String,
-    /// Where this page is.
+    /// Address of this page.
     page: String,
     event_name: Option<String>,
     purpose: Option<&'a str>,
@@ -78,7 +76,7 @@ struct Waiting<'a> {
     access: Access,
     sandbox_link: Option<String>,
     left: TimeLeft,
-    /// Seconds after which the links have to be signed afresh, when that is before the end.
+    /// Seconds until the links must be signed again, if that is before the end.
     stale_s: Option<i64>,
     help: bool,
     reference: Reference,
@@ -120,7 +118,7 @@ pub(super) async fn waiting(
         }
     };
     let path = format!("/v/{}", pending.id);
-    // This page's own address need not be written fourteen times.
+    // The page's own address need not be written fourteen times.
     let layout = Layout::new(service, language, "").of_transaction(service, pending).requested_by(requester);
     let template = Waiting {
         layout,
@@ -144,7 +142,7 @@ pub(super) async fn waiting(
     Ok(page(StatusCode::OK, None, &template))
 }
 
-/// When an intent ends well before its transaction does, the seconds until a fresh one is wanted.
+/// Returns the seconds until a fresh intent is needed, if the current one ends well before its transaction.
 fn stale_after(exp: i64, pending: &Pending, now: Timestamp) -> Option<i64> {
     (exp + STALE_MARGIN < pending.expires_at.seconds()).then(|| (exp - STALE_MARGIN - now.seconds()).max(STALE_MARGIN))
 }

@@ -1,16 +1,16 @@
-// The documentation: finds while one types, remembers the language of the tabs, fills credentials into the commands, and opens what
-// a link leads to. The pages say everything without this.
+// The documentation: searches as one types, remembers the language of the tabs, fills credentials into the commands, and opens what
+// a link leads to. The pages are complete without this script.
 (() => {
   "use strict";
   const LANGUAGE = "docs-language", APP = "docs-app", KEY = "docs-key", HITS_MAX = 12;
   const field = document.getElementById("q"), hits = document.getElementById("hits");
   let index;
 
-  // What a browser without storage does not remember is lost, and nothing else.
+  // A browser without storage loses only the remembered values.
   const kept = (store, name) => { try { return store.getItem(name) ?? ""; } catch { return ""; } };
   const keep = (store, name, value) => { try { store.setItem(name, value); } catch { /* nothing is kept */ } };
 
-  // Found while one types.
+  // Search as one types.
   async function find() {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     try {
@@ -71,7 +71,7 @@
   if (first) fields(first);
   fill();
 
-  // What a link leads to is open and in view; links of earlier days lead to the page that has it now.
+  // Opens the target of a link and scrolls to it; old links lead to the page that has the target now.
   async function open() {
     const to = decodeURIComponent(location.hash.slice(1));
     if (!to) return;

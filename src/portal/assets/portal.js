@@ -1,5 +1,5 @@
-// Keeps pages of the portal up to date and copies what is to be copied. The pages say everything
-// without this; what is shown always comes from the server.
+// Keeps pages of the portal up to date, and copies texts. The pages are complete without this script;
+// all content comes from the server.
 (() => {
   "use strict";
   const main = document.querySelector("main");
@@ -18,7 +18,7 @@
   for (const form of document.querySelectorAll("form[data-once]")) {
     form.addEventListener("submit", () => setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; })));
   }
-  // A filter applies when it is changed; the button is for those without a script.
+  // A filter applies when it is changed; the button is for browsers without a script.
   for (const form of document.querySelectorAll("form[data-auto]")) {
     form.addEventListener("change", ({ target }) => target.type !== "datetime-local" && form.requestSubmit());
     form.addEventListener("formdata", ({ formData }) => [...formData].forEach(([name, value]) => value || formData.delete(name)));
@@ -69,7 +69,7 @@
     const fresh = element("fresh"), isFirst = !/[?&](q|page)=/.test(location.search);
     let known = "", isDue = false, busy = false;
 
-    // Takes over what the page would show now. Somebody who looks for a guest, or at older ones, is told instead.
+    // Shows the current page. During a search, or on an older page, shows a notice instead.
     async function renew() {
       if (!isDue || busy || document.visibilityState !== "visible" || element("words").value) return;
       [isDue, busy] = [false, true];

@@ -1,4 +1,4 @@
-// Follows a transaction that waits, and shows the page anew when it has ended.
+// Follows a pending transaction, and reloads the page at its end.
 (() => {
   "use strict";
   const main = document.querySelector("main");
@@ -35,7 +35,7 @@
   }
 
   const stream = new EventSource(`${transaction}/events`);
-  // The state comes every ten seconds; longer silence is a lost network.
+  // The state comes every ten seconds; longer silence means a lost network.
   const within = (millis) => { clearTimeout(timer); timer = setTimeout(() => { stream.close(); poll(); }, millis); };
   within(PATIENCE_MS);
   stream.addEventListener("state", ({ data }) => { within(SILENCE_MS); show(JSON.parse(data)); });

@@ -15,7 +15,7 @@ use super::trial::Choice;
 use super::when::input;
 use super::why::why;
 
-/// The statuses as the address has them, as people read them, and as they are.
+/// Statuses: in the address, for people, and as values.
 pub(super) const STATUSES: [(&str, &str, TransactionStatus); 4] = [
     ("waiting", "Waiting", TransactionStatus::Pending),
     ("verified", "Verified", TransactionStatus::Passed),
@@ -30,7 +30,7 @@ pub(super) const WEBHOOKS: [(WebhookState, &str); 4] = [
     (WebhookState::None, "None"),
 ];
 
-/// The filters with what they are called on chips.
+/// Filters with their names on chips.
 const FIELDS: [(&str, &str); 8] = [
     ("find", "Search"),
     ("status", "Status"),
@@ -48,7 +48,7 @@ pub(super) struct ListFilters {
     before: Option<u64>,
 }
 
-/// A filter that is on: its words, and the address without it.
+/// An active filter: its words, and the address without it.
 pub(super) struct Chip {
     pub(super) words: String,
     pub(super) without: String,
@@ -61,12 +61,12 @@ impl ListFilters {
         Self { values: FIELDS.map(|(name, _)| query.text(name).unwrap_or_default()), before: (before > 0).then_some(before) }
     }
 
-    /// The value of a filter; empty if it is off.
+    /// Returns the value of a filter; empty if it is off.
     pub(super) fn get(&self, name: &str) -> &str {
         FIELDS.iter().position(|(known, _)| *known == name).map_or("", |place| &self.values[place])
     }
 
-    /// The value of a moment as an input of a form has it.
+    /// Returns the value of a moment, formatted for an input of a form.
     pub(super) fn moment(&self, name: &str) -> String {
         moment(self.get(name)).map(input).unwrap_or_default()
     }
@@ -81,13 +81,13 @@ impl ListFilters {
         self.values.iter().any(|value| !value.is_empty())
     }
 
-    /// The choices of a filter.
+    /// Returns the choices of a filter.
     pub(super) fn choices<const N: usize>(&self, name: &str, known: [(&'static str, &'static str); N]) -> Vec<Choice> {
         let asked = self.get(name);
         known.map(|(value, label)| Choice { value, label: label.to_owned(), chosen: value == asked }).into()
     }
 
-    /// The query of the same filters with these changes; an empty value takes one off.
+    /// Returns the query of the same filters with these changes; an empty value removes one.
     pub(super) fn address(&self, changes: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for ((name, _), value) in FIELDS.iter().zip(&self.values) {
@@ -102,12 +102,12 @@ impl ListFilters {
         format!("?{}", query.finish())
     }
 
-    /// The query of the same filters.
+    /// Returns the query of the same filters.
     pub(super) fn same(&self) -> String {
         self.address(&[])
     }
 
-    /// The filters that are on.
+    /// Returns the active filters.
     pub(super) fn chips(&self, events: &[(String, String, bool)]) -> Vec<Chip> {
         let words = |name: &str, value: &str| {
             let known: Option<&str> = match name {
@@ -125,7 +125,7 @@ impl ListFilters {
             .collect()
     }
 
-    /// The filter, and the number of the ledger's entry before which the list begins.
+    /// Returns the filter, and the number of the ledger's entry before which the list begins.
     ///
     /// # Errors
     /// The store's.
@@ -158,7 +158,7 @@ impl ListFilters {
     }
 }
 
-/// A moment as browsers send it: with its zone, or in UTC without one.
+/// Parses a moment as browsers send it: with its zone, or in UTC without one.
 fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::parse_iso8601(text).or_else(|| Timestamp::parse_iso8601(&format!("{text}:00Z")))
 }

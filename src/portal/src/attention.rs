@@ -1,4 +1,4 @@
-//! What needs somebody's attention: webhooks that were lost, credits that run out, events that turn guests away, keys that end.
+//! The things that need attention: lost webhooks, low credits, events that turn guests away, keys about to expire.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use sakshi_service::{Service, ServiceError};
 use super::verifications::newest_events;
 use super::when::When;
 
-/// A balance that lasts for fewer days is shown.
+/// Days of remaining balance below which it is shown.
 const CREDIT_DAYS_MIN: u64 = 7;
-/// Days whose use tells how long a balance lasts.
+/// Days whose use predicts how long a balance lasts.
 const PACE_DAYS: usize = 7;
-/// A key that ends within this time is shown.
+/// Time before its expiry from which a key is shown.
 const KEY_NOTICE: Duration = Duration::from_secs(14 * 24 * 3_600);
-/// Events that are named; more are counted.
+/// Number of events shown by name; more are counted.
 const EVENTS_NAMED: usize = 5;
 
-/// A thing that needs attention: words, and the page that says more.
+/// A thing that needs attention: words, and the page with details.
 #[derive(Debug)]
 pub(super) struct Notice {
     pub(super) words: String,
@@ -39,7 +39,7 @@ impl Notice {
     }
 }
 
-/// The notices for an app, the most urgent first. `days` are its own figures.
+/// Returns the notices for an app, most urgent first. `days` are its own figures.
 ///
 /// # Errors
 /// The store's.
@@ -57,7 +57,7 @@ pub(super) async fn notices(service: &Service, caller: &Caller, days: &[(Day, Da
     Ok(notices)
 }
 
-/// The balance, which all apps of the client use.
+/// Checks the balance, which all apps of the client use.
 async fn credits(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let (client, today) = (&caller.client, Day::of(service.clock.now()));
     let balance = service.store.balance(client.clone()).await?.unwrap_or(0);
@@ -82,7 +82,7 @@ async fn credits(service: &Service, caller: &Caller) -> Result<Vec<Notice>, Serv
     Ok(vec![notice(words)])
 }
 
-/// Events that turn guests away.
+/// Finds events that turn guests away.
 async fn events(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let now = service.clock.now();
     let newest = newest_events(service, &caller.app.app_id).await?;
@@ -105,7 +105,7 @@ async fn events(service: &Service, caller: &Caller) -> Result<Vec<Notice>, Servi
     Ok(notices)
 }
 
-/// Keys of the client that end soon.
+/// Finds keys of the client about to expire.
 async fn keys(service: &Service, caller: &Caller) -> Result<Vec<Notice>, ServiceError> {
     let now = service.clock.now();
     let keys = service.store.list_keys(caller.client.clone()).await?;

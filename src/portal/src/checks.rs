@@ -1,4 +1,4 @@
-//! `/portal/checks`: numbers that are verified at once, as `POST /api/v1/…/verify` verifies them, with the body that a backend gets.
+//! `/portal/checks`: forms that verify a number at once, like `POST /api/v1/…/verify`, with the body that a backend gets.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -24,10 +24,10 @@ use super::portal_user::PortalUser;
 
 const DECLARATION: &str = "I agree that this number is verified.";
 
-/// A kind that has a source here.
+/// A kind of check that has a source here.
 struct Row {
     check: &'static Check,
-    /// What was filled in, or an example.
+    /// Submitted values, or an example.
     form: Form,
 }
 
@@ -44,7 +44,7 @@ impl Row {
     }
 }
 
-/// What was asked, and what the API would have answered.
+/// The request, and the API's response to it.
 struct Answered {
     body: JsonBody,
     commands: Vec<Command>,
@@ -81,7 +81,7 @@ fn shown(
     page(status, &Page { layout: user.layout(Section::Checks, service), rows, answered, declaration: DECLARATION })
 }
 
-/// The sandbox's sources know the examples.
+/// Returns example values, which the sandbox's sources know.
 fn example(check: &Check, is_sandbox: bool) -> Form {
     let known: Vec<_> = check.numbers.iter().map(|form| (form.field, form.example)).collect();
     if is_sandbox { Form::filled(&known) } else { Form::default() }
@@ -90,12 +90,12 @@ fn example(check: &Check, is_sandbox: bool) -> Form {
 /// Shows the forms.
 ///
 /// # Errors
-/// Nobody has signed in.
+/// Not signed in.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     Ok(shown(StatusCode::OK, &user, &service, None, None))
 }
 
-/// Asks the source of a kind.
+/// Queries the source of a kind.
 ///
 /// # Errors
 /// Errors that are not about the form.

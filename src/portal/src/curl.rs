@@ -1,4 +1,4 @@
-//! `curl` commands that do the same as the portal, with `$KEY` and `$APP` for the credentials.
+//! `curl` commands equivalent to the portal's actions, with `$KEY` and `$APP` for the credentials.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use sakshi_wire::LanguageName;
 use serde_json::{Map, Value, json};
 
 const OVSE: &str = "/api/v1/nationalid-ovse";
-/// How much later the event ends after the command "Extend it".
+/// Time by which the command "Extend it" extends an event.
 const EXTENSION: Duration = Duration::from_secs(24 * 3_600);
 
 /// A command for the reader to copy.
@@ -24,7 +24,7 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// As the content of an element, where quotes need no escaping; a page has many of them here.
+    /// Returns the command as an element's content. Quotes need no escaping there, and a page has many of them.
     pub(super) fn html(&self) -> String {
         self.text.replace('&', "&#38;").replace('<', "&#60;")
     }
@@ -51,7 +51,7 @@ impl Curl<'_> {
         Command { title, text }
     }
 
-    /// Opens a transaction on these terms.
+    /// Builds the command that opens a transaction on these terms.
     pub(super) fn init(self, terms: &Terms) -> Command {
         self.command("Open a transaction", "POST", &format!("{OVSE}/init"), Some(&init_body(terms)))
     }
@@ -75,7 +75,7 @@ impl Curl<'_> {
         self.command("Create one like this", "POST", &format!("{OVSE}/events"), Some(&body.into()))
     }
 
-    /// The commands for an event that exists, as of `now`.
+    /// Returns the commands for an existing event, as of `now`.
     pub(super) fn event(self, id: EventId, terms: &EventTerms, now: Timestamp) -> Vec<Command> {
         let path = format!("{OVSE}/events/{id}");
         let guests = terms.max_guests.get();
@@ -96,7 +96,7 @@ impl Curl<'_> {
         self.command("List events", "GET", &format!("{OVSE}/events?page=1&page_size=20"), None)
     }
 
-    /// Fetches the result of an order; of e-stamps and wealth data only the webhook tells it.
+    /// Builds the command that fetches the result of an order; e-stamps and wealth data report theirs by webhook only.
     pub(super) fn order(self, kind: &str, id: FlowId) -> Option<Command> {
         const TITLE: &str = "Fetch the result";
         match kind {
@@ -116,7 +116,7 @@ impl Curl<'_> {
         ]
     }
 
-    /// Shows webhooks of a sandbox as they arrive.
+    /// Builds the command that shows webhooks of a sandbox as they arrive.
     pub(super) fn listen(self, app: &AppId) -> String {
         format!("SAKSHI_API_KEY=\"$KEY\" sakshi listen --base {} --app {app}", quoted(self.0))
     }
@@ -133,7 +133,7 @@ impl Curl<'_> {
     }
 }
 
-/// The body of `init` that asks for these terms.
+/// Builds the body of `init` with these terms.
 fn init_body(terms: &Terms) -> Value {
     let mut body = Map::new();
     body.insert("claims".into(), json!(terms.claims));

@@ -1,4 +1,4 @@
-//! `GET /portal/deliveries`: the webhooks of the app, counted by receiver and result, and one by one. Nothing is sent again here.
+//! `GET /portal/deliveries`: the webhooks of the app, counted by receiver and result, and one by one. Nothing is resent here.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::portal_user::PortalUser;
 use super::trial::Choice;
 use super::when::When;
 
-/// Webhooks that are listed; all are counted.
+/// Most webhooks listed; all are counted.
 const LISTED: usize = 100;
 
 /// The webhooks of a receiver with one result.
@@ -40,9 +40,9 @@ struct Row {
     receiver: String,
     tag: DeliveryTag,
     took: String,
-    /// The page of its verification or order.
+    /// Page of its verification or order.
     path: String,
-    /// The subject of the webhook.
+    /// Subject of the webhook.
     subject: String,
 }
 
@@ -51,12 +51,12 @@ struct Row {
 struct Page {
     layout: Layout,
     states: Vec<Choice>,
-    /// The receiver and the result that the list is limited to.
+    /// Receiver and result that the list is limited to.
     only: Option<String>,
     counts: Vec<Count>,
     rows: Vec<Row>,
     found: usize,
-    /// Before this time nothing was read.
+    /// Time back to which webhooks were read.
     older_than: Option<When>,
 }
 
@@ -86,7 +86,7 @@ impl Row {
 /// Shows the log.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let (state, receiver, result) = (query.text("state"), query.text("receiver"), query.text("result"));
@@ -116,7 +116,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Counts webhooks by receiver and result, those that were lost first.
+/// Counts webhooks by receiver and result, lost ones first.
 fn counted(deliveries: &[LoggedDelivery]) -> Vec<Count> {
     let mut counts = BTreeMap::new();
     for LoggedDelivery { delivery, .. } in deliveries {

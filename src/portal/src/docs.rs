@@ -1,7 +1,7 @@
-//! `/docs`: what a client's developer reads, without a script and for everybody.
+//! `/docs`: the developers' documentation, without a script and public.
 //!
-//! Its pages are the documents of the repository, with this installation's address in their commands, and a reference made from the
-//! document that `/openapi.json` serves. Each is also served as Markdown. They are put together once, when somebody first asks.
+//! Its pages are the documents of the repository, with this installation's address in their commands, and a reference built from the
+//! document that `/openapi.json` serves. Each is also served as Markdown. They are built once, at the first request.
 
 mod asyncapi;
 mod codes;
@@ -68,7 +68,7 @@ impl Default for Cache {
 struct Frame {
     style: String,
     script: String,
-    /// The page's path.
+    /// Path of the page.
     current: &'static str,
 }
 
@@ -77,12 +77,12 @@ impl Frame {
         Self { style: DOCS.url(), script: DOCS_SCRIPT.url(), current }
     }
 
-    /// The rail: its parts with their pages.
+    /// Returns the rail: its parts with their pages.
     fn rail(&self) -> Vec<(&'static str, Vec<&'static Page>)> {
         PAGES.chunk_by(|one, next| one.part == next.part).map(|pages| (pages[0].part, pages.iter().collect())).collect()
     }
 
-    /// The pages before and after this one.
+    /// Returns the pages before and after this one.
     fn neighbours(&self) -> [Option<&'static Page>; 2] {
         let Some((at, _)) = page_at(self.current) else { return [None, None] };
         [at.checked_sub(1).and_then(|before| PAGES.get(before)), PAGES.get(at + 1)]
@@ -122,7 +122,7 @@ struct Overview<'a> {
 }
 
 impl Overview<'_> {
-    /// The sections with their pages.
+    /// Returns the sections with their pages.
     fn sections(&self) -> impl Iterator<Item = (&'static Page, &Section)> {
         PAGES.iter().filter_map(|page| match page.source {
             Source::Section(anchor) => Some((page, self.reference.section(anchor)?)),
@@ -149,7 +149,7 @@ struct SearchPage {
     hits: Vec<Hit>,
 }
 
-/// Leads a browser to the first page.
+/// Redirects to the first page.
 pub async fn enter() -> HttpResponse {
     HttpResponse::PermanentRedirect().insert_header((LOCATION, "/docs")).finish()
 }
@@ -187,16 +187,16 @@ impl Reader {
         self.pages.0.reference.get_or_init(|| Reference::of(&self.document.value()))
     }
 
-    /// The public address of this installation.
+    /// Returns the public address of this installation.
     fn base(&self) -> &str {
         &self.service.authority.public_base
     }
 }
 
-/// The page at the request's path, as HTML or as Markdown.
+/// Responds with the page at the request's path, as HTML or as Markdown.
 ///
 /// # Errors
-/// 404 when there is none; 429 when one address asks too often.
+/// 404 for an unknown page; 429 when one address sends too many requests.
 pub async fn show(reader: Reader) -> Result<HttpResponse, ApiError> {
     let path = reader.request.path();
     let (path, is_markdown) = path.strip_suffix(".md").map_or((path, false), |path| (path, true));
@@ -240,7 +240,7 @@ fn rendered(page: &'static Page, reader: &Reader) -> askama::Result<String> {
 /// Searches headings, operations and codes for the words in `q`.
 ///
 /// # Errors
-/// 400 for other parameters; 429 when one address asks too often.
+/// 400 for other parameters; 429 when one address sends too many requests.
 pub async fn find(reader: Reader) -> Result<HttpResponse, ApiError> {
     let mut query = Query::of(reader.request.query_string());
     let words = query.text("q").unwrap_or_default();
@@ -251,46 +251,46 @@ pub async fn find(reader: Reader) -> Result<HttpResponse, ApiError> {
     Ok(published(&reader.request, &Compressed::new(html), HTML))
 }
 
-/// The index of the search, for the script.
+/// Responds with the index of the search, for the script.
 ///
 /// # Errors
-/// 429 when one address asks too often.
+/// 429 when one address sends too many requests.
 pub async fn index(reader: Reader) -> Result<HttpResponse, ApiError> {
     let index = reader.pages.0.index.get_or_init(|| Compressed::new(Index::of(reader.reference()).json()));
     Ok(published(&reader.request, index, "application/json"))
 }
 
-/// The collection for Postman.
+/// Responds with the collection for Postman.
 ///
 /// # Errors
-/// 429 when one address asks too often.
+/// 429 when one address sends too many requests.
 pub async fn collection(reader: Reader) -> Result<HttpResponse, ApiError> {
     let made = || postman::collection(&reader.document.value(), reader.base(), reader.service.authority.sandbox).to_string();
     Ok(published(&reader.request, reader.pages.0.postman.get_or_init(|| Compressed::new(made())), "application/json"))
 }
 
-/// The webhooks as an AsyncAPI document.
+/// Responds with the webhooks as an AsyncAPI document.
 ///
 /// # Errors
-/// 429 when one address asks too often.
+/// 429 when one address sends too many requests.
 pub async fn webhooks(reader: Reader) -> Result<HttpResponse, ApiError> {
-    // As it is served: without the marks of its order.
+    // As served: without the order marks.
     let made = || {
         serde_json::from_str(reader.document.text()).map_or_else(|_| String::new(), |document| asyncapi::asyncapi(&document).to_string())
     };
     Ok(published(&reader.request, reader.pages.0.asyncapi.get_or_init(|| Compressed::new(made())), "application/json"))
 }
 
-/// `/llms.txt`: the pages as a list for programs that read.
+/// Responds with `/llms.txt`, the list of pages for language models.
 ///
 /// # Errors
-/// 429 when one address asks too often.
+/// 429 when one address sends too many requests.
 pub async fn list(reader: Reader) -> Result<HttpResponse, ApiError> {
     let list = reader.pages.0.list.get_or_init(|| Compressed::new(plain::list(reader.base())));
     Ok(published(&reader.request, list, "text/plain; charset=utf-8"))
 }
 
-/// Answers with a text that is the same for everybody.
+/// Responds with a public text.
 fn published(request: &HttpRequest, text: &Compressed, content_type: &'static str) -> HttpResponse {
     let mut response = text.answer(request, content_type, "public, max-age=3600");
     let more = [

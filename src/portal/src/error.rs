@@ -17,21 +17,21 @@ use sakshi_web::error::ApiError;
 use super::layout::{Layout, page, redirect};
 use super::roles::in_words;
 
-/// The reason why there is no page.
+/// The reason for a missing page.
 #[derive(Debug)]
 pub(crate) enum PortalError {
-    /// Nobody has signed in, or the session has ended.
+    /// Not signed in, or the session has ended.
     SignIn {
-        /// There was one.
+        /// True if a session has ended.
         ended: bool,
     },
-    /// A form that none of this session's pages has.
+    /// A form that does not come from a page of this session.
     ForeignForm,
-    /// The role of the person does not reach.
+    /// The role of the person is too low.
     Role {
-        /// The role that the page needs.
+        /// Role that the page needs.
         needed: UserRole,
-        /// The role of the person.
+        /// Role of the person.
         has: UserRole,
         /// True for the holder of an API key.
         is_key: bool,
@@ -46,9 +46,9 @@ struct Problem {
     layout: Layout,
     heading: &'static str,
     words: String,
-    /// What to do about it.
+    /// Remedy for the error.
     next: &'static str,
-    /// The id of the request, to be quoted.
+    /// Request id to quote.
     reference: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl ResponseError for PortalError {
         }
     }
 
-    /// Without the request, which [`error_page`] has.
+    /// Renders without the request, which [`error_page`] has.
     fn error_response(&self) -> HttpResponse {
         if let Self::SignIn { ended } = self {
             return redirect(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" });
@@ -110,7 +110,7 @@ impl PortalError {
 }
 
 impl Problem {
-    /// The page of an error; `reference` is the id of the request.
+    /// Builds the page of an error; `reference` is the request id.
     fn of(error: &ApiError, layout: Layout, reference: Option<String>) -> Self {
         let status = error.status_code().as_u16();
         let (heading, next) = match status {
@@ -130,7 +130,7 @@ impl Problem {
         Self { layout, heading, words, next, reference: reference.filter(|_| status >= 500) }
     }
 
-    /// The page for a person whose role does not reach.
+    /// Builds the page for a person whose role is too low.
     fn of_role(needed: UserRole, has: UserRole, is_key: bool, layout: Layout) -> Self {
         let own = if is_key {
             "You are signed in with an API key, which looks after neither keys nor people.".to_owned()
@@ -151,8 +151,8 @@ impl Problem {
     }
 }
 
-/// The page of an error for a browser: for residents and guests in their language, else that of the portal, with its navigation
-/// and with who has signed in.
+/// Renders the page of an error for a browser: for residents and guests in their language, else that of the portal, with its navigation and
+/// the signed-in person.
 #[must_use]
 pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&ApiError>) -> Option<HttpResponse> {
     let reference = request_id(request).as_str().to_owned();

@@ -7,12 +7,12 @@ use super::error::PortalError;
 use super::layout::redirect;
 use super::portal_user::PortalUser;
 
-/// `GET` where only forms are sent to, as by a reload: back to the start.
+/// Redirects a `GET` of a form's target, such as a reload, to the start.
 pub(crate) async fn back(_: PortalUser) -> HttpResponse {
     redirect("/portal")
 }
 
-/// `GET /portal/…`: an address that no page has, for people who have signed in.
+/// Answers `GET /portal/…` without a page, for signed-in people.
 ///
 /// # Errors
 /// 404, always.

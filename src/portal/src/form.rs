@@ -1,5 +1,5 @@
-//! Forms: what a browser sends, read as the fields of the API's request, and what is wrong with it, shown beside the fields in
-//! the API's own words about the labels.
+//! Forms: the submitted fields, read as those of the API's request. Errors are shown beside the fields in the API's words, with the form's
+//! labels.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -26,17 +26,17 @@ use super::field::Field;
 use super::label::{label, sentence};
 use super::portal_user::PortalUser;
 
-/// Bytes of a form.
+/// Largest form in bytes.
 const FORM_BYTES_MAX: usize = 16 * 1_024;
-/// The field that tells one filling-in from another, so that two clicks are one request.
+/// Field that identifies one filling-in, so that two clicks are one request.
 const ONCE: &str = "once";
 
-/// What stands in a form, and what is wrong with it.
+/// The values of a form, and its errors.
 #[derive(Debug, Default)]
 pub(super) struct Form {
     pairs: Pairs,
     problems: Vec<(String, String)>,
-    /// What is wrong with the request as a whole.
+    /// Error of the request as a whole.
     trouble: Option<String>,
 }
 
@@ -44,21 +44,21 @@ pub(super) struct Form {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) sentence: String,
-    /// The id of the field on the page, if a form has it.
+    /// Id of the field on the page, if a form has it.
     pub(super) field: Option<String>,
 }
 
 impl Problem {
     fn of(field: &str, words: &str) -> Self {
         let name = field.split('[').next().unwrap_or(field);
-        // The wording of a consent is sent unseen.
+        // The wording of a consent is a hidden field.
         let name = if name == "consent_text" { "consent" } else { name };
         Self { sentence: sentence(field, words), field: (label(name) != name).then(|| name.to_owned()) }
     }
 }
 
 impl Form {
-    /// A form that is filled in beforehand.
+    /// Builds a prefilled form.
     pub(super) fn filled(pairs: &[(&str, &str)]) -> Self {
         let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         Self { pairs, ..Self::default() }
@@ -68,28 +68,28 @@ impl Form {
         Self { pairs: form::read(bytes), ..Self::default() }
     }
 
-    /// What stands in a field; empty when nothing does.
+    /// Returns the value of a field; empty when it has none.
     pub(super) fn value(&self, name: &str) -> &str {
         self.given(name).unwrap_or_default()
     }
 
-    /// The value that was sent for a field, which may be empty.
+    /// Returns the submitted value of a field, which may be empty.
     pub(super) fn given(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a field is filled in with this, among others.
+    /// Returns true if a field has this value, among others.
     pub(super) fn has(&self, name: &str, value: &str) -> bool {
         self.pairs.iter().any(|(known, chosen)| known == name && chosen == value)
     }
 
-    /// Takes out the value that was sent under a name.
+    /// Removes and returns the submitted value of a name.
     pub(super) fn take(&mut self, name: &str) -> Option<String> {
         let mut taken = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
         taken.next()
     }
 
-    /// What is wrong with a field or with parts of it, in sentences.
+    /// Returns the errors of a field or of parts of it, in sentences.
     pub(super) fn problem(&self, name: &str) -> Option<String> {
         let of_field = |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['));
         let mut found: Vec<String> =
@@ -98,17 +98,17 @@ impl Form {
         (!found.is_empty()).then(|| found.join(" "))
     }
 
-    /// A field of this form.
+    /// Builds a field of this form.
     pub(super) fn field<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str) -> Field<'a> {
         Field::new(name, label, kind, self.value(name), self.problem(name))
     }
 
-    /// As the fields of a request. What is not of this shape is in them as well, to be refused.
+    /// Returns the fields of a request. Fields outside the shape are included, to be refused.
     pub(super) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
         form::sent(self.pairs.iter().filter(|(name, _)| name != ONCE), shape)
     }
 
-    /// The form with a field of words as one field for each word.
+    /// Splits a field of words into one field for each word.
     pub(super) fn split(&self, name: &str) -> Self {
         let words = |(known, value): &(String, String)| {
             let parts =
@@ -118,14 +118,14 @@ impl Form {
         Self { pairs: self.pairs.iter().flat_map(words).collect(), ..Self::default() }
     }
 
-    /// The request as one that is carried out once, however often it is sent.
+    /// Returns the request as an idempotent one.
     pub(super) fn once(&self, caller: &Caller, operation: &str) -> Option<IdempotentRequest> {
         let key = self.value(ONCE);
         let canonical = form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.pairs).finish();
         (!key.is_empty()).then(|| IdempotentRequest::new(scope(key.as_bytes(), caller), operation, canonical.as_bytes()))
     }
 
-    /// The form again, with what is wrong; a refusal that has nothing to do with it is handed on.
+    /// Returns the form with its errors; hands on an error that is not about the form.
     pub(super) fn refused(mut self, error: impl Into<ApiError>) -> Result<(StatusCode, Self), PortalError> {
         let error = error.into();
         let status = error.status_code();
@@ -162,31 +162,31 @@ impl Form {
         self.trouble.is_some() || !self.problems.is_empty()
     }
 
-    /// What is wrong with the whole.
+    /// Returns the error of the form as a whole.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 }
 
-/// A fresh value of the field that tells one filling-in from another; without randomness an empty
-/// one, which makes every sending one of its own.
+/// Generates a value for the field that identifies one filling-in. Without randomness it is empty, and every submission is a separate
+/// request.
 pub(super) fn once() -> String {
     let mut bytes = [0; 16];
     if rand::fill(&mut bytes).is_ok() { URL_SAFE_NO_PAD.encode(bytes) } else { String::new() }
 }
 
-/// A form that a page of ours has sent, from a browser that has not signed in; an error for one attempt too many of an address.
+/// A form sent by a page of ours, from a browser that has not signed in; an error when its address exceeds the limit.
 pub(crate) struct Posted(pub(super) Result<Form, ApiError>);
 
-/// A form that a page of this session has sent.
+/// A form sent by a page of this session.
 pub(crate) struct Submitted {
-    /// Who has sent it.
+    /// Sender of the form.
     pub(super) user: PortalUser,
-    /// What stands in it.
+    /// Values of the form.
     pub(super) form: Form,
 }
 
-/// Whether the request is of a page of ours, and then its body.
+/// Checks that the request is of a page of ours, then reads its body.
 fn sent(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
     let service = request.app_data::<Data<Service>>();
     let ours = match service {
@@ -205,7 +205,7 @@ impl FromRequest for Posted {
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
-        // Before anything of the body is read.
+        // Before any of the body is read.
         let counted = match request.app_data::<Data<RateLimits>>() {
             Some(rates) => rates.sign_ins.take(&rates.client_address(request)),
             None => Err(ApiError::internal("there are no limits")),
@@ -228,7 +228,7 @@ impl FromRequest for Submitted {
         Box::pin(async move {
             let user = user.await?;
             let mut form = Form::read(&sent.await?);
-            // The last byte may have been withheld for long.
+            // The sender may have withheld the last byte for long.
             user.caller.recheck().await?;
             let token = form.take(CSRF_FIELD).unwrap_or_default();
             if user.csrf_token.is(&token) { Ok(Self { user, form }) } else { Err(PortalError::ForeignForm) }

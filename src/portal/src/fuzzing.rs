@@ -1,4 +1,4 @@
-//! What the portal reads of a request, for the fuzzer.
+//! The parts of a request that the portal reads, for the fuzzer.
 
 use actix_web::HttpRequest;
 use sakshi_wire::Sent;
@@ -6,7 +6,7 @@ use sakshi_wire::Sent;
 use super::form::{Form, Kind};
 use super::session::COOKIE;
 
-/// Fields of every kind that forms have.
+/// Fields of every kind in the forms.
 const SHAPE: &[(&str, Kind)] = &[
     ("claims", Kind::Words),
     ("max_guests", Kind::Whole),
@@ -15,19 +15,19 @@ const SHAPE: &[(&str, Kind)] = &[
     ("webhook_url", Kind::Removable),
 ];
 
-/// The session that a request names, as the cookie that would be set for it, with the token of its forms.
+/// Returns the session of a request: its `Set-Cookie` value and the CSRF token of its forms.
 #[must_use]
 pub fn session(request: &HttpRequest) -> Option<(String, String)> {
     COOKIE.of(request).map(|id| (id.cookie(false), id.csrf_token().as_str().to_owned()))
 }
 
-/// The fields of a form as those of a request.
+/// Returns the fields of a form as those of a request.
 #[must_use]
 pub fn sent(body: &[u8]) -> Sent {
     Form::read(body).sent(SHAPE)
 }
 
-/// The form again with what is wrong with it, as sentences for its reader.
+/// Returns the errors of a refused form, as sentences for its reader.
 #[must_use]
 pub fn problems(body: &[u8], found: &sakshi_domain::invalid::Invalid) -> Vec<String> {
     let refused = Form::read(body).refused(sakshi_service::ServiceError::Invalid(found.clone()));

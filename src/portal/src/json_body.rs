@@ -1,14 +1,14 @@
-//! A JSON body as pages show it: indented to be read, and as the very bytes.
+//! A JSON body on pages: indented for readers, and as exact bytes.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// Longer texts are shortened where the body is indented, such as photos.
+/// Length above which texts, such as photos, are shortened in the indented body.
 const TEXT_MAX: usize = 240;
-/// What is left of them.
+/// Characters that are left of them.
 const TEXT_SHOWN: usize = 40;
 
-/// A body as an element of a page, which has one at most.
+/// A body as an element of a page, which has at most one.
 #[derive(Debug, Template)]
 #[template(path = "json_body.html")]
 pub(super) struct JsonBody {
@@ -22,7 +22,7 @@ impl JsonBody {
         Self { raw }
     }
 
-    /// Every token as it came, indented.
+    /// Returns every token as received, indented.
     fn pretty(&self) -> String {
         let mut pretty = String::new();
         let mut depth = 0_usize;

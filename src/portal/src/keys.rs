@@ -1,4 +1,4 @@
-//! `/portal/keys`: the API keys of the client, which admins issue, rotate and revoke as operators do. The text of a key is shown once.
+//! `/portal/keys`: the API keys of the client, which admins issue, rotate and revoke like operators. The text of a key is shown once.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -22,7 +22,7 @@ use super::when::When;
 const SHAPE: &[(&str, Kind)] = &[("environments", Kind::Words), ("networks", Kind::Words), ("expires_at", Kind::Moment)];
 /// The kinds of the form's fields for a rotation.
 const ROTATION: &[(&str, Kind)] = &[("overlap_s", Kind::Whole)];
-/// Overlaps to choose from, in seconds; the first is the usual one.
+/// Overlaps to choose from, in seconds; the first is the default.
 const OVERLAPS: [(u32, &str); 5] =
     [(86_400, "1 day"), (0, "none: the old key ends now"), (3_600, "1 hour"), (7 * 86_400, "7 days"), (30 * 86_400, "30 days")];
 
@@ -71,7 +71,7 @@ struct Page {
     rows: Vec<Row>,
     form: Form,
     done: bool,
-    /// The text of a key that was issued now.
+    /// Text of a key that was issued now.
     issued: Option<String>,
     environments: &'static [Profile],
     overlaps: [(u32, &'static str); 5],
@@ -105,7 +105,7 @@ async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result
 /// Shows the keys.
 ///
 /// # Errors
-/// Nobody has signed in as an admin, or a store that is away.
+/// Not signed in as an admin, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     shown(&user, &service, Outcome { done: request.query_string() == "done=revoked", ..Outcome::default() }).await
 }
@@ -132,10 +132,10 @@ async fn issued(user: &PortalUser, service: &Service, form: &Form) -> Result<Str
     Ok(key.reveal().to_owned())
 }
 
-/// Rotates or revokes a key of the list as the button says.
+/// Rotates or revokes a key of the list, depending on the button.
 ///
 /// # Errors
-/// The client has no such key; a store that is away.
+/// The client has no such key; the store is unavailable.
 pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, mut form } = submitted;
     let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;

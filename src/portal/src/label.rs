@@ -1,4 +1,4 @@
-//! What the portal calls the fields of the API, so that a refusal names what is on the screen.
+//! The portal's labels of the API's fields, so that an error names the label on the screen.
 
 /// Fields of requests with their labels.
 const LABELS: &[(&str, &str)] = &[
@@ -44,12 +44,12 @@ const LABELS: &[(&str, &str)] = &[
     ("webhook_url", "Webhook URL"),
 ];
 
-/// The label of a field, or the field itself if no form has it.
+/// Returns the label of a field, or the field itself if no form has it.
 pub(super) fn label(field: &str) -> &str {
     LABELS.iter().find(|(known, _)| *known == field).map_or(field, |(_, label)| label)
 }
 
-/// A refusal as a sentence about what is on the screen.
+/// Formats an error as a sentence about the form.
 pub(super) fn sentence(field: &str, words: &str) -> String {
     let asks = [("claims", "is required", "Choose at least one detail."), ("consent", "", "Tick that the person has agreed.")];
     if let Some((.., whole)) = asks.iter().find(|(name, start, _)| *name == field && words.starts_with(start)) {

@@ -1,4 +1,4 @@
-//! The layout of the portal's pages, and the headers of its answers.
+//! The layout of the portal's pages, and the headers of its responses.
 
 use actix_web::http::Method;
 use actix_web::web::Data;
@@ -44,7 +44,7 @@ impl Section {
     ];
 }
 
-/// The signed-in person, and the page's section. The extractor leaves it with the request, for an error page.
+/// The signed-in person, and the page's section. The extractor stores it in the request, for an error page.
 #[derive(Clone, Debug)]
 pub(super) struct LayoutUser {
     pub(super) client: String,
@@ -55,14 +55,14 @@ pub(super) struct LayoutUser {
     pub(super) section: Option<Section>,
 }
 
-/// What `page.html` needs.
+/// The data for `page.html`.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) style: String,
     pub(super) script: String,
     pub(super) sandbox: bool,
     pub(super) user: Option<LayoutUser>,
-    /// True if the header links the sections also for people who have not signed in.
+    /// True if the header links the sections even for people who have not signed in.
     pub(super) links_sections: bool,
 }
 
@@ -74,26 +74,26 @@ pub(super) struct SectionLink {
 }
 
 impl Layout {
-    /// The layout of a page for people who have not signed in.
+    /// Builds the layout of a page for people who have not signed in.
     pub(super) fn signed_out(sandbox: bool) -> Self {
         Self { style: STYLE.url(), script: SCRIPT.url(), sandbox, user: None, links_sections: false }
     }
 
-    /// The layout of a page that is the same for everybody. Browsers do not send the session there.
+    /// Builds the layout of a public page. Browsers do not send the session there.
     pub(super) fn public(sandbox: bool) -> Self {
         Self { links_sections: true, ..Self::signed_out(sandbox) }
     }
 
-    /// The layout of an error page, from which the links lead back.
+    /// Builds the layout of an error page, whose links lead back.
     pub(super) fn error_page(request: &HttpRequest) -> Self {
         let sandbox = request.app_data::<Data<Service>>().is_some_and(|service| service.authority.sandbox);
         Self { user: request.extensions().get::<LayoutUser>().cloned(), ..Self::public(sandbox) }
     }
 
-    /// The links of the header; none for people who have not signed in.
+    /// Returns the links of the header; none for people who have not signed in.
     pub(super) fn links(&self) -> Vec<SectionLink> {
         let current = self.user.as_ref().and_then(|user| user.section);
-        // Team, keys and log are of no use to who has not signed in.
+        // Team, keys and log need a signed-in user.
         let role = self.user.as_ref().map_or(UserRole::Organise, |user| user.person.role);
         let is_open = |(_, path, _): &(Section, &str, &str)| needed(&Method::GET, path) <= role;
         let link = |(section, path, label)| SectionLink { path, label, is_current: current == Some(section) };
@@ -103,47 +103,47 @@ impl Layout {
         Section::ALL.into_iter().filter(is_open).map(link).collect()
     }
 
-    /// The icon of the page.
+    /// Returns the icon of the page.
     pub(super) fn icon(&self) -> String {
         ICON.url()
     }
 
-    /// The script of a transaction that waits.
+    /// Returns the script of a pending transaction.
     pub(super) fn follow(&self) -> String {
         FOLLOW.url()
     }
 
-    /// The style sheet of the pages of keys, of the team and of an invitation.
+    /// Returns the style sheet of the pages of keys, of the team and of an invitation.
     pub(super) fn team(&self) -> String {
         TEAM.url()
     }
 
-    /// The style sheet of pages that show records.
+    /// Returns the style sheet of pages that show records.
     pub(super) fn records(&self) -> String {
         RECORDS.url()
     }
 
-    /// The style sheet of the page of credits.
+    /// Returns the style sheet of the page of credits.
     pub(super) fn credits(&self) -> String {
         CREDITS.url()
     }
 
-    /// The style sheet of the page of an event.
+    /// Returns the style sheet of the page of an event.
     pub(super) fn event(&self) -> String {
         EVENT.url()
     }
 
-    /// The style sheet of pages that show bodies and facts.
+    /// Returns the style sheet of pages that show bodies and facts.
     pub(super) fn figures(&self) -> String {
         FIGURES.url()
     }
 
-    /// The style sheet of the forms that ask for claims.
+    /// Returns the style sheet of the forms that ask for claims.
     pub(super) fn claims(&self) -> String {
         CLAIMS.url()
     }
 
-    /// The token that every form of the page carries; empty when nobody has signed in.
+    /// Returns the token that every form of the page carries; empty without a session.
     pub(super) fn csrf_token(&self) -> &str {
         self.user.as_ref().map_or("", |user| &user.csrf_token)
     }

@@ -1,4 +1,4 @@
-//! `GET /portal/log`: what the people of the client, its keys and operators have done, the newest first.
+//! `GET /portal/log`: the actions of the client's people, its keys and operators, newest first.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ use super::when::When;
 /// Entries of a page.
 const ENTRIES: u32 = 50;
 
-/// An action in words.
+/// Returns an action in words.
 const fn in_words(action: Action) -> &'static str {
     match action {
         Action::SignedIn => "Signed in",
@@ -123,7 +123,7 @@ struct Page {
 /// Shows a page of the log.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let mut text = |name| query.text(name).unwrap_or_default();
@@ -156,7 +156,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Reads a place; what is none is the beginning.
+/// Parses a place; malformed text gives `None`, the beginning.
 fn place(text: &str) -> Option<LogPlace> {
     let (month, number) = text.split_once('.')?;
     Some(LogPlace { month: month.parse().ok()?, number: number.parse().ok()? })

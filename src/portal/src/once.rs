@@ -1,6 +1,6 @@
-//! `/portal/once/{token}`: a link of a sandbox that signs in once, within minutes. The demo prints it, so that nobody copies a key.
+//! `/portal/once/{token}`: a single-use sign-in link of a sandbox, valid for minutes. The demo prints it, so that nobody copies a key.
 //!
-//! The page has a button, because programs that preview links request them too. A store knows the digest of the token alone.
+//! The page has a button, because programs that preview links request them too. The store has only the digest of the token.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -29,9 +29,9 @@ use super::form::Posted;
 use super::layout::{Layout, page, redirect};
 use super::team::entry::{Opening, open};
 
-/// The time for which a link works.
+/// Lifetime of a link.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// The sign-in, which says that the link does not work any more.
+/// Sign-in page that reports a spent link.
 const SPENT: &str = "/portal/sign-in?once=1";
 
 #[derive(Template)]
@@ -41,7 +41,7 @@ struct Page<'a> {
     token: &'a str,
 }
 
-/// Makes a link that signs in with this key for this app; its path. `None` when the system has no randomness.
+/// Creates a link that signs in with this key for this app, and returns its path. `None` when the system has no randomness.
 ///
 /// # Errors
 /// The store's.
@@ -65,7 +65,7 @@ pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> 
     Ok(Some(format!("/portal/once/{token}")))
 }
 
-/// The digest of a link's token in the store. It is no digest of a session, so a link's token is of no use as a cookie.
+/// Returns the digest of a link's token in the store. It differs from a session's digest, so the token does not work as a cookie.
 fn digest(token: &str) -> SessionDigest {
     SessionDigest(sha256(&[b"sakshi portal link", token.as_bytes()]))
 }
@@ -73,7 +73,7 @@ fn digest(token: &str) -> SessionDigest {
 /// Shows the button of a link that still works.
 ///
 /// # Errors
-/// The service is no sandbox, the address asks too often, or the store is away.
+/// The service is no sandbox, the address sends too many requests, or the store is unavailable.
 pub(crate) async fn show(
     token: Path<String>,
     request: HttpRequest,
@@ -91,7 +91,7 @@ pub(crate) async fn show(
 /// Signs in, once.
 ///
 /// # Errors
-/// The service is no sandbox, the form is not of a page of ours, or the store is away.
+/// The service is no sandbox, the form is not of a page of ours, or the store is unavailable.
 pub(crate) async fn enter(
     Posted(form): Posted,
     token: Path<String>,
@@ -113,7 +113,7 @@ pub(crate) async fn enter(
     }
 }
 
-/// There are such links in sandboxes alone.
+/// Refuses outside sandboxes, which have no such links.
 fn require_sandbox(service: &Service) -> Result<(), PortalError> {
     if service.authority.sandbox { Ok(()) } else { Err(ServiceError::NotFound("page").into()) }
 }

@@ -1,4 +1,4 @@
-//! `/portal/orders`: the eSign, locker, e-stamp and wealth orders of the app, and the story of each.
+//! `/portal/orders`: the eSign, locker, e-stamp and wealth orders of the app, and the history of each.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -50,7 +50,7 @@ struct Row {
     kind: &'static str,
     state: State,
     opened: When,
-    /// The webhooks that were lost, of all.
+    /// Number of lost webhooks.
     lost: usize,
     webhooks: usize,
     last: Option<DeliveryTag>,
@@ -85,10 +85,10 @@ struct List {
     most: u32,
 }
 
-/// Shows the list, the newest first.
+/// Shows the list, newest first.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn list(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let asked = query.text("kind");

@@ -1,4 +1,4 @@
-//! `GET /portal`: what needs attention, the figures of today and of thirty days, and the first steps.
+//! `GET /portal`: notices, the figures of today and of thirty days, and the first steps.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -14,7 +14,7 @@ use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 use super::today::{Days, Today};
 
-/// The first steps are shown until a webhook has arrived and so many verifications were opened.
+/// Number of opened verifications up to which the first steps are shown, unless a webhook has arrived.
 const BEGINNER_MAX: u64 = 10;
 
 #[derive(Template)]
@@ -25,14 +25,14 @@ struct Page {
     notices: Vec<Notice>,
     today: Today,
     days: Days,
-    /// The first steps: whether a verification was opened, and whether a webhook has arrived. `None` for those who need none.
+    /// First steps: a verification was opened, and a webhook has arrived. `None` for clients past them.
     steps: Option<[bool; 2]>,
 }
 
 /// Shows the overview.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     Query::of(request.query_string()).finish()?;
     let app = &user.caller.app;

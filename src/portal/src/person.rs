@@ -18,15 +18,15 @@ pub(super) struct AppChoice {
 /// The person.
 #[derive(Clone, Debug)]
 pub(super) struct Person {
-    /// None for the holder of an API key.
+    /// Name; `None` for the holder of an API key.
     pub(super) name: Option<PersonName>,
     pub(super) role: UserRole,
-    /// Empty unless there are several.
+    /// Applications; empty unless there are several.
     pub(super) apps: Vec<AppChoice>,
 }
 
 impl Person {
-    /// Reads the person of a caller. The holder of a key stays at the application that came with the key.
+    /// Reads the person of a caller. The holder of a key keeps the application of the key.
     pub(super) async fn of(caller: &Caller, service: &Service) -> Result<Self, StoreError> {
         let Actor::User { name, .. } = &caller.actor else { return Ok(Self { name: None, role: caller.role, apps: Vec::new() }) };
         let choice =

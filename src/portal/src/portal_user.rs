@@ -1,7 +1,7 @@
 //! Authentication in the portal: a session whose user or API key is still valid, and whose role the route accepts.
 //!
-//! A [`PortalUser`] can only be had as an extractor, so a page cannot forget to authenticate. User, key and app are checked as in the
-//! API, so disabling a user or revoking a key ends the sessions within a second on every node.
+//! A [`PortalUser`] is only available as an extractor, so a page cannot forget to authenticate. User, key and app are checked as in the
+//! API. So disabling a user or revoking a key ends the sessions within a second on every node.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,41 +27,41 @@ use super::person::Person;
 use super::roles::needed;
 use super::session::{COOKIE, CsrfToken, IDLE, SessionId};
 
-/// The least time between two prolongations of a session, so that not every page writes to the store.
+/// Least time between two extensions of a session, so that not every page writes to the store.
 const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A person who has signed in.
+/// A signed-in person.
 pub(crate) struct PortalUser {
-    /// The caller, as the API knows it.
+    /// Caller, as the API knows it.
     pub(super) caller: Caller,
-    /// The client's name.
+    /// Name of the client.
     pub(super) client: String,
-    /// The person as the header shows it.
+    /// Person as the header shows it.
     pub(super) person: Person,
-    /// The id of the request, for the log.
+    /// Request id, for the log.
     request_id: RequestId,
-    /// The CSRF token that their forms must carry.
+    /// CSRF token that their forms must carry.
     pub(super) csrf_token: CsrfToken,
     /// Their session.
     pub(super) session: Session,
 }
 
-/// A person who has signed in, in a request for an event stream, which a script makes and which does not prolong the session.
+/// A signed-in person in a request for an event stream. A script makes it, and it does not extend the session.
 pub(crate) struct StreamUser(pub(super) PortalUser);
 
-/// A session, and what judges its person and app.
+/// A session, and the gate that checks its person and app.
 pub(super) struct Session {
     gate: Rc<KeyGate>,
     record: SessionRecord,
 }
 
 impl Session {
-    /// What the store knows it by.
+    /// Returns the digest that the store keeps.
     pub(super) fn digest(&self) -> SessionDigest {
         self.record.digest
     }
 
-    /// The caller, if the person and the app are still valid.
+    /// Returns the caller, if the person and the app are still valid.
     ///
     /// # Errors
     /// `Unauthorized` when they are not valid; the store's error when that cannot be checked.
@@ -69,7 +69,7 @@ impl Session {
         Ok(self.gate.admit_holder(&self.record.holder, &self.record.app).await?)
     }
 
-    /// The person.
+    /// Returns the person.
     pub(super) fn holder(&self) -> &SessionHolder {
         &self.record.holder
     }
@@ -102,7 +102,7 @@ impl PortalUser {
         Ok(user)
     }
 
-    /// Ends a session that is not valid any more.
+    /// Ends a session that is no longer valid.
     async fn ended(id: &SessionId, service: &Service) -> Result<Self, PortalError> {
         service.store.end_session(id.digest()).await?;
         Err(PortalError::SignIn { ended: true })
@@ -118,17 +118,17 @@ impl PortalUser {
         Ok(())
     }
 
-    /// The actor of what this person does.
+    /// Returns the person as the actor of an action.
     pub(super) fn actor(&self) -> Actor {
         self.caller.actor.clone()
     }
 
-    /// Appends to the log of the client what this person does.
+    /// Appends an action of this person to the log of the client.
     pub(super) async fn log(&self, service: &Service, action: Action, subjects: Vec<Subject>) -> Result<(), ServiceError> {
         append(service, &self.caller.client, self.actor(), action, subjects, self.request_id.clone()).await
     }
 
-    /// Moves the end of the session, which comes when nobody uses it.
+    /// Extends the session, which ends when it is not used.
     async fn prolong(&self, service: &Service) -> Result<(), PortalError> {
         let record = &self.session.record;
         let until = service.clock.now() + IDLE;
@@ -138,12 +138,12 @@ impl PortalUser {
         Ok(())
     }
 
-    /// The layout of a page of this part.
+    /// Builds the layout of a page of this section.
     pub(super) fn layout(&self, section: Section, service: &Service) -> Layout {
         Layout { user: Some(self.layout_user(Some(section))), ..Layout::signed_out(service.authority.sandbox) }
     }
 
-    /// The layout of a page of no part.
+    /// Builds the layout of a page of no section.
     pub(super) fn plain_layout(&self, service: &Service) -> Layout {
         Layout { user: Some(self.layout_user(None)), ..Layout::signed_out(service.authority.sandbox) }
     }

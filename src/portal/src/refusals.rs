@@ -1,4 +1,4 @@
-//! `GET /portal/refusals`: requests of the app that were refused, the newest first, found by their `errorId`.
+//! `GET /portal/refusals`: requests of the app that were refused, newest first, found by their `errorId`.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -34,7 +34,7 @@ struct Page {
 /// Shows a page of the list.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let find = query.text("find").unwrap_or_default();

@@ -1,18 +1,18 @@
 //! The role that each route of the portal needs: reading needs `view`, changing `organise`; the exceptions are listed here. The extractor
-//! of who has signed in asks, so no page can forget it.
+//! of the signed-in person checks it, so no page can forget it.
 
 use actix_web::http::Method;
 use sakshi_domain::user::UserRole;
 
-/// Routes that need another role than their method says: a method, or any; a path with what is below it; the role.
+/// Routes whose role differs from their method's: a method, or any; a path with everything below it; the role.
 const EXCEPTIONS: &[(&str, &str, UserRole)] = &[
     ("", "/portal/team", UserRole::Admin),
     ("", "/portal/keys", UserRole::Admin),
-    // What everybody does for themselves.
+    // Actions of everybody for themselves.
     ("POST", "/portal/sign-out", UserRole::View),
     ("POST", "/portal/account", UserRole::View),
     ("POST", "/portal/app", UserRole::View),
-    // Reading that the log notes.
+    // Reads that are logged.
     ("POST", "/portal/transactions/{txnId}/details", UserRole::View),
     // Pages that are forms, or show secrets of doors and webhooks.
     ("GET", "/portal/trial", UserRole::Organise),

@@ -1,6 +1,6 @@
 //! `/portal/sign-in` and `/portal/sign-out`: from a user's password and code, or from a key and an app id, to a session, and back.
 //!
-//! Password and code are asked in one form: nobody learns of either alone that it is right.
+//! Password and code are in one form, so that neither can be confirmed alone.
 
 use std::rc::Rc;
 
@@ -31,10 +31,10 @@ use super::team::entry::{Opening, count, host, is_secure, open, remember};
 #[template(path = "sign_in.html")]
 struct Page<'a> {
     layout: Layout,
-    /// The notice above the form.
+    /// Notice above the form.
     notice: Option<&'static str>,
     trouble: Option<String>,
-    /// True if the form for keys is the one in use.
+    /// True if the form for keys is in use.
     by_key: bool,
     email: Field<'a>,
     password: Field<'a>,
@@ -43,7 +43,7 @@ struct Page<'a> {
     key: Field<'a>,
 }
 
-/// A form that was sent, as far as it is shown again: neither a password nor a key, in whichever field it came.
+/// A submitted form, as far as it is shown again. It never has a password or a key, whichever field it came in.
 #[derive(Default)]
 struct SignInFields {
     by_key: bool,
@@ -86,7 +86,7 @@ pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpRe
     page(StatusCode::OK, &Page::new(&service, &SignInFields::default(), notice, None))
 }
 
-/// Signs in. Whatever was not good, the answer is one and the same.
+/// Signs in. Every failure gets the same response.
 ///
 /// # Errors
 /// Errors that are not about the form.
@@ -173,7 +173,7 @@ async fn by_password(
 /// Signs out.
 ///
 /// # Errors
-/// A form of another page, or a store that is away.
+/// A form of another page, or the store is unavailable.
 pub(crate) async fn leave(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, .. } = submitted;
     service.store.end_session(user.session.digest()).await?;

@@ -1,4 +1,4 @@
-//! `GET /portal/status`: the authority, the upstreams, the app's webhooks, and the limits that hold for it.
+//! `GET /portal/status`: the authority, the upstreams, the app's webhooks, and its limits.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -30,7 +30,7 @@ pub(crate) struct Limit {
     pub(crate) by: &'static str,
 }
 
-/// The limits of this installation.
+/// Returns the limits of this installation.
 pub(crate) fn limits(rates: &RateLimits) -> Vec<Limit> {
     let line = |(Standing { name, quota, window, .. }, by): (Standing, &'static str)| {
         let time = if window.as_secs() == 1 { "second".to_owned() } else { format!("{} seconds", window.as_secs()) };
@@ -39,10 +39,10 @@ pub(crate) fn limits(rates: &RateLimits) -> Vec<Limit> {
     rates.policies().into_iter().map(line).collect()
 }
 
-/// Shows how things are.
+/// Shows the status.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,

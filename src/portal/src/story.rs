@@ -1,4 +1,4 @@
-//! The story of a transaction: what happened when, from its opening to its webhook and the first poll.
+//! The history of a transaction, from its opening to its webhook and the first poll.
 
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::TransactionStatus;
@@ -11,7 +11,7 @@ use super::why::why;
 /// A step, in the order of time.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// Its id on the page.
+    /// Id on the page.
     pub(super) id: &'static str,
     pub(super) title: String,
     pub(super) at: Option<When>,
@@ -27,7 +27,7 @@ fn step(id: &'static str, style: &'static str, title: &str, at: Option<Timestamp
     Step { id, title: title.to_owned(), at: at.map(When::second), note: note.into(), style }
 }
 
-/// The steps of a transaction.
+/// Returns the steps of a transaction.
 pub(super) fn steps(found: &TransactionSummary) -> Vec<Step> {
     let TransactionSummary { opened, status, page_seen_at, .. } = found;
     let from = opened.opened_at;
@@ -36,7 +36,7 @@ pub(super) fn steps(found: &TransactionSummary) -> Vec<Step> {
     let mut steps = vec![step("opened", DONE, "Opened", Some(from), format!("channel {}", opened.terms.channel.name()))];
     steps.push(match page_seen_at {
         Some(at) => step("page", DONE, "Page opened", Some(*at), after(*at)),
-        // A native app gets the intent with the answer and opens no page.
+        // A native app gets the intent in the response and opens no page.
         None if has_ended && *status != TransactionStatus::Expired => step("page", OPEN, "No page was opened", None, ""),
         None => step("page", OPEN, "Nobody has opened the page", None, ""),
     });

@@ -13,12 +13,12 @@ const HEIGHT: u64 = 120;
 pub(super) struct Today(pub(super) DayFigures);
 
 impl Today {
-    /// Verified ones of those that were answered, in percent.
+    /// Returns the share of answered verifications that succeeded, in percent.
     pub(super) fn verified_percent(&self) -> Option<u64> {
         (self.0.verified * 100).checked_div(self.0.answered())
     }
 
-    /// The median time to an answer.
+    /// Returns the median time to an answer.
     pub(super) fn median(&self) -> Option<String> {
         self.0.median().map(clock)
     }
@@ -41,14 +41,14 @@ fn parts(figures: &DayFigures) -> [u64; 4] {
 }
 
 impl Days {
-    /// All days together.
+    /// Returns the sum of all days.
     pub(super) fn sum(&self) -> DayFigures {
         let mut sum = DayFigures::default();
         self.0.iter().for_each(|(_, figures)| sum += figures);
         sum
     }
 
-    /// The verifications of the busiest day.
+    /// Returns the verifications of the busiest day.
     pub(super) fn most(&self) -> u64 {
         self.0.iter().map(|(_, figures)| parts(figures).iter().sum()).max().unwrap_or(0)
     }
@@ -57,18 +57,18 @@ impl Days {
         self.0.len() * STEP
     }
 
-    /// The first day and the last one.
+    /// Returns the first day and the last one.
     pub(super) fn ends(&self) -> [String; 2] {
         [self.0.first(), self.0.last()].map(|day| day.map_or_else(String::new, |(day, _)| date(*day)))
     }
 
-    /// Days with verifications, the newest first, with the parts of each.
+    /// Returns days with verifications, newest first, with the parts of each.
     pub(super) fn rows(&self) -> Vec<(String, [u64; 4])> {
         let used = self.0.iter().rev().filter(|(_, figures)| figures.opened > 0);
         used.map(|(day, figures)| (date(*day), parts(figures))).collect()
     }
 
-    /// The parts of all days, each as one path, stacked upon those before.
+    /// Returns the parts of all days, each as one path, stacked upon the previous ones.
     pub(super) fn stacks(&self) -> [Stack; 4] {
         let (most, sum) = (self.most().max(1), parts(&self.sum()));
         let mut below = vec![0; self.0.len()];

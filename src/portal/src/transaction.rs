@@ -1,5 +1,5 @@
-//! `GET /portal/transactions/{txnId}`: a transaction of the app from its code to its outcome, with what the webhook carries and what a
-//! poll is answered. The details that were shared are hidden until somebody asks for them, which the client's log then says.
+//! `GET /portal/transactions/{txnId}`: a transaction of the app from its code to its outcome, with the webhook's body and the response to a
+//! poll. Shared details are hidden until they are requested, which the client's log records.
 
 use std::sync::Arc;
 
@@ -39,16 +39,16 @@ use super::story::{Step, steps};
 use super::trial::asked;
 use super::when::When;
 
-/// How the person gets to the identity app.
+/// The person's way to the identity app.
 #[derive(Debug)]
 enum Way {
-    /// By the verify page, which is a code for another device and a link on this one.
+    /// The verify page, which is a code for another device and a link on this one.
     Page { code: String },
-    /// By a link that a native app fires.
+    /// A link that a native app fires.
     Link { address: String, system: &'static str },
 }
 
-/// How the transaction stands.
+/// The stage of the transaction.
 #[derive(Debug)]
 enum Stage {
     Waiting {
@@ -59,7 +59,7 @@ enum Stage {
         sandbox: Option<String>,
         stub: JsonBody,
     },
-    /// The labels and names of what was shared; the values and the body with them only if they were asked for.
+    /// Labels and names of the shared claims. Values and the body are included only on request.
     Verified {
         names: Vec<(String, String)>,
         values: Option<Vec<Shared>>,
@@ -73,19 +73,19 @@ enum Stage {
     Expired,
 }
 
-/// A claim that was shared.
+/// A shared claim.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) name: String,
     pub(super) value: String,
-    /// What it is, for people.
+    /// Label for people.
     pub(super) label: String,
-    /// Whether the value is a JPEG in Base64.
+    /// True if the value is a JPEG in Base64.
     pub(super) is_photo: bool,
 }
 
 impl Shared {
-    /// The claims in the order of the specification, those that it does not name last.
+    /// Returns the claims in the order of the specification, unnamed ones last.
     pub(super) fn all(claims: &VerifiedClaims) -> Vec<Self> {
         let known = |name: &str| Claim::ALL.into_iter().position(|claim| credential_name(claim) == name);
         let one = |(name, shared): (&String, &Value)| {
@@ -100,12 +100,12 @@ impl Shared {
     }
 }
 
-/// A value without the quotes of JSON.
+/// Returns a value without the quotes of JSON.
 pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A webhook that was lost: why, and the command that fetches the result.
+/// A lost webhook: the reason, and the command that fetches the result.
 struct Lost {
     words: String,
     command: Command,
@@ -116,7 +116,7 @@ struct Lost {
 struct Page {
     layout: Layout,
     id: TxnId,
-    /// The client's own.
+    /// The client's own reference.
     reference: Option<String>,
     steps: Vec<Step>,
     asked: String,
@@ -124,11 +124,11 @@ struct Page {
     language: &'static str,
     webhook: Option<String>,
     lost: Option<Lost>,
-    /// True if it may be sent again, which is so in the sandbox alone.
+    /// True if it may be resent, in the sandbox only.
     can_repeat: bool,
-    /// The outcome of a repetition just now.
+    /// Outcome of a resend just now.
     repeated: Option<DeliveryOutcome>,
-    /// Its event, and the event's name.
+    /// Event of the transaction, and its name.
     event: Option<(EventId, String)>,
     stage: Stage,
     commands: Vec<Command>,
@@ -140,7 +140,7 @@ impl Page {
     }
 }
 
-/// Shows how the transaction stands, without the details that were shared.
+/// Shows the state of the transaction, without the shared details.
 ///
 /// # Errors
 /// 404 unless the app has such a transaction.
@@ -157,7 +157,7 @@ pub(crate) async fn show(
 /// Shows the same with the details, after an entry in the client's log.
 ///
 /// # Errors
-/// 404 unless the app has such a transaction; nothing is shown that the log does not have.
+/// 404 unless the app has such a transaction. Nothing is shown without its log entry.
 pub(crate) async fn show_details(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, .. } = submitted;
     let id = own(&user, &path, &service).await?.opened.id;
@@ -165,7 +165,7 @@ pub(crate) async fn show_details(submitted: Submitted, path: Path<String>, servi
     shown(&user, &path, &service, Details::Shown, None).await
 }
 
-/// Leads from the address of the details, which are shown in answer to a form alone, back to the transaction.
+/// Redirects a `GET` of the details to the transaction: they are shown only in response to a form.
 pub(crate) async fn leave_details(_: PortalUser, path: Path<String>) -> HttpResponse {
     let id = path.parse::<TxnId>().map(|id| format!("/portal/transactions/{id}"));
     redirect(id.as_deref().unwrap_or("/portal/verifications"))
@@ -178,7 +178,7 @@ enum Details {
     Shown,
 }
 
-/// The transaction of a path, which is the app's own.
+/// Returns the transaction of a path, if it is the app's own.
 async fn own(user: &PortalUser, path: &str, service: &Service) -> Result<TransactionSummary, PortalError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let found = service.store.summarise_transactions(vec![id]).await?.pop().flatten();
@@ -232,7 +232,7 @@ async fn shown(
     Ok(page(StatusCode::OK, &template))
 }
 
-/// The stage of a transaction that was answered.
+/// Returns the stage of an answered transaction.
 fn ended(service: &Service, record: CompletedRecord, user: &PortalUser, details: Details) -> Result<Stage, ApiError> {
     let (completed, body) = outcome_body(service, record, &user.caller.app)?;
     let body = || String::from_utf8(body).map(JsonBody::new).map_err(ApiError::internal);
@@ -250,7 +250,7 @@ fn ended(service: &Service, record: CompletedRecord, user: &PortalUser, details:
     })
 }
 
-/// Sends the webhook of a transaction again, in the sandbox.
+/// Resends the webhook of a transaction, in the sandbox.
 ///
 /// # Errors
 /// 404 outside the sandbox, and unless the app has such a transaction with a webhook.

@@ -1,5 +1,5 @@
-//! `GET /portal/trial`, the trial screen: a verification is put together and opened as `POST /init` opens
-//! it, at the same cost (specification, "What the service does" 5).
+//! `GET /portal/trial`, the trial screen: a form that opens a verification like `POST /init`, at the same cost (specification, "What the
+//! service does" 5).
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -22,14 +22,13 @@ use super::form::{Form, Kind, Submitted, once};
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 
-/// How the fields of the form stand for those of `init`.
+/// Conversion of the form's fields to those of `init`.
 const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("face_auth", Kind::Flag)];
 
-/// The groups of claims (specification, "OVSE claims"): how many of each are always shown, because they are asked for most, and how
-/// many fold.
+/// Groups of claims (specification, "OVSE claims"): the number of common ones, always shown, and of folded ones.
 const GROUPS: [(&str, usize, usize); 3] = [("Identity", 6, 8), ("Address", 0, 12), ("Contact", 0, 4)];
 
-/// The languages that have a name here, as the specification lists them.
+/// Languages that have a name here, as the specification lists them.
 const LANGUAGES: [&str; 14] = [
     "english",
     "hindi",
@@ -51,9 +50,9 @@ const LANGUAGES: [&str; 14] = [
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: &'static str,
-    /// What is always shown.
+    /// Claims always shown.
     pub(super) usual: Vec<Choice>,
-    /// What is folded while nothing in it is chosen.
+    /// Claims folded while none of them is chosen.
     pub(super) more: Vec<Choice>,
 }
 
@@ -71,7 +70,7 @@ pub(super) struct Choice {
     pub(super) chosen: bool,
 }
 
-/// The label of a claim for developers; the pages have labels for the person.
+/// Returns the label of a claim for developers; the pages have labels for the person.
 pub(super) fn asked(claim: Claim) -> &'static str {
     match claim {
         Claim::LocalName => "Regional name",
@@ -87,7 +86,7 @@ pub(super) fn asked(claim: Claim) -> &'static str {
     }
 }
 
-/// The claims by group, as a form has them ticked.
+/// Returns the claims by group, with the form's choices.
 pub(super) fn groups(form: &Form) -> Vec<Group> {
     let mut left = Claim::ALL.into_iter();
     let choice = |claim: Claim| Choice { value: claim.name(), label: asked(claim).to_owned(), chosen: form.has("claims", claim.name()) };
@@ -95,7 +94,7 @@ pub(super) fn groups(form: &Form) -> Vec<Group> {
     GROUPS.map(|(name, usual, more)| Group { name, usual: next(usual), more: next(more) }).into()
 }
 
-/// The languages, as a form has them chosen.
+/// Returns the languages, with the form's choice.
 pub(super) fn languages(form: &Form) -> Vec<Choice> {
     let capital = |name: &str| name.chars().take(1).map(|first| first.to_ascii_uppercase()).chain(name.chars().skip(1)).collect();
     LANGUAGES.map(|name| Choice { value: name, label: capital(name), chosen: form.has("language", name) }).into()
@@ -128,13 +127,13 @@ async fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Serv
 /// Shows the form.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let usual = [("claims", "name"), ("claims", "dob"), ("claims", "age_above_18"), ("channel", "qr"), ("language", "english")];
     shown(StatusCode::OK, &user, Form::filled(&usual), &service).await
 }
 
-/// Opens the transaction, which costs a credit, and leads to it.
+/// Opens the transaction, which costs a credit, and redirects to it.
 ///
 /// # Errors
 /// Errors that are not about the form.

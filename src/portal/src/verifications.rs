@@ -1,4 +1,4 @@
-//! `GET /portal/verifications`: the app's verifications, the newest first, filtered and searched.
+//! `GET /portal/verifications`: the app's verifications, newest first, filtered and searched.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ use super::trial::Choice;
 use super::when::{When, clock, in_words};
 use super::why::{FAILURES, why};
 
-/// Events that are searched by name and offered as a filter, the newest of them.
+/// Newest events that are searched by name and offered as a filter.
 const EVENTS: u32 = 100;
 
 /// One line of the list.
@@ -39,7 +39,7 @@ pub(super) struct Row {
     pub(super) why: String,
     pub(super) webhook: Option<DeliveryTag>,
     pub(super) took: String,
-    /// Its event, and the event's name.
+    /// Event of the verification, and its name.
     pub(super) event: Option<(EventId, String)>,
 }
 
@@ -65,13 +65,13 @@ impl Row {
         }
     }
 
-    /// The client's own reference, or else the last group of the id, which is random enough to tell it from others.
+    /// Returns the client's own reference, or else the last group of the id, which is random enough to identify it.
     fn title(&self) -> String {
         let short = || self.found.opened.id.to_string().rsplit('-').next().unwrap_or_default().to_owned();
         reference(&self.found.opened).map_or_else(short, str::to_owned)
     }
 
-    /// The first claims, and the number of further ones.
+    /// Returns the first claims, and the number of further ones.
     fn claims(&self) -> String {
         let names: Vec<&str> = self.found.opened.terms.claims.iter().map(Claim::name).collect();
         match &names[..] {
@@ -95,16 +95,16 @@ struct Page {
     rows: Vec<Row>,
     looked_at: usize,
     older: Option<String>,
-    /// The time back to which the list was searched, if there may be something before.
+    /// Time back to which the list was searched, if it may go on.
     back_to: Option<When>,
-    /// How long a result is kept.
+    /// Time for which a result is kept.
     kept: String,
 }
 
-/// Shows a part of the list, or leads to the transaction whose id was searched for.
+/// Shows a part of the list, or redirects to the transaction whose id was searched for.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let asked = ListFilters::of(request.query_string());
     let app = &user.caller.app.app_id;
@@ -142,7 +142,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     Ok(page(StatusCode::OK, &template))
 }
 
-/// The newest events of an app, the newest first.
+/// Returns the newest events of an app, newest first.
 ///
 /// # Errors
 /// The store's.
@@ -159,7 +159,7 @@ pub(super) async fn newest_events(service: &Service, app: &AppId) -> Result<Vec<
     Ok(newest)
 }
 
-/// The names of the events of some verifications.
+/// Returns the names of the events of some verifications.
 ///
 /// # Errors
 /// The store's.

@@ -1,4 +1,4 @@
-//! `GET /portal/verifications.csv`: the filtered list for a spreadsheet (RFC 4180), without anything that people have shared.
+//! `GET /portal/verifications.csv`: the filtered list for a spreadsheet (RFC 4180), without shared data.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -19,16 +19,16 @@ use super::error::PortalError;
 use super::portal_user::PortalUser;
 use super::verifications::{event_names, newest_events};
 
-/// Lines of a file; the filters choose which.
+/// Most lines of a file; the filters choose which.
 const LINES_MAX: usize = 10_000;
-/// Listings that are read for a file. Each looks at some thousand verifications.
+/// Most reads of the list for a file. Each covers some thousand verifications.
 const LISTINGS_MAX: usize = 50;
 const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,event,claims,opened_at,page_seen_at,answered_at,took_s,webhook,webhook_result,polled_at\r\n";
 
-/// Answers with the list, the newest first.
+/// Answers with the list, newest first.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn csv(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let asked = ListFilters::of(request.query_string());
     let events = newest_events(&service, &user.caller.app.app_id).await?;

@@ -1,4 +1,4 @@
-//! `/portal/webhooks`: where the webhooks of the app's flows go.
+//! `/portal/webhooks`: the webhook URLs of the app's flows.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -17,7 +17,7 @@ use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 use super::when::in_words;
 
-/// The API types, with what each sends.
+/// API types, with the webhooks of each.
 const TYPES: [(ApiType, &str); 4] = [
     (ApiType::ESign, "Documents that were signed, rejected or have expired"),
     (ApiType::DocLocker, "Documents fetched from the locker"),
@@ -29,7 +29,7 @@ const TYPES: [(ApiType, &str); 4] = [
 struct Row {
     api_type: ApiType,
     what: &'static str,
-    /// What is registered.
+    /// True if a URL is registered.
     registered: bool,
     url: String,
     problem: Option<String>,
@@ -49,9 +49,9 @@ struct Page {
     rows: Vec<Row>,
     done: bool,
     trouble: Option<String>,
-    /// How long a result can be fetched.
+    /// Time for which a result can be fetched.
     kept: String,
-    /// The command that shows webhooks as they arrive; for sandboxes.
+    /// Command that shows webhooks as they arrive; for sandboxes.
     listen: Option<String>,
     commands: Vec<Command>,
 }
@@ -84,15 +84,15 @@ async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, s
     Ok(page(status, &template))
 }
 
-/// Shows what is registered.
+/// Shows the registered URLs.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     shown(StatusCode::OK, &user, &Form::default(), request.query_string() == "done=1", &service).await
 }
 
-/// Registers a URL, or removes it.
+/// Registers or removes a URL.
 ///
 /// # Errors
 /// Errors that are not about the form.

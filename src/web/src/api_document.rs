@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::compressed::Compressed;
 
-/// The document, put together and serialised as JSON when somebody first asks for it. Clones share it.
+/// The document, built and serialised as JSON at the first request. Clones share it.
 #[derive(Clone)]
 pub struct ApiDocument(Arc<Document>);
 
@@ -22,31 +22,31 @@ struct Document {
 }
 
 impl ApiDocument {
-    /// The document that `describe` puts together.
+    /// Wraps the document that `describe` builds.
     #[must_use]
     pub fn new(describe: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         Self(Arc::new(Document { describe: Box::new(describe), text: OnceLock::new() }))
     }
 
-    /// The document in memory, where [`ORDER`] says how members follow each other.
+    /// Builds the document; [`ORDER`] gives the order of members.
     #[must_use]
     pub fn value(&self) -> Value {
         (self.0.describe)()
     }
 
-    /// The JSON.
+    /// Returns the JSON.
     #[must_use]
     pub fn text(&self) -> &str {
         std::str::from_utf8(self.published().plain()).unwrap_or_default()
     }
 
     fn published(&self) -> &Compressed {
-        // Values are plain data; that one cannot be written is not possible.
+        // Plain data always serialises.
         self.0.text.get_or_init(|| Compressed::new(serde_json::to_string(&Ordered(&self.value())).unwrap_or_default()))
     }
 }
 
-/// A value as it is written: members in their [`ORDER`], which is not written itself.
+/// A value with its members in their [`ORDER`], which is not written itself.
 struct Ordered<'a>(&'a Value);
 
 impl Serialize for Ordered<'_> {
@@ -59,14 +59,14 @@ impl Serialize for Ordered<'_> {
     }
 }
 
-/// The members of an object of a document in their order; those without one come last, by their names.
+/// Returns the members of an object in their order. Members without one come last, by name.
 pub fn in_order(members: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     let mut ordered: Vec<_> = members.iter().filter(|(name, _)| *name != ORDER).collect();
     ordered.sort_by_key(|(_, member)| member.get(ORDER).and_then(Value::as_u64).unwrap_or(u64::MAX));
     ordered.into_iter()
 }
 
-/// Lets scripts of any origin read a response that is the same for everybody (Fetch, "CORS protocol").
+/// Lets scripts of any origin read a public response (Fetch, "CORS protocol").
 #[must_use]
 pub fn open_to_every_origin(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));

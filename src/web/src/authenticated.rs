@@ -1,5 +1,5 @@
-//! Authentication of client backends. A handler gets a [`Caller`] only through these extractors, so it cannot forget to
-//! authenticate, and no body is read before its caller is known.
+//! Authentication of client backends. Handlers get a [`Caller`] only through these extractors, so none can forget to authenticate. No body
+//! is read before its caller is known.
 
 use std::rc::Rc;
 
@@ -22,14 +22,14 @@ pub struct Authenticated(pub Caller);
 
 impl FromRequest for Authenticated {
     type Error = ApiError;
-    /// Ready at once for a pair of key and app that the gate has cached.
+    /// Ready at once if the gate has cached the pair of key and app.
     type Future = Either<Ready<Result<Self, ApiError>>, LocalBoxFuture<'static, Result<Self, ApiError>>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let Some(gate) = request.app_data::<Rc<KeyGate>>() else {
             return Either::Left(ready(Err(ApiError::internal("no key gate is configured"))));
         };
-        // With two keys, a proxy may have checked the other one; so neither is accepted.
+        // With two keys, a proxy may have checked the other one, so both are refused.
         let header = |name: &str| {
             let mut given = request.headers().get_all(name);
             let text = given.next().and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
@@ -48,7 +48,7 @@ impl FromRequest for Authenticated {
     }
 }
 
-/// The refusal of a request without a good key, which counts as a page of its address. A good key is not refused because of others.
+/// Builds the refusal of a request without a good key. It counts as a page of its address. Bad keys never cause a good one to be refused.
 fn refused(request: &HttpRequest, error: ApiError) -> ApiError {
     let is_of_key = matches!(error, ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed);
     let rates = request.app_data::<Data<RateLimits>>().filter(|_| is_of_key);
@@ -66,7 +66,7 @@ pub fn refuse_elsewhere(request: &HttpRequest, caller: &Caller) -> Result<(), Ap
 }
 
 impl Authenticated {
-    /// Counts the request for its client, and tells the log whose it is; without a good key it counts for its address.
+    /// Counts the request for its client, or for its address without a good key. Notes the caller for the log.
     fn noted(request: &HttpRequest, caller: Result<Caller, ServiceError>) -> Result<Self, ApiError> {
         let caller = caller.map_err(|error| refused(request, error.into()))?;
         refuse_elsewhere(request, &caller).map_err(|error| refused(request, error))?;
@@ -81,7 +81,7 @@ impl Authenticated {
 /// A caller and the JSON body of the request, which has no query.
 #[derive(Debug)]
 pub struct AuthenticatedBody {
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
     /// The body.
     pub body: Body,

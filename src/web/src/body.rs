@@ -21,7 +21,7 @@ use crate::rate_limit::sender;
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimit(pub usize);
 
-/// The limit where no [`BodyLimit`] is set.
+/// Limit without a [`BodyLimit`].
 const LIMIT_DEFAULT: usize = 64 * 1_024;
 
 /// A JSON object, and the bytes that it was read from.
@@ -49,7 +49,7 @@ impl FromRequest for Body {
     }
 }
 
-/// What cannot be read as a request at all.
+/// A request that cannot be read at all.
 impl From<NotRead> for ApiError {
     fn from(refusal: NotRead) -> Self {
         match refusal {
@@ -65,7 +65,7 @@ impl From<NotRead> for ApiError {
     }
 }
 
-/// Reads the whole body: 413 as soon as it is known to be larger than `limit`, 408 when it makes no progress.
+/// Reads the whole body. Returns 413 as soon as it is known to exceed `limit`, 408 when it makes no progress.
 pub fn read_bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
     let declared = declared_length(request.headers());
     let payload = web::Payload::from_request(request, payload).into_inner();
@@ -88,7 +88,7 @@ async fn read(
         Ok(None) => return Ok(Bytes::new()),
         Err(_) => return Err(BodyError::TooSlow),
     };
-    // Most bodies arrive in one chunk. They are not charged, since nothing of them can be withheld.
+    // Most bodies arrive in one chunk. They are not charged, since none of it can be withheld.
     if declared == Some(first.len()) {
         return Ok(first);
     }
@@ -96,7 +96,7 @@ async fn read(
     let reader = BodyReader { budget: &memory.requests, limit, timeout: SMALL_BODY_ARRIVAL_MAX };
     let rest = stream::iter([Ok(first)]).chain(payload);
     let received = reader.read(OwnerPath::new([sender(request)]), declared, rest).await?;
-    // A small body is parsed before anything else is awaited, so its permit may go.
+    // A small body is parsed before the next await, so its permit can be released.
     Ok(received.bytes)
 }
 

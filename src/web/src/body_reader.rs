@@ -1,8 +1,8 @@
-//! Reads request bodies within bounds of size, total time and progress. Only bytes that have arrived are charged to the memory
-//! budget, not the declared length.
+//! Reads request bodies within bounds of size, total time and progress. The memory budget is charged for bytes that have arrived, not for
+//! the declared length.
 //!
-//! The caller is authenticated before a byte is read. A body that makes no progress is given up. When the budget is used up, the
-//! largest body of the owner that holds most is given up.
+//! The caller is authenticated before a byte is read. A body without progress is aborted. When the budget is used up, the largest body of
+//! the owner that holds most is aborted.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::error::ApiError;
 
-/// Bodies that may be larger than this are collected in an anonymous mapping.
+/// Size above which a body is collected in an anonymous mapping.
 const MAPPED_FROM: usize = 64 * 1_024;
 /// A mapped body is charged in whole pages.
 const PAGE_BYTES: usize = 4 * 1_024;
@@ -27,29 +27,29 @@ const PAGE_BYTES: usize = 4 * 1_024;
 /// Reads bodies of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyReader<'a> {
-    /// What the bytes are charged to.
+    /// Budget that the bytes are charged to.
     pub budget: &'a MemoryBudget,
-    /// Bytes of the largest body.
+    /// Largest body in bytes.
     pub limit: usize,
-    /// How long a body may take to arrive.
+    /// Longest time for a body to arrive.
     pub timeout: Duration,
 }
 
-/// Why a body was not read to its end.
+/// The reason why a body was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// It is larger than such a body may be.
+    /// The body exceeds the limit.
     TooLarge,
-    /// It did not arrive in time, or made no progress.
+    /// The body did not arrive in time, or made no progress.
     TooSlow,
-    /// The memory was needed by others, or its sender holds most already.
+    /// The memory was needed by others, or the sender already holds the most.
     BudgetExhausted,
     /// The connection ended, or the encoding of the body is broken.
     Broken,
 }
 
 impl BodyError {
-    /// The error for the client; `limit` is the largest size in bytes.
+    /// Builds the error for the client; `limit` is the largest size in bytes.
     #[must_use]
     pub fn to_api_error(self, limit: usize) -> ApiError {
         match self {
@@ -72,7 +72,7 @@ impl From<BudgetExhausted> for BodyError {
 pub struct ReceivedBody {
     /// The bytes as received.
     pub bytes: Bytes,
-    /// Must be kept as long as the bytes, or what was parsed out of them.
+    /// Permit to keep as long as the bytes, or anything parsed from them.
     pub permit: MemoryPermit,
 }
 
@@ -119,14 +119,14 @@ impl BodyReader<'_> {
     }
 }
 
-/// The `Content-Length`. The HTTP library refuses one that is not a number.
+/// Returns the `Content-Length`. The HTTP library refuses one that is not a number.
 pub fn declared_length(headers: &HeaderMap) -> Option<usize> {
     let length = headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
     Some(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// What has arrived. Most bodies are a single chunk, which is not copied. Others are joined in a buffer of the
-/// whole length. That of a large body is mapped: only written pages take memory, and they are freed at once.
+/// The bytes that have arrived. A single chunk, the usual case, is not copied. Others are joined in a buffer of the whole length. A large
+/// body's buffer is mapped: only written pages take memory, and they are freed at once.
 #[derive(Default)]
 struct Buffer {
     first: Bytes,
@@ -140,7 +140,7 @@ enum Joined {
 }
 
 impl Buffer {
-    /// Bytes of memory after `more` bytes are appended; the body has at most `most`.
+    /// Returns the bytes of memory after `more` bytes are appended; the body has at most `most`.
     fn size_with(&self, more: usize, most: usize) -> usize {
         let length = self.length + more;
         match self.length {
@@ -189,7 +189,7 @@ impl Joined {
             tracing::error!(%error, "no memory could be mapped for a request body");
             BudgetExhausted
         })?;
-        // Huge pages would take more than is charged. A kernel without them refuses the advice, which is fine.
+        // Huge pages would take more than is charged. A kernel without them refuses the advice, which is harmless.
         #[cfg(target_os = "linux")]
         let _ = bytes.advise(Advice::NoHugePage);
         bytes.get_mut(..first.len()).ok_or(BudgetExhausted)?.copy_from_slice(first);
@@ -197,7 +197,7 @@ impl Joined {
     }
 }
 
-/// Checks that a body arrives within its time, and that bytes come in each window after the first.
+/// Checks that a body arrives in time, and that bytes arrive in each window after the first.
 struct Progress {
     end: Instant,
     window_ends: Instant,

@@ -1,5 +1,4 @@
-//! A text that is the same for everybody, kept as it is and compressed with gzip: compressed once, when somebody first accepts
-//! that form.
+//! A public text in plain and gzip form. It is compressed once, when a client first accepts gzip.
 
 use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -16,32 +15,32 @@ use flate2::write::GzEncoder;
 #[derive(Clone, Debug)]
 pub struct Compressed {
     plain: Bytes,
-    /// Empty if it would be no shorter. Clones share it.
+    /// Empty if gzip would not be shorter. Clones share it.
     gzip: Arc<OnceLock<Bytes>>,
     version: String,
 }
 
 impl Compressed {
-    /// Keeps a text.
+    /// Wraps a text.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self { version: format!("{:016x}", fnv1a(text.as_bytes())), plain: text.into(), gzip: Arc::default() }
     }
 
-    /// The text as it is.
+    /// Returns the plain text.
     #[must_use]
     pub fn plain(&self) -> &Bytes {
         &self.plain
     }
 
-    /// A hash of the text, 16 hexadecimal digits.
+    /// Returns a hash of the text, 16 hexadecimal digits.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Answers with the form that the request prefers (RFC 9110 §12.5.3), or with 304 if the browser has that form. A request
-    /// that accepts neither form gets the text as it is.
+    /// Responds with the form that the request prefers (RFC 9110 §12.5.3), or with 304 if the browser has it. A request that accepts
+    /// neither form gets the plain text.
     #[must_use]
     pub fn answer(&self, request: &HttpRequest, content_type: &'static str, cache: &'static str) -> HttpResponse {
         let gzip = if prefers_gzip(request) { self.gzip() } else { None };
@@ -63,11 +62,11 @@ impl Compressed {
         response.body(gzip.unwrap_or(&self.plain).clone())
     }
 
-    /// The compressed form, if it is shorter.
+    /// Returns the compressed form, if it is shorter.
     fn gzip(&self) -> Option<&Bytes> {
         let compress = || {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-            // Writing to memory does not fail; if it did, the text would be served as it is.
+            // Writing to memory does not fail; if it did, the plain text would be served.
             encoder.write_all(&self.plain).and_then(|()| encoder.finish()).ok().filter(|gzip| gzip.len() < self.plain.len())
         };
         let gzip = self.gzip.get_or_init(|| compress().map(Bytes::from).unwrap_or_default());
@@ -75,13 +74,13 @@ impl Compressed {
     }
 }
 
-/// Whether gzip is named, accepted, and preferred to no encoding.
+/// Returns true if gzip is named, accepted, and preferred to no encoding.
 fn prefers_gzip(request: &HttpRequest) -> bool {
     let forms = [Encoding::gzip(), Encoding::identity()];
     AcceptEncoding::parse(request).is_ok_and(|accepted| accepted.negotiate(forms.iter()) == Some(Encoding::gzip()))
 }
 
-/// The FNV-1a hash, which tells versions of a text apart.
+/// Returns the FNV-1a hash, which distinguishes versions of a text.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

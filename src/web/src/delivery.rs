@@ -1,4 +1,4 @@
-//! The outcome of a webhook in one line, and what its receiver can do about a failure.
+//! The outcome of a webhook in one line, and the receiver's remedy for a failure.
 
 use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, WebhookState};
 
@@ -7,7 +7,7 @@ use crate::when::When;
 /// The line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DeliveryLine {
-    /// When the attempt began.
+    /// Start of the attempt.
     pub at: Option<When>,
     /// The outcome.
     pub words: String,
@@ -16,7 +16,7 @@ pub struct DeliveryLine {
 }
 
 impl DeliveryLine {
-    /// The line about a delivery.
+    /// Describes a delivery.
     #[must_use]
     pub fn of(record: &DeliveryRecord) -> Self {
         let at = record.claimed_at.map(When::second);
@@ -29,17 +29,17 @@ impl DeliveryLine {
     }
 }
 
-/// A webhook in a word, for lists.
+/// A one-word summary of a webhook, for lists.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DeliveryTag {
-    /// The class of its element.
+    /// CSS class of the element.
     pub style: &'static str,
-    /// The status of the answer, or the reason why there was none.
+    /// HTTP status, or the reason for a missing response.
     pub label: String,
 }
 
 impl DeliveryTag {
-    /// The tag of a delivery.
+    /// Summarises a delivery.
     #[must_use]
     pub fn of(record: &DeliveryRecord) -> Self {
         let style = match WebhookState::of(Some(record)) {
@@ -51,7 +51,7 @@ impl DeliveryTag {
     }
 }
 
-/// The status of an answer, or the reason why there was none.
+/// Returns the HTTP status, or the reason for a missing response.
 #[must_use]
 pub fn result(attempt: Attempt) -> String {
     match (attempt.status, attempt.failure) {
@@ -67,7 +67,7 @@ fn attempt_words(attempt: Attempt) -> String {
     format!("{}{status}{why}, {} ms", attempt.outcome, attempt.duration_ms)
 }
 
-/// A failure in words for the receiver's developer.
+/// Explains a failure to the receiver's developer.
 #[must_use]
 pub const fn advice(failure: AttemptFailure) -> &'static str {
     match failure.reason {

@@ -1,7 +1,7 @@
-//! The middleware around every route: the request id, one log line, metrics by route pattern, one body for every error, and the
-//! headers `Cache-Control: no-store` (unless the handler sets it) and `X-Content-Type-Options: nosniff`.
+//! The middleware around every route: the request id, one log line, metrics by route pattern, one body for every error. It sets
+//! `Cache-Control: no-store` (unless the handler does) and `X-Content-Type-Options: nosniff`.
 //!
-//! A successful answer costs three headers, one counter and one histogram entry. Everything else is done for errors only.
+//! A successful response costs three headers, one counter and one histogram entry. The rest is done for errors only.
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -30,13 +30,13 @@ use super::unread_body::UnreadBody;
 use crate::listener::{ActiveRequest, ConnectionState};
 use crate::rate_limit::{self, sender};
 
-/// The id of a request, as the middleware accepted or generated it.
+/// Returns the request id that the middleware accepted or generated.
 #[must_use]
 pub fn request_id(request: &HttpRequest) -> RequestId {
     request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::mint)
 }
 
-/// The id that the body of a request names, which is echoed from now on; otherwise the one that the edge accepted or minted.
+/// Adopts the id named in the body and echoes it from now on. Without one, keeps the id of the edge.
 #[must_use]
 pub fn adopt_request_id(request: &HttpRequest, named: Option<RequestId>) -> RequestId {
     let Some(id) = named else { return request_id(request) };
@@ -45,7 +45,7 @@ pub fn adopt_request_id(request: &HttpRequest, named: Option<RequestId>) -> Requ
     id
 }
 
-/// The middleware, for [`actix_web::middleware::from_fn`]; it must be the outermost. It turns a panic of a handler into a 500.
+/// Wraps every route, for [`actix_web::middleware::from_fn`]; it must be the outermost. Turns a panic of a handler into a 500.
 ///
 /// # Errors
 /// The rendered answer after a panic, or after an error of an inner middleware.
@@ -82,12 +82,12 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     Ok(response.map_body(|_, body| ResponseBody::new(body, active, unread)))
 }
 
-/// Returns true for the paths that every connection answers.
+/// Returns true for the paths that every connection serves.
 fn is_health_check(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz")
 }
 
-/// The answer when the inner service returned no response.
+/// Builds the response when the inner service returned none.
 fn without_response(error: &ApiError, (id, docs): (&RequestId, &DocsBase), unread: Option<UnreadBody>, span: &Span) -> Error {
     sakshi_trace::failed(span, error.code());
     if error.status_code().is_server_error() {
@@ -100,14 +100,14 @@ fn without_response(error: &ApiError, (id, docs): (&RequestId, &DocsBase), unrea
     InternalError::from_response(error.code(), answer).into()
 }
 
-/// The caller's id. One that is malformed or given twice is replaced: a proxy may have added it, which the caller cannot change.
+/// Returns the caller's id. A malformed or repeated one is replaced: a proxy may have added it, which the caller cannot change.
 fn id_of(headers: &HeaderMap) -> RequestId {
     let mut given = headers.get_all(X_REQUEST_ID);
     let id = given.next().filter(|_| given.next().is_none()).and_then(|value| RequestId::parse(value.to_str().ok()?).ok());
     id.unwrap_or_else(RequestId::mint)
 }
 
-/// The span of a request, in the trace of its caller. Probes, metrics and files are asked for too often and say too little.
+/// Opens the span of a request in its caller's trace. Probes, metrics and files have none: too frequent, too little information.
 fn span(request: &ServiceRequest) -> Span {
     let path = request.path();
     if !sakshi_trace::is_on() || is_probe(path) || path.starts_with("/assets/") {
@@ -161,7 +161,7 @@ fn finish<B: MessageBody + 'static>(
     response
 }
 
-/// The error to render, or `None` when the handler wrote a body of its own.
+/// Returns the error to render, or `None` if the handler wrote its own body.
 fn error_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>) -> Option<ApiError> {
     let inner = response.response();
     // The framework's own errors are plain text; a page stays as it is.
@@ -173,7 +173,7 @@ fn error_of<B: MessageBody + 'static>(response: &ServiceResponse<EitherBody<B>>)
     bare.then(|| ApiError::from_status(response.status(), inner.headers().get(header::ALLOW)))
 }
 
-/// Our own error, or the one for an error of the framework's.
+/// Returns our own error, or the one that corresponds to the framework's.
 fn error_from(error: &Error) -> ApiError {
     error.as_error::<ApiError>().cloned().unwrap_or_else(|| match error.as_response_error().status_code() {
         status if status.is_server_error() => ApiError::internal(error),

@@ -1,4 +1,4 @@
-//! The error table: code, status and message of every error, and the body of every answer other than 2xx and 3xx.
+//! The error table: code, status and message of every error, and the body of every response other than 2xx and 3xx.
 //!
 //! Internal detail goes to the log with the request id, never into a body.
 
@@ -20,10 +20,10 @@ use sakshi_store::StoreError;
 use sakshi_wire::refusal::Error as ErrorBody;
 use sakshi_wire::{Always, Whole};
 
-/// Carries the request id in both directions.
+/// Header that carries the request id in both directions.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Every code of a refusal outside the sandbox's own routes; the `node` ones and `no_node` come from the proxy in `deploy/haproxy/`.
+/// Every error code outside the sandbox's own routes. The proxy in `deploy/haproxy/` sends the `node` ones and `no_node`.
 pub const CODES: &[&str] = &[
     "address_not_allowed",
     "already_completed",
@@ -81,52 +81,52 @@ pub const CODES: &[&str] = &[
     "validation_failed",
 ];
 
-/// The path of the page that explains the codes, below the service's public URL.
+/// Path of the page that explains the codes, below the service's public URL.
 const DOCUMENT: &str = "/docs/errors";
 
-/// The service's public URL without a slash at its end, as app data: where `docUrl` of an error begins.
+/// The service's public URL without a trailing slash, as app data: the start of an error's `docUrl`.
 #[derive(Clone, Debug, Default)]
 pub struct DocsBase(pub Arc<str>);
 
-/// Why a request fails.
+/// The reason why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiError {
     /// The use case failed.
     Service(ServiceError),
-    /// The body, the path or the query cannot be parsed; the message says where.
+    /// The body, path or query cannot be parsed; the message names the place.
     MalformedBody(String),
     /// No valid bearer token on the internal listener.
     BearerUnauthorized,
     /// The role of the operator does not include the operation.
     Forbidden,
-    /// The key may be used from other addresses alone.
+    /// The key is not allowed from this address.
     AddressNotAllowed,
     /// The connection has no client certificate.
     CertificateRequired,
     /// A page of another site sent the request.
     CrossSite,
-    /// The path has other methods.
+    /// The path does not support this method.
     MethodNotAllowed {
-        /// The value of `Allow`.
+        /// Value of `Allow`.
         allow: Cow<'static, str>,
     },
     /// The body is too large.
     BodyTooLarge {
-        /// Bytes accepted.
+        /// Limit in bytes.
         limit: usize,
     },
     /// The body did not arrive in time.
     BodyTooSlow,
-    /// The body has another media type; the message says which is read.
+    /// The media type is not supported; the message names the one that is.
     UnsupportedMediaType(&'static str),
     /// Too many requests.
     RateLimited {
-        /// The name of the limit.
+        /// Name of the limit.
         limit: &'static str,
-        /// When to retry.
+        /// Time until a retry.
         retry_after: Duration,
     },
-    /// A probe found the process unhealthy; the message is for the operator, on the internal listener.
+    /// A probe found the process unhealthy. The message is for the operator, on the internal listener.
     Unhealthy(String),
     /// An error of the sandbox's own routes.
     Other {
@@ -150,7 +150,7 @@ const fn row(status: StatusCode, code: &'static str, message: &'static str) -> R
     Row { status, code, message: Cow::Borrowed(message) }
 }
 
-/// The rows of use cases' errors.
+/// Returns the row of a use case's error.
 fn service_row(error: &ServiceError) -> Row<'_> {
     match error {
         ServiceError::Invalid(_) => row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not valid; see `errors`."),
@@ -174,7 +174,7 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "The event is full."),
         ServiceError::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),
         ServiceError::EventRefused(EventRefusal::Expired) => row(StatusCode::GONE, "event_closed", "The event has ended."),
-        // No scan is refused for that: who the guest is is known at the end.
+        // No scan is refused for this: the guest is only known at the end.
         ServiceError::EventRefused(EventRefusal::Duplicate) => {
             row(StatusCode::CONFLICT, "already_registered", "The person is already registered.")
         }
@@ -259,25 +259,25 @@ impl ApiError {
         }
     }
 
-    /// An internal error; the text is for the log.
+    /// Builds an internal error; the text is for the log.
     #[must_use]
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         Self::Service(ServiceError::Internal(detail.to_string()))
     }
 
-    /// The stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         self.row().code
     }
 
-    /// The message for the client.
+    /// Returns the message for the client.
     #[must_use]
     pub fn message(&self) -> String {
         self.row().message.into_owned()
     }
 
-    /// Detail for the log only.
+    /// Returns the detail for the log only.
     #[must_use]
     pub fn detail(&self) -> Option<Cow<'_, str>> {
         match self {
@@ -287,7 +287,7 @@ impl ApiError {
         }
     }
 
-    /// Whole seconds for `Retry-After`, at least one.
+    /// Returns whole seconds for `Retry-After`, at least one.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         let wait = match self {
@@ -302,7 +302,7 @@ impl ApiError {
         Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))
     }
 
-    /// The answer to the request of this id.
+    /// Builds the response to the request with this id.
     #[must_use]
     pub fn render(&self, id: &RequestId, DocsBase(docs): &DocsBase) -> HttpResponse {
         let row = self.row();
@@ -345,7 +345,7 @@ impl ApiError {
         })
     }
 
-    /// The error for a bare status of the framework.
+    /// Returns the error for a bare status of the framework.
     pub(crate) fn from_status(status: StatusCode, allow: Option<&HeaderValue>) -> Self {
         match status.as_u16() {
             404 => ServiceError::NotFound("path").into(),
@@ -373,7 +373,7 @@ impl ResponseError for ApiError {
         self.row().status
     }
 
-    /// With an id of its own; the middleware renders it again with the request's.
+    /// Uses a fresh id; the middleware renders it again with the request's.
     fn error_response(&self) -> HttpResponse {
         self.render(&RequestId::mint(), &DocsBase::default())
     }

@@ -1,4 +1,4 @@
-//! Pages for errors: what a browser reads in the place of the body of the error table.
+//! Pages for errors: browsers get them instead of the error table's body.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, Accept, Header as _, HeaderValue, Quality, RETRY_AFTER};
@@ -6,15 +6,15 @@ use actix_web::{Error, HttpRequest, HttpResponse};
 
 use crate::error::ApiError;
 
-/// Makes the page of an error, as app data of a listener that has pages. It gets the error that a handler returned, if it
-/// returned one, and the row of the error table, unless the handler made a page of its own.
+/// Builds the page of an error, as app data of a listener that has pages. Gets the handler's error, if any. Gets the row of the error table
+/// unless the handler made its own page.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorPages(pub fn(&HttpRequest, Option<&Error>, Option<&ApiError>) -> Option<HttpResponse>);
 
-/// Paths that programs call. Some of their libraries accept HTML by default.
+/// Paths for programs. Some HTTP libraries accept HTML by default.
 const PROGRAMS: [&str; 3] = ["/api/", "/cb/", "/.well-known/"];
 
-/// The page for this request; `None` for programs, and where there are no pages.
+/// Returns the page for this request; `None` for programs, and on listeners without pages.
 pub(crate) fn error_page(
     request: &HttpRequest,
     status: StatusCode,
@@ -38,7 +38,7 @@ pub(crate) fn error_page(
     Some(page)
 }
 
-/// Returns true if HTML is named, and JSON is not preferred to it (RFC 9110 §12.5.1).
+/// Returns true if HTML is named and at least as preferred as JSON (RFC 9110 §12.5.1).
 fn prefers_html(request: &HttpRequest) -> bool {
     let accept = Accept::parse(request).map(|accept| accept.0).unwrap_or_default();
     let quality = |kind: &str| accept.iter().filter(|range| range.item.essence_str() == kind).map(|range| range.quality).max();

@@ -1,7 +1,7 @@
-//! Server-sent events that show a page how a state changes (WHATWG HTML, "Server-sent events").
+//! Server-sent events that show state changes on a page (WHATWG HTML, "Server-sent events").
 //!
-//! A stream lasts a minute, and then the browser opens the next one by itself. A drain of the node ends it earlier. Each keeps a
-//! connection, so nobody has more of them than are left for others: no subscriber, and no event.
+//! A stream lasts a minute; then the browser reconnects. A drain of the node ends it earlier. Each stream keeps a connection, so each
+//! subscriber and each event has a fair share of them.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -22,26 +22,26 @@ use crate::error::ApiError;
 use crate::html::private;
 use crate::rate_limit::RateLimits;
 
-/// How long one stream lasts.
+/// Lifetime of one stream.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// How often an unchanged state is to be sent again: pages take longer silence for a lost network, and proxies close silent streams.
+/// Interval at which an unchanged state is sent again. Pages take longer silence for a lost network, and proxies close silent streams.
 pub const STATE_INTERVAL: Duration = Duration::from_secs(10);
-/// Tells the browser when to reconnect after the stream has ended.
+/// Delay before the browser reconnects after the end of a stream.
 const RETRY: &str = "retry: 2000\n\n";
 
-/// What comes next on a stream.
+/// The next item of a stream.
 #[derive(Debug)]
 pub enum Next<S> {
-    /// The state as it is now.
+    /// The current state.
     State(S),
-    /// The state that it keeps: the stream ends with it.
+    /// The final state; the stream ends with it.
     Last(S),
-    /// The stream ends, and the browser opens the next one.
+    /// The stream ends, and the browser reconnects.
     End,
 }
 
 impl<S: Serialize> Next<S> {
-    /// The text on the stream, and whether more follows.
+    /// Returns the text on the stream, and true if more follows.
     fn text(&self) -> (String, bool) {
         let event = |state| format!("event: state\ndata: {}\n\n", serde_json::to_string(state).unwrap_or_default());
         match self {
@@ -52,7 +52,7 @@ impl<S: Serialize> Next<S> {
     }
 }
 
-/// Slots for streams, by who reads them and by the event that they show. Cloning shares them.
+/// Slots for streams, by reader and by event. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct StreamSlots {
     of_subscribers: FairSlots<IpAddr>,
@@ -60,7 +60,7 @@ pub struct StreamSlots {
 }
 
 impl StreamSlots {
-    /// So many streams at a time.
+    /// Allows this number of concurrent streams.
     #[must_use]
     pub fn new(streams: usize) -> Self {
         Self { of_subscribers: FairSlots::new(streams), of_events: FairSlots::new(streams) }
@@ -75,8 +75,8 @@ impl StreamSlots {
     }
 }
 
-/// Answers with a stream about a transaction or an `event`: `first`, and then whatever `next` waits for. `next` is dropped while it
-/// waits when the stream ends.
+/// Responds with a stream about a transaction or an `event`: `first`, then the results of `next`. A pending `next` is dropped when the
+/// stream ends.
 ///
 /// # Errors
 /// [`ServiceError::Overloaded`] when the reader or the event has as many streams as are left for others.
@@ -101,7 +101,7 @@ fn head() -> HttpResponseBuilder {
     response
 }
 
-/// Answers with a stream for a reader who has a `place` among those of its listener, which is given back when the stream ends.
+/// Responds with a stream for a reader who holds a `place` of its listener. The place is released when the stream ends.
 pub fn stream_of<S: Serialize>(
     drain: &Drain,
     place: impl Sized + 'static,

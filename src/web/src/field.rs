@@ -1,4 +1,4 @@
-//! One field of a form: its label, its hint, and what was wrong with it.
+//! One field of a form: its label, its hint, and its error.
 
 use std::borrow::Cow;
 
@@ -7,26 +7,26 @@ use sakshi_domain::time::Timestamp;
 
 use crate::when::input;
 
-/// A field as it is shown.
+/// A field as displayed.
 #[derive(Debug, Template)]
 #[template(path = "field.html")]
 pub struct Field<'a> {
-    /// Its name in the API.
+    /// Name in the API.
     name: &'a str,
     id: String,
     label: &'a str,
     hint: &'a str,
-    /// The `type` of the input.
+    /// `type` of the input.
     kind: &'a str,
     value: Cow<'a, str>,
     problem: Option<String>,
     required: bool,
-    /// The `autocomplete` of the input.
+    /// `autocomplete` of the input.
     complete: &'a str,
 }
 
 impl<'a> Field<'a> {
-    /// A field with this value. A moment with an offset is shown in UTC.
+    /// Builds a field with this value. A moment with an offset is shown in UTC.
     #[must_use]
     pub fn new(name: &'a str, label: &'a str, kind: &'a str, value: impl Into<Cow<'a, str>>, problem: Option<String>) -> Self {
         let value = value.into();
@@ -35,13 +35,13 @@ impl<'a> Field<'a> {
         Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false, complete: "off" }
     }
 
-    /// Says beside the label what is expected.
+    /// Sets the hint beside the label.
     #[must_use]
     pub fn hint(self, hint: &'a str) -> Self {
         Self { hint, ..self }
     }
 
-    /// Browsers do not send the form without a value.
+    /// Marks the field as required in the browser.
     #[must_use]
     pub fn required(self) -> Self {
         Self { required: true, ..self }
@@ -53,13 +53,13 @@ impl<'a> Field<'a> {
         Self { complete, ..self }
     }
 
-    /// Tells it from another field of the same name on the page.
+    /// Distinguishes the field from another of the same name on the page.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         Self { id: format!("{}-{place}", self.name), ..self }
     }
 
-    /// What describes the input, by ids; empty for nothing.
+    /// Returns the ids of the elements that describe the input; empty without any.
     fn described_by(&self) -> String {
         let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.id));
         let problem = self.problem.is_some().then(|| format!("{}-problem", self.id));

@@ -10,32 +10,32 @@ use crate::error::ApiError;
 /// The names and values of a form's fields.
 pub type Pairs = Vec<(String, String)>;
 
-/// The field that proves that a form is of this session.
+/// Field that carries the CSRF token of the session.
 pub const CSRF_FIELD: &str = "form_word";
 
-/// How the text of a field stands for a value of the request.
+/// The conversion from a field's text to a value of the request.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// As it is; left out when it is empty.
+    /// The text itself; omitted when empty.
     Text,
-    /// As it is; nothing when it is empty, which removes what is set.
+    /// The text itself; null when empty, which removes the stored value.
     Removable,
     /// One of several texts.
     Words,
     /// A whole number.
     Whole,
-    /// A whole number; nothing when it is empty, which removes what is set.
+    /// A whole number; null when empty, which removes the stored value.
     RemovableWhole,
-    /// A moment in UTC, as browsers write it.
+    /// A moment in UTC, in the browsers' format.
     Moment,
-    /// The same; nothing when it is empty, which removes what is set.
+    /// The same; null when empty, which removes the stored value.
     RemovableMoment,
     /// `true` or `false`.
     Flag,
 }
 
 impl Kind {
-    /// The value that a text stands for; `None` for a field that is left out.
+    /// Converts a text to its value; `None` for an omitted field.
     #[must_use]
     pub fn value(self, text: &str) -> Option<Json> {
         let text = text.trim();
@@ -68,7 +68,7 @@ pub fn read(bytes: &[u8]) -> Pairs {
     form_urlencoded::parse(bytes).into_owned().collect()
 }
 
-/// The fields of a request. What is not of this shape is in them as well, to be refused.
+/// Returns the fields of a request. Fields outside the shape are included, to be refused.
 pub fn sent<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&str, Kind)]) -> Sent {
     let mut members: Vec<(String, Json)> = Vec::new();
     for (name, text) in pairs {

@@ -1,4 +1,4 @@
-//! Renders templates as answers, with the headers that every page has.
+//! Renders templates as responses, with the headers common to all pages.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
@@ -11,7 +11,7 @@ use askama::Template;
 pub const PAGE_CSP: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
                                  base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Answers with a page; `retry_after` is in seconds.
+/// Responds with a page; `retry_after` is in seconds.
 pub fn page(status: StatusCode, retry_after: Option<u64>, template: &impl Template) -> HttpResponse {
     match template.render() {
         Ok(html) => {
@@ -28,21 +28,21 @@ pub fn page(status: StatusCode, retry_after: Option<u64>, template: &impl Templa
     }
 }
 
-/// Answers with a page of a site with forms.
+/// Responds with a page of a site with forms.
 pub fn form_page(status: StatusCode, template: &impl Template) -> HttpResponse {
     let mut response = page(status, None, template);
-    // Without a referrer a browser would call the origin of a form's request "null".
+    // Without a referrer, a browser sends the origin of a form's request as "null".
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
-/// Redirects the browser to a path of ours, which it then requests with `GET` (303, RFC 9110 §15.4.4).
+/// Redirects the browser to a path of this service with `GET` (303, RFC 9110 §15.4.4).
 #[must_use]
 pub fn redirect(path: &str) -> HttpResponse {
     private(StatusCode::SEE_OTHER).insert_header((LOCATION, path)).finish()
 }
 
-/// The answer with a cookie, whose value this is of `Set-Cookie`.
+/// Adds a cookie to the response; `cookie` is the value of `Set-Cookie`.
 #[must_use]
 pub fn with_cookie(mut response: HttpResponse, cookie: &str) -> HttpResponse {
     if let Ok(cookie) = HeaderValue::from_str(cookie) {
@@ -51,7 +51,7 @@ pub fn with_cookie(mut response: HttpResponse, cookie: &str) -> HttpResponse {
     response
 }
 
-/// A private answer: not stored, not indexed, and its URL not sent to other sites.
+/// Builds a private response: not stored, not indexed, and its URL not sent to other sites.
 #[must_use]
 pub fn private(status: StatusCode) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(status);

@@ -1,4 +1,4 @@
-//! The `Idempotency-Key` header, and the header of a replayed answer.
+//! The `Idempotency-Key` header, and the header of a replayed response.
 
 use actix_web::http::header::HeaderName;
 use actix_web::{HttpRequest, HttpResponse};
@@ -12,7 +12,7 @@ use super::error::ApiError;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The key of a request, if it has one.
+/// Returns the key of a request, if it has one.
 ///
 /// # Errors
 /// A key that is not 1 to 255 visible ASCII characters, or given twice.
@@ -27,7 +27,7 @@ pub fn key(request: &HttpRequest, caller: &Caller) -> Result<Option<IdempotencyS
     Ok(Some(scope(key, caller)))
 }
 
-/// The idempotent request of this operation and body, if the request has a key.
+/// Returns the idempotent request of this operation and body, if the request has a key.
 ///
 /// # Errors
 /// As [`key`].
@@ -35,7 +35,7 @@ pub fn of(request: &HttpRequest, caller: &Caller, operation: &str, body: &[u8]) 
     Ok(key(request, caller)?.map(|key| IdempotentRequest::new(key, operation, body)))
 }
 
-/// The answer, with a header if it is a replay.
+/// Builds the response, with a header if it is a replay.
 #[must_use]
 pub fn answer<A>(answered: Answered<A>) -> HttpResponse {
     let mut response = HttpResponse::Ok();

@@ -1,4 +1,4 @@
-//! What the OpenAPI documents of all edges share: the headers of every answer, and refusals, which have one body and an example
+//! The parts that the OpenAPI documents of all edges share: the headers of every response, and errors. Errors have one body, and an example
 //! that the error table itself renders.
 
 use std::time::Duration;
@@ -11,20 +11,20 @@ use serde_json::{Map, Value, json};
 
 use super::error::{ApiError, CODES, DocsBase};
 
-/// A refusal that operations share.
+/// An error response that operations share.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedRefusal {
     /// The status.
     pub status: &'static str,
-    /// What it is called among the document's components.
+    /// Name among the document's components.
     pub name: &'static str,
-    /// When it is given.
+    /// Condition in which it is sent.
     pub description: &'static str,
-    /// Whether an operation meets it.
+    /// Returns true for operations that can send it.
     pub meets: fn(&Value) -> bool,
 }
 
-/// What operations of every edge meet.
+/// Error responses of every edge.
 const COMMON: [SharedRefusal; 6] = [
     SharedRefusal { status: "400", name: "BadRequest", description: "A field, header or parameter is not valid.", meets: always },
     SharedRefusal { status: "413", name: "BodyTooLarge", description: "The body is too large.", meets: has_body },
@@ -53,7 +53,7 @@ fn always(_: &Value) -> bool {
     true
 }
 
-/// Whether an operation asks for credentials.
+/// Returns true if an operation requires credentials.
 #[must_use]
 pub fn is_secured(operation: &Value) -> bool {
     operation["security"].as_array().is_some_and(|schemes| !schemes.is_empty())
@@ -65,16 +65,16 @@ pub fn has_body(operation: &Value) -> bool {
     !operation["requestBody"].is_null()
 }
 
-/// The operations of all paths.
+/// Returns the operations of all paths.
 pub fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
     paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut)
 }
 
-/// Adds what all operations take and give: the correlation id, the common refusals and those of this edge.
+/// Adds the parts common to all operations: the correlation id, the common errors and those of this edge.
 ///
-/// A refusal that an operation declares by its description alone gets the one body. `example` chooses which refusal with a
-/// status stands for an operation, or for all that share it.
+/// An error that an operation declares by its description alone gets the common body. `example` chooses the error that stands for a status,
+/// of one operation or of all.
 pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value, &str) -> Option<ApiError>) {
     let shared: Vec<SharedRefusal> = COMMON.iter().chain(own).copied().collect();
     let with_example = |operation: &Value, status: &str, description: &str| {
@@ -116,7 +116,7 @@ pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value,
     }
 }
 
-/// A refusal with its body and headers.
+/// Builds an error response with its body and headers.
 #[must_use]
 pub fn refusal(status: &str, description: &str, example: &ApiError) -> Value {
     let mut headers = json!({ "X-Request-ID": { "$ref": "#/components/headers/RequestId" } });
@@ -130,7 +130,7 @@ pub fn refusal(status: &str, description: &str, example: &ApiError) -> Value {
     json!({ "description": description, "headers": headers, "content": { "application/json": body } })
 }
 
-/// A refusal with this status that every edge gives.
+/// Returns the example of this status that every edge uses.
 fn common_example(status: &str) -> ApiError {
     match status {
         "400" => Invalid::one("page", "must be a whole number from 1 to 2147483647").into(),
@@ -143,7 +143,7 @@ fn common_example(status: &str) -> ApiError {
     }
 }
 
-/// The body of this refusal.
+/// Renders the body of this error.
 #[must_use]
 pub fn rendered(error: &ApiError) -> Value {
     let id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());

@@ -1,4 +1,4 @@
-//! Pages of a list with the newest row first; the store lists the oldest first.
+//! Pages of a list, newest row first; the store lists the oldest first.
 
 use sakshi_store::{Page, PageRequest};
 
@@ -8,47 +8,47 @@ pub const ROWS: u32 = 10;
 /// One page of a list.
 #[derive(Debug)]
 pub struct Newest<T> {
-    /// Its rows, the newest first.
+    /// Rows, newest first.
     pub items: Vec<T>,
-    /// Its place.
+    /// Position in the list.
     pub pages: Pages,
 }
 
 /// The number of this page and of the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
-    /// From 1.
+    /// Number of this page, from 1.
     pub page: u32,
-    /// The number of the last page.
+    /// Number of the last page.
     pub last: u32,
 }
 
 impl Pages {
-    /// The page with this number of a list of `total` rows, or the last one.
+    /// Returns the page with this number of a list of `total` rows, or the last one.
     #[must_use]
     pub fn of(page: u32, total: u64) -> Self {
         let last = u32::try_from(total.div_ceil(u64::from(ROWS))).unwrap_or(u32::MAX).max(1);
         Self { page: page.clamp(1, last), last }
     }
 
-    /// The page with newer rows.
+    /// Returns the page with newer rows.
     #[must_use]
     pub fn before(self) -> Option<u32> {
         (self.page > 1).then(|| self.page - 1)
     }
 
-    /// The page with older rows.
+    /// Returns the page with older rows.
     #[must_use]
     pub fn after(self) -> Option<u32> {
         (self.page < self.last).then(|| self.page + 1)
     }
 }
 
-/// The page with this number, from 1, of what `fetch` lists oldest first. The rows of one page lie on
-/// at most two pages of the store.
+/// Returns the page with this number, from 1, of the list that `fetch` returns oldest first. Its rows lie on at most two pages of the
+/// store.
 ///
 /// # Errors
-/// What `fetch` says.
+/// Those of `fetch`.
 pub async fn newest<T, E, F>(page: u32, fetch: impl Fn(PageRequest) -> F) -> Result<Newest<T>, E>
 where
     F: Future<Output = Result<Page<T>, E>>,

@@ -13,23 +13,23 @@ use url::form_urlencoded;
 use super::error::ApiError;
 use sakshi_wire::ISO_8601;
 
-/// Takes parameters out of a query string and notes what is wrong with them.
+/// Takes parameters out of a query string and collects their errors.
 #[derive(Debug)]
 pub struct Query {
     pairs: Vec<(String, String)>,
-    /// The parameters of the request.
+    /// Parameters of the operation.
     known: Vec<&'static str>,
     invalid: Invalid,
 }
 
 impl Query {
-    /// Starts on the part of the URL after `?`.
+    /// Parses the part of the URL after `?`.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self { pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect(), known: Vec::new(), invalid: Invalid::none() }
     }
 
-    /// A whole number within bounds, under any of the spellings; the default when it is absent.
+    /// Returns a whole number within bounds, under any of the spellings; the default when it is absent.
     pub fn number<T>(&mut self, spellings: &[&'static str], bounds: RangeInclusive<T>, default: T) -> T
     where
         T: FromStr + Copy + PartialOrd + Display,
@@ -44,18 +44,18 @@ impl Query {
         }
     }
 
-    /// A text without spaces around it; `None` when it is absent or empty.
+    /// Returns a trimmed text; `None` when it is absent or empty.
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         let (_, text) = self.take(&[name])?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// A time; `None` when it is absent.
+    /// Returns a time; `None` when it is absent.
     pub fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         self.parsed(name, Timestamp::parse_iso8601, ISO_8601)
     }
 
-    /// A value of its own form; `None` when it is absent or refused with this sentence.
+    /// Returns a parsed value; `None` when it is absent, or refused with this sentence.
     pub fn parsed<T>(&mut self, name: &'static str, parse: impl FnOnce(&str) -> Option<T>, refusal: &str) -> Option<T> {
         let (name, text) = self.take(&[name])?;
         let parsed = parse(&text);
@@ -65,7 +65,7 @@ impl Query {
         parsed
     }
 
-    /// One of a few words; the first is the default.
+    /// Returns one of two choices; the first is the default.
     pub fn one_of<T: Copy>(&mut self, name: &'static str, choices: [(&str, T); 2]) -> T {
         let Some((_, text)) = self.take(&[name]) else { return choices[0].1 };
         let chosen = choices.iter().find(|(word, _)| *word == text);
@@ -75,7 +75,7 @@ impl Query {
         chosen.unwrap_or(&choices[0]).1
     }
 
-    /// `page` and `page_size`.
+    /// Returns `page` and `page_size`.
     pub fn page(&mut self) -> PageRequest {
         PageRequest {
             page: self.number(&["page"], 1..=PAGE_MAX, 1),
@@ -83,7 +83,7 @@ impl Query {
         }
     }
 
-    /// Ends the reading.
+    /// Ends the parsing.
     ///
     /// # Errors
     /// Every parameter that is unknown, repeated or out of bounds.
@@ -114,7 +114,7 @@ impl Query {
     }
 }
 
-/// Reads nothing but a page.
+/// Parses a query that has only a page.
 ///
 /// # Errors
 /// As [`Query::finish`].
@@ -124,7 +124,7 @@ pub fn page_of(text: &str) -> Result<PageRequest, ApiError> {
     query.finish().map(|()| page)
 }
 
-/// The path and query of the page after `page` of a list of `total` rows; `None` behind the last row.
+/// Returns path and query of the page after `page` of a list of `total` rows; `None` after the last row.
 #[must_use]
 pub fn next_page(path: &str, PageRequest { page, page_size }: PageRequest, total: u64) -> Option<String> {
     let is_last = page >= PAGE_MAX || u64::from(page) * u64::from(page_size) >= total;

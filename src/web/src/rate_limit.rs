@@ -1,4 +1,4 @@
-//! Rate limits per app and per address, and the address that a request is counted under. A limit of 0 means no limit.
+//! Rate limits per app and per address, and the address that a request counts for. A limit of 0 means no limit.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -21,24 +21,24 @@ use sakshi_service::budget::Owner;
 use super::error::ApiError;
 use super::event_stream::StreamSlots;
 
-/// Keys kept before unused ones are dropped for the first time.
+/// Number of keys at which unused ones are first dropped.
 const KEYS_KEPT: usize = 10_000;
 
 /// A limit per key, shared by all workers of the process.
 #[derive(Clone)]
 pub struct RateLimit<K: Hash + Eq + Clone + Send + Sync + 'static> {
-    /// What clients know it by.
+    /// Name in responses.
     name: &'static str,
     limiter: Option<Arc<Limiter<K>>>,
 }
 
 struct Limiter<K: Hash + Eq + Clone + Send + Sync + 'static> {
     limiter: DefaultKeyedRateLimiter<K, StateInformationMiddleware>,
-    /// The largest burst.
+    /// Largest burst.
     burst: NonZeroU32,
-    /// The time in which so many are allowed.
+    /// Time in which a full burst is replenished.
     window: Duration,
-    /// Forgetting visits every key, so it is done when their number has doubled since the last time.
+    /// Number of keys above which a sweep drops unused ones. It is twice the number after the last sweep, because a sweep visits every key.
     forget_above: AtomicUsize,
 }
 
@@ -51,27 +51,26 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Limiter<K> {
     }
 }
 
-/// How many requests a limit allows, and how many of them are left to a caller: what the fields `RateLimit-Policy` and `RateLimit`
-/// say (draft-ietf-httpapi-ratelimit-headers).
+/// A limit and the caller's remaining requests: the content of `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The limit's name.
+    /// Name of the limit.
     pub name: &'static str,
     /// Requests allowed in the window.
     pub quota: u32,
-    /// The window.
+    /// Length of the window.
     pub window: Duration,
     /// Requests left.
     pub remaining: u32,
-    /// The time until all are left again.
+    /// Time until all are left again.
     pub reset: Duration,
 }
 
-/// What the limits of a request have said.
+/// The state of each limit that the request counted for.
 #[derive(Default)]
 struct Standings(Vec<Standing>);
 
-/// What the limits of a request have said, as headers of its answer.
+/// Returns the state of the request's limits as response headers.
 pub(crate) fn headers(request: &HttpRequest) -> Vec<(HeaderName, HeaderValue)> {
     let extensions = request.extensions();
     let Some(Standings(standings)) = extensions.get::<Standings>() else { return Vec::new() };
@@ -86,19 +85,19 @@ pub(crate) fn headers(request: &HttpRequest) -> Vec<(HeaderName, HeaderValue)> {
 }
 
 impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
-    /// At most `per_second` with bursts of as many; 0 for no limit.
+    /// Allows `per_second` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_second(name: &'static str, per_second: u32) -> Self {
         Self::of(name, per_second, Duration::from_secs(1), Quota::per_second)
     }
 
-    /// At most `per_minute` with bursts of as many; 0 for no limit.
+    /// Allows `per_minute` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_minute(name: &'static str, per_minute: u32) -> Self {
         Self::of(name, per_minute, Duration::from_secs(60), Quota::per_minute)
     }
 
-    /// At most `per_hour` with bursts of as many; 0 for no limit.
+    /// Allows `per_hour` requests, with bursts of the same size; 0 for no limit.
     #[must_use]
     pub fn per_hour(name: &'static str, per_hour: u32) -> Self {
         Self::of(name, per_hour, Duration::from_secs(3_600), Quota::per_hour)
@@ -112,7 +111,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
         Self { name, limiter }
     }
 
-    /// The limit as nobody has used it; `None` when there is none.
+    /// Returns the unused limit; `None` when there is no limit.
     #[must_use]
     pub fn policy(&self) -> Option<Standing> {
         let limiter = self.limiter.as_ref()?;
@@ -120,7 +119,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
         Some(Standing { name: self.name, quota, window: limiter.window, remaining: quota, reset: Duration::ZERO })
     }
 
-    /// Counts a request, and tells its sender where they stand.
+    /// Counts a request, and records the remaining quota for its response.
     ///
     /// # Errors
     /// [`ApiError::RateLimited`].
@@ -151,7 +150,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
         self.take_cost(key, NonZeroU32::MIN).map(drop)
     }
 
-    /// Counts what a request costs beyond the one that was counted for it, but never more than a whole burst.
+    /// Counts the cost of a request beyond the one already counted, at most a whole burst.
     ///
     /// # Errors
     /// [`ApiError::RateLimited`].
@@ -180,8 +179,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     }
 }
 
-/// The limits of clients that have one of their own, shared by all workers of the process. A client whose limit changes begins
-/// anew.
+/// The limits of clients with their own, shared by all workers of the process. A changed limit starts full.
 #[derive(Clone, Default)]
 pub struct ClientRates(Arc<Mutex<RatesByClient>>);
 
@@ -206,7 +204,7 @@ impl ClientRates {
     }
 }
 
-/// The subscriber at an address: of an IPv6 address the /64 network, which belongs to one subscriber.
+/// Returns the subscriber at an address: for IPv6 its /64 network, which belongs to one subscriber.
 #[must_use]
 pub fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -215,61 +213,61 @@ pub fn subscriber(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The address of the connection, whatever the headers say.
+/// Returns the address of the connection, regardless of headers.
 fn peer(request: &HttpRequest) -> IpAddr {
     request.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip().to_canonical())
 }
 
-/// All limits of the public listener by who asks.
+/// All limits of the public listener by caller.
 #[derive(Clone)]
 pub struct RateLimits {
     /// Requests to the API by client.
     pub clients: ClientRates,
     /// `POST /init` by app.
     pub init: RateLimit<AppId>,
-    /// Requests that cost no credit and yet something: orders to upstreams, questions to sources and new events, by client.
+    /// Requests that are free for the client but not for the service, by client: orders to upstreams, queries to sources, new events.
     pub orders: RateLimit<ClientId>,
     /// `GET /result` by app.
     pub polls: RateLimit<AppId>,
     /// The identity app's callbacks by transaction.
     pub callbacks: RateLimit<TxnId>,
-    /// Callbacks to what is no callback address, by address.
+    /// Callbacks to unknown callback addresses, by address.
     pub stray_callbacks: RateLimit<IpAddr>,
     /// Pages by address.
     pub pages: RateLimit<IpAddr>,
-    /// Verifications that guests start, each at the cost of a credit, by event and address.
+    /// Verifications that guests start, one credit each, by event and address.
     pub event_starts: RateLimit<(EventId, IpAddr)>,
     /// The same by event alone.
     pub starts_of_events: RateLimit<EventId>,
-    /// Refused requests that are kept for developers, by app.
+    /// Refused requests that are recorded for developers, by app.
     pub refusals: RateLimit<AppId>,
     /// Attempts to sign in to the portal by address.
     pub sign_ins: RateLimit<IpAddr>,
-    /// Attempts to sign in to an account of the portal from browsers that have not been there, by the digest of its address.
+    /// Attempts to sign in to a portal account from unknown browsers, by the digest of its e-mail address.
     pub sign_ins_of_accounts: RateLimit<[u8; 32]>,
-    /// The same from a browser that has signed in to it before.
+    /// The same from a browser that has signed in to the account before.
     pub sign_ins_of_browsers: RateLimit<[u8; 32]>,
     /// Attempts at the PIN of a door, by the path of the door and address.
     pub pins: RateLimit<(String, IpAddr)>,
     /// The same by door alone.
     pub pins_of_doors: RateLimit<String>,
-    /// Event streams.
+    /// Slots of event streams.
     pub streams: StreamSlots,
-    /// Whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: TrustedProxies,
 }
 
-/// Peers whose `X-Forwarded-For` is believed.
+/// Peers whose `X-Forwarded-For` is trusted.
 pub type TrustedProxies = Arc<[IpNet]>;
 
-/// The owner of a request that nobody has authenticated: its address. A listener without rate limits takes the peer's.
+/// Returns the owner of an unauthenticated request: its address. A listener without rate limits uses the peer's.
 pub(crate) fn sender(request: &HttpRequest) -> Owner {
     let rates = request.app_data::<Data<RateLimits>>();
     Owner::Address(rates.map_or_else(|| peer(request), |rates| rates.client_address(request)))
 }
 
 impl RateLimits {
-    /// No limits, and no trusted proxies.
+    /// Sets no limits, and no trusted proxies.
     #[must_use]
     pub fn unlimited() -> Self {
         Self {
@@ -293,7 +291,7 @@ impl RateLimits {
         }
     }
 
-    /// The limits that clients meet, each with what it counts by; those that are not limited are left out.
+    /// Returns the limits that clients meet, each with its key. Disabled ones are left out.
     #[must_use]
     pub fn policies(&self) -> Vec<(Standing, &'static str)> {
         let all = [
@@ -307,21 +305,21 @@ impl RateLimits {
         all.into_iter().filter_map(|(policy, by)| Some((policy?, by))).collect()
     }
 
-    /// The address of the client behind a request: the peer's, or the last address of `X-Forwarded-For` that is no trusted
-    /// proxy's. Of an IPv6 address the /64 network, which belongs to one subscriber.
+    /// Returns the address of the client behind a request: the peer's, or the last untrusted one of `X-Forwarded-For`. For IPv6 it is the
+    /// /64 network, which belongs to one subscriber.
     #[must_use]
     pub fn client_address(&self, request: &HttpRequest) -> IpAddr {
         subscriber(self.host(request))
     }
 
-    /// The address behind a request.
+    /// Returns the address behind a request.
     #[must_use]
     pub fn host(&self, request: &HttpRequest) -> IpAddr {
         host(request, &self.trusted_proxies)
     }
 }
 
-/// The address behind a request: the peer's, or the last one of `X-Forwarded-For` that is no trusted proxy's.
+/// Returns the address behind a request: the peer's, or the last untrusted one of `X-Forwarded-For`.
 #[must_use]
 pub fn host(request: &HttpRequest, trusted_proxies: &[IpNet]) -> IpAddr {
     let peer = peer(request);

@@ -1,7 +1,7 @@
-//! Keeps what was refused to an app, so that its developers can look up an `errorId`.
+//! Records refused requests of an app, so that its developers can look up an `errorId`.
 //!
-//! Nothing is done for an accepted request. A refused one asks the key gate once more who called, which is cached by then, and the
-//! store is written beside the answer. What a store that is away refuses is not kept, and neither is what nobody has authenticated.
+//! Accepted requests cost nothing. A refused one asks the key gate again for its caller, which is cached by then. The store is written
+//! beside the response. Refusals without an authenticated caller, or while the store is unavailable, are not recorded.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -17,10 +17,10 @@ use super::error::ApiError;
 use super::rate_limit::RateLimits;
 use super::routing::RouteMetrics;
 
-/// Characters that are kept of a method.
+/// Characters of a method that are stored.
 const METHOD_CHARS_MAX: usize = 16;
 
-/// Keeps the refusal of a request, unless nobody or too much was refused.
+/// Records the refusal of a request, unless it has no app or exceeds the limit.
 pub(crate) fn keep(request: &HttpRequest, error: &ApiError, id: &RequestId) {
     let status = error.status_code();
     if !request.headers().contains_key("x-api-key") || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::SERVICE_UNAVAILABLE) {
@@ -51,7 +51,7 @@ pub(crate) fn keep(request: &HttpRequest, error: &ApiError, id: &RequestId) {
     });
 }
 
-/// The names of the fields, without what was sent in them.
+/// Returns the names of the fields, without their values.
 fn fields(error: &ApiError) -> Vec<String> {
     let ApiError::Service(ServiceError::Invalid(invalid)) = error else { return Vec::new() };
     let name = |name: &str| name.chars().take(REFUSAL_FIELD_CHARS_MAX).collect();

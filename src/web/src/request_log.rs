@@ -1,7 +1,7 @@
 //! The line of a request in the log, and the same in its span.
 //!
-//! A probe comes several times a second, so its line is at level DEBUG, also while the node is unready: the node logs when that
-//! begins and ends. An address on a page for residents and guests is personal data, so the line has its network alone.
+//! Probes come several times a second, so their lines are at level DEBUG, even while the node is unready: the node logs the start and end
+//! of that. On a page for residents and guests an address is personal data, so the line has only its network.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,11 +19,11 @@ use super::rate_limit::{TrustedProxies, host};
 use super::routing::Audience;
 use super::subject::Subject;
 
-/// Leading bits of an address that are logged where the whole is personal data.
+/// Leading bits of a logged address where the whole address is personal data.
 const NETWORK_BITS_V4: u8 = 24;
 const NETWORK_BITS_V6: u8 = 48;
 
-/// A request that has been answered.
+/// An answered request.
 pub(crate) struct AnsweredRequest<'a> {
     pub(crate) request: &'a HttpRequest,
     pub(crate) id: &'a RequestId,
@@ -33,12 +33,12 @@ pub(crate) struct AnsweredRequest<'a> {
     pub(crate) error: Option<&'a ApiError>,
 }
 
-/// Returns whether a path is that of a probe: a health check or a scrape.
+/// Returns true if a path is that of a probe: a health check or a scrape.
 pub(crate) fn is_probe(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/metrics" | "/api/ping")
 }
 
-/// The name of a method in logs and traces: one that nobody knows may be as long as a head.
+/// Returns the name of a method in logs and traces: an unknown one may be as long as a head.
 pub(crate) fn method_name(method: &Method) -> &str {
     match method.as_str() {
         known @ ("GET" | "POST" | "HEAD" | "PATCH" | "PUT" | "DELETE" | "OPTIONS") => known,
@@ -88,15 +88,15 @@ pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
     }
 }
 
-/// The address of a client as a line may have it.
+/// The address of a client as logged.
 struct ClientAddress {
     address: IpAddr,
-    /// The client is a company's machine or an employee, not a resident or guest.
+    /// True if the client is a company's machine or an employee, not a resident or guest.
     is_whole: bool,
 }
 
 impl ClientAddress {
-    /// Nothing for a request without a connection.
+    /// Returns `None` for a request without a connection.
     fn of(request: &HttpRequest) -> Option<Self> {
         request.peer_addr()?;
         let trusted = request.app_data::<TrustedProxies>().map_or(&[][..], |trusted| trusted);

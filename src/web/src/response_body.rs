@@ -1,4 +1,4 @@
-//! The body of an answer as the HTTP library reads it: in small pieces, so that little of it waits in the library's own buffer.
+//! The response body as the HTTP library reads it: in small pieces, so that little of it waits in the library's buffer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,13 +10,13 @@ use sakshi_domain::limits::ANSWER_PIECE_BYTES;
 use crate::listener::ActiveRequest;
 use crate::unread_body::UnreadBody;
 
-/// A body, the rest of its current chunk, and what ends when the body is dropped.
+/// A body, the rest of its current chunk, and the guards that end with it.
 pub struct ResponseBody<B> {
     body: B,
     rest: Bytes,
     /// The request.
     _active: Option<ActiveRequest>,
-    /// A request body that has not arrived whole. As long as it is there, the connection is closed after the answer.
+    /// Request body that has not arrived whole. While it exists, the connection is closed after the response.
     _unread: Option<UnreadBody>,
 }
 

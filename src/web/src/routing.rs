@@ -1,5 +1,5 @@
-//! Route tables: pattern, method and handler of each route. They add what the framework leaves out: `Allow` on a 405, `HEAD`
-//! wherever there is `GET`, metrics by pattern.
+//! Route tables: pattern, method and handler of each route. They add three things to the framework's: `Allow` on a 405, `HEAD` wherever
+//! there is `GET`, metrics by pattern.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use sakshi_service::ServiceError;
 
 use super::error::ApiError;
 
-/// Metrics of one route. Their handles are resolved once per worker, not per request.
+/// Metrics of one route. Handles are resolved once per worker, not per request.
 #[derive(Clone)]
 pub struct RouteMetrics(Rc<Inner>);
 
@@ -23,8 +23,8 @@ struct Inner {
     other: MethodMetrics,
 }
 
-/// Metrics of one method. They are registered at its first request, so that unused routes are not reported, and all classes of
-/// status at once, so that the first failure is an increase.
+/// Metrics of one method. They are registered at its first request, so that unused routes are not reported. All status classes are
+/// registered together, so that the first failure is an increase.
 #[derive(Default)]
 struct MethodMetrics(OnceCell<([Counter; 5], Histogram)>);
 
@@ -34,13 +34,13 @@ impl RouteMetrics {
         Self(Rc::new(Inner { pattern, methods, other: MethodMetrics::default() }))
     }
 
-    /// For requests that match no route, as data of the app.
+    /// Returns the metrics of requests that match no route, as data of the app.
     #[must_use]
     pub fn unmatched() -> Self {
         Self::new("unmatched", &[])
     }
 
-    /// The route's pattern.
+    /// Returns the route's pattern.
     pub(crate) fn pattern(&self) -> &'static str {
         self.0.pattern
     }
@@ -62,7 +62,7 @@ impl RouteMetrics {
     }
 }
 
-/// Who may use a route.
+/// The callers of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     /// Client backends, with an API key and an app id.
@@ -82,15 +82,15 @@ pub enum Audience {
 pub struct Row {
     /// The method.
     pub method: &'static str,
-    /// The path's pattern.
+    /// Pattern of the path.
     pub path: &'static str,
-    /// Who may use it.
+    /// Callers of the route.
     pub audience: Audience,
-    /// Makes the route; [`resource`] adds the guard of the method.
+    /// Builds the route; [`resource`] adds the guard of the method.
     route: fn() -> Route,
 }
 
-/// A row of a route table; `route` is made by `web::to`.
+/// Builds a row of a route table; `route` is made by `web::to`.
 #[must_use]
 pub const fn row(method: &'static str, path: &'static str, audience: Audience, route: fn() -> Route) -> Row {
     Row { method, path, audience, route }
@@ -104,7 +104,7 @@ pub fn configure(config: &mut ServiceConfig, table: &[Row]) {
     }
 }
 
-/// A path with its methods. `GET` answers `HEAD` too.
+/// Builds a path with its methods. `GET` answers `HEAD` too.
 #[must_use]
 pub fn resource(pattern: &'static str, routes: Vec<(Method, Route)>) -> Resource {
     let mut methods: Vec<Method> = routes.iter().map(|(method, _)| method.clone()).collect();
@@ -127,7 +127,7 @@ pub fn resource(pattern: &'static str, routes: Vec<(Method, Route)>) -> Resource
     }))
 }
 
-/// The answer of an unknown path, for `default_service` of an app.
+/// Answers an unknown path, for `default_service` of an app.
 ///
 /// # Errors
 /// Always [`ServiceError::NotFound`].

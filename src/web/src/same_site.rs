@@ -1,5 +1,4 @@
-//! Refuses requests that a page of another site sends, so that no site can spend an organiser's credits through its visitors'
-//! browsers.
+//! Refuses requests from pages of other sites, so that no site can spend an organiser's credits through its visitors' browsers.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{HOST, HeaderName, ORIGIN, REFERER};
@@ -11,15 +10,14 @@ use crate::error::ApiError;
 /// The origin of our own pages.
 #[derive(Clone, Copy, Debug)]
 struct OwnOrigin<'a> {
-    /// The public base URL.
+    /// Public base URL.
     base: &'a str,
-    /// Whether `Host` names an origin of ours, too: only in a sandbox whose base URL is not set. Elsewhere anybody may point a name
-    /// of theirs at our address.
+    /// True if `Host` names an own origin, too: only in a sandbox without a base URL. Elsewhere anybody may point a name at this address.
     accepts_host: bool,
 }
 
-/// Refuses requests of other sites' pages. Browsers say where a request comes from in `Sec-Fetch-Site` (Fetch Metadata Request
-/// Headers §2.3), older ones in `Origin` (RFC 6454 §7), the oldest in `Referer` (RFC 9110 §10.1.3). Programs send none of them.
+/// Refuses requests from pages of other sites. Browsers name the origin in `Sec-Fetch-Site` (Fetch Metadata Request Headers §2.3), older
+/// ones in `Origin` (RFC 6454 §7), the oldest in `Referer` (RFC 9110 §10.1.3). Programs send none of them.
 ///
 /// # Errors
 /// [`ApiError::CrossSite`].
@@ -28,8 +26,8 @@ pub fn refuse_cross_site(request: &HttpRequest, service: &Service) -> Result<(),
     own.sent(request).then_some(()).ok_or(ApiError::CrossSite)
 }
 
-/// The same for a listener without a name of its own, whose pages are at the host that the browser names. A name that others point at
-/// this listener gets no cookie of ours.
+/// Does the same for a listener without a name of its own: its pages are at the host that the browser names. A foreign name that points at
+/// this listener gets no cookie.
 ///
 /// # Errors
 /// [`ApiError::CrossSite`].
@@ -37,7 +35,7 @@ pub fn refuse_other_host(request: &HttpRequest) -> Result<(), ApiError> {
     OwnOrigin { base: "", accepts_host: true }.sent(request).then_some(()).ok_or(ApiError::CrossSite)
 }
 
-/// Whether a request is of a page at this base URL, for the fuzzer.
+/// Returns true if a request comes from a page at this base URL, for the fuzzer.
 #[cfg(feature = "fuzzing")]
 #[must_use]
 pub fn is_of_page_at(base: &str, accepts_host: bool, request: &HttpRequest) -> bool {
@@ -56,7 +54,7 @@ impl OwnOrigin<'_> {
         }
     }
 
-    /// Whether an origin, or a page's URL, is our own.
+    /// Returns true if an origin, or a page's URL, is our own.
     fn include(self, url: &str, host: Option<&str>) -> bool {
         let Ok(url) = Url::parse(url) else { return false };
         let origin = url.origin().ascii_serialization();
@@ -71,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// A request to `alias.example`, which is a name of the service at `v.example` too.
+    /// Checks a request to `alias.example`, a second name of the service at `v.example`.
     fn sent(accepts_host: bool, headers: &[(&'static str, &str)]) -> bool {
         let request = headers
             .iter()

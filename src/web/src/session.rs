@@ -1,7 +1,7 @@
 //! The id of a session, 256 random bits in an HttpOnly cookie, and the CSRF token of its forms.
 //!
-//! The store has only a digest of the id, and the token does not reveal the id. The portal and the console each have a cookie of
-//! their own, which browsers send below one path alone.
+//! The store has only a digest of the id, and the token does not reveal the id. The portal and the console each have a cookie, which
+//! browsers send below one path only.
 
 use std::time::Duration;
 
@@ -17,32 +17,32 @@ use subtle::ConstantTimeEq as _;
 
 const BYTES: usize = 32;
 
-/// The end of a session that nobody uses, after its last use.
+/// Time after which an unused session ends.
 pub const IDLE: Duration = Duration::from_secs(30 * 60);
-/// The longest session.
+/// Longest lifetime of a session.
 pub const LIFETIME: Duration = CONSOLE_SESSION_MAX;
-/// The least time between two prolongations of a session, so that not every page writes to the store.
+/// Least time between two extensions of a session, so that not every page writes to the store.
 pub const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The cookie of a site with sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionCookie {
-    /// Its name.
+    /// Name of the cookie.
     pub name: &'static str,
-    /// The path below which browsers send it.
+    /// Path below which browsers send it.
     pub path: &'static str,
-    /// A word that tells digests and tokens of this site from those of others.
+    /// Word that separates digests and tokens of this site from those of others.
     pub site: &'static str,
-    /// The links with which browsers send it.
+    /// Links with which browsers send it.
     pub same_site: SameSite,
 }
 
 /// The links with which a cookie is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameSite {
-    /// Those of our own pages alone.
+    /// Links of own pages only.
     Strict,
-    /// Those of other sites too, but not their forms.
+    /// Links of other sites too, but not their forms.
     Lax,
 }
 
@@ -53,7 +53,7 @@ pub struct SessionId {
 }
 
 impl SessionCookie {
-    /// A fresh id; `None` when the system has no randomness.
+    /// Generates a fresh id; `None` when the system has no randomness.
     #[must_use]
     pub fn mint(&'static self) -> Option<SessionId> {
         let mut bytes = [0; BYTES];
@@ -61,7 +61,7 @@ impl SessionCookie {
         Some(SessionId { cookie: self, bytes })
     }
 
-    /// The id that a browser sends. Of two, another site under our domain may have planted one, so neither is taken.
+    /// Returns the id that a browser sends. Of two, another site under our domain may have planted one, so both are refused.
     #[must_use]
     pub fn of(&'static self, request: &HttpRequest) -> Option<SessionId> {
         let mut bytes = [0; BYTES];
@@ -69,7 +69,7 @@ impl SessionCookie {
         (length == BYTES).then_some(SessionId { cookie: self, bytes })
     }
 
-    /// The only value that a browser sends.
+    /// Returns the value of the cookie, if it was sent once.
     fn value<'a>(&self, request: &'a HttpRequest) -> Option<&'a str> {
         let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
         let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -78,7 +78,7 @@ impl SessionCookie {
         sent.next().is_none().then_some(value)
     }
 
-    /// The value of `Set-Cookie` that takes the cookie away.
+    /// Returns the value of `Set-Cookie` that deletes the cookie.
     #[must_use]
     pub fn none(&self, secure: bool) -> String {
         format!("{}=; Max-Age=0; {}", self.name, self.attributes(secure))
@@ -90,19 +90,19 @@ impl SessionCookie {
 }
 
 impl SessionId {
-    /// The digest by which the store knows it.
+    /// Returns the digest that the store keeps.
     #[must_use]
     pub fn digest(&self) -> SessionDigest {
         SessionDigest(self.hash("session"))
     }
 
-    /// The CSRF token that each form of this session carries.
+    /// Returns the CSRF token that each form of this session carries.
     #[must_use]
     pub fn csrf_token(&self) -> CsrfToken {
         CsrfToken(self.derived("form"))
     }
 
-    /// A secret of this session for one purpose, which neither the token nor another secret reveals.
+    /// Derives a secret of this session for one purpose, which neither the token nor another secret reveals.
     #[must_use]
     pub fn derived(&self, purpose: &str) -> String {
         URL_SAFE_NO_PAD.encode(self.hash(purpose))
@@ -112,14 +112,14 @@ impl SessionId {
         sha256(&[b"sakshi ", self.cookie.site.as_bytes(), b" ", of.as_bytes(), &self.bytes])
     }
 
-    /// The value of `Set-Cookie` (RFC 6265 §4.1). It goes when the browser is closed.
+    /// Returns the value of `Set-Cookie` (RFC 6265 §4.1). The cookie ends with the browser's session.
     #[must_use]
     pub fn cookie(&self, secure: bool) -> String {
         format!("{}={}; {}", self.cookie.name, URL_SAFE_NO_PAD.encode(self.bytes), self.cookie.attributes(secure))
     }
 }
 
-/// The SHA-256 of a text in Base64url, as PKCE wants it of a verifier (RFC 7636, section 4.2).
+/// Returns the SHA-256 of a text in Base64url, the form of a PKCE challenge (RFC 7636, section 4.2).
 #[must_use]
 pub fn sha256_base64url(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(sha256(&[text.as_bytes()]))
@@ -130,13 +130,13 @@ pub fn sha256_base64url(text: &str) -> String {
 pub struct CsrfToken(String);
 
 impl CsrfToken {
-    /// The token.
+    /// Returns the token.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns true if a form carries it; takes the same time whatever it carries.
+    /// Returns true if a form carries the token; takes constant time.
     #[must_use]
     pub fn is(&self, sent: &str) -> bool {
         self.0.as_bytes().ct_eq(sent.as_bytes()).into()

@@ -10,14 +10,14 @@ use crate::compressed::Compressed;
 /// The style sheet that pages and portal share.
 pub const BASE_STYLE: &str = include_str!("../assets/base.css");
 
-/// What portal and console have besides, and what their pages have that show records, or bodies and facts.
+/// Style sheet that portal and console share. [`RECORDS_STYLE`] and [`FIGURES_STYLE`] extend it.
 pub const DESK_STYLE: &str = include_str!("../assets/desk.css");
-/// Tables and counts.
+/// Style of tables and counts.
 pub const RECORDS_STYLE: &str = include_str!("../assets/records.css");
-/// Bodies and facts.
+/// Style of bodies and facts.
 pub const FIGURES_STYLE: &str = include_str!("../assets/figures.css");
 
-/// The icon of pages and portal: the shield of their heads.
+/// Icon of pages and portal: the shield of their heads.
 pub static ICON: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::new("/assets/icon.svg", "image/svg+xml", include_str!("../assets/icon.svg").to_owned()));
 
@@ -30,13 +30,13 @@ pub struct StaticFile {
 }
 
 impl StaticFile {
-    /// A style sheet that is put together from these sources.
+    /// Builds a style sheet from these sources.
     #[must_use]
     pub fn style(path: &'static str, sources: &[&str]) -> Self {
         Self::new(path, "text/css; charset=utf-8", minify_style(&strip_comments(&sources.concat(), ("/*", "*/"))))
     }
 
-    /// A script.
+    /// Builds a script.
     #[must_use]
     pub fn script(path: &'static str, source: &str) -> Self {
         Self::new(path, "text/javascript; charset=utf-8", strip_comments(source, ("//", "")))
@@ -46,18 +46,18 @@ impl StaticFile {
         Self { path, content_type, text: Compressed::new(text) }
     }
 
-    /// The URL with the hash, under which browsers may cache the file for good.
+    /// Returns the URL with the hash, under which browsers may cache the file for good.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}?v={}", self.path, self.text.version())
     }
 
-    /// A route that answers with the file.
+    /// Returns a route that serves the file.
     pub fn route(&'static self) -> Route {
         web::to(move |request: HttpRequest| async move { self.answer(&request) })
     }
 
-    /// The file, or 304 if the browser has it.
+    /// Responds with the file, or 304 if the browser has it.
     fn answer(&self, request: &HttpRequest) -> HttpResponse {
         let is_versioned = request.query_string().strip_prefix("v=") == Some(self.text.version());
         let cache = if is_versioned { "public, max-age=31536000, immutable" } else { "no-cache" };
@@ -65,8 +65,8 @@ impl StaticFile {
     }
 }
 
-/// Removes indentation, empty lines, and comments that begin a line. A line that begins like a comment counts as one, even
-/// inside a string; our files have no such lines.
+/// Removes indentation, empty lines, and comments that begin a line. A line that begins like a comment counts as one, even inside a string;
+/// our files have no such lines.
 fn strip_comments(source: &str, (begin, end): (&str, &str)) -> String {
     let mut comment = false;
     let mut text = String::with_capacity(source.len());

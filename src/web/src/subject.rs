@@ -1,8 +1,7 @@
-//! Whom and what a request is about, for its line in the log: the client and app or the operator who called, and the transaction
-//! or event.
+//! The subject of a request, for its line in the log: the client and app or the operator who called, and the transaction or event.
 //!
-//! A handler notes what only it knows; an id in the path is read when the line is written. Ids are logged in the service's own
-//! spelling and never as they came.
+//! A handler notes what only it knows; an id in the path is read when the line is written. Ids are logged in canonical form, never as
+//! received.
 
 use std::sync::Arc;
 
@@ -10,18 +9,18 @@ use actix_web::{HttpMessage as _, HttpRequest};
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::tenancy::App;
 
-/// The app that was authenticated.
+/// The authenticated app.
 struct Caller(Arc<App>);
 
-/// Notes who calls.
+/// Notes the caller.
 pub(crate) fn note_caller(request: &HttpRequest, app: &Arc<App>) {
     request.extensions_mut().insert(Caller(Arc::clone(app)));
 }
 
-/// The operator who was admitted.
+/// The authenticated operator.
 struct Operator(Arc<str>);
 
-/// Notes the operator who calls, by id.
+/// Notes the operator by id.
 pub fn note_operator(request: &HttpRequest, id: &str) {
     request.extensions_mut().insert(Operator(id.into()));
 }
@@ -36,7 +35,7 @@ pub fn note_event(request: &HttpRequest, id: EventId) {
     request.extensions_mut().insert(id);
 }
 
-/// What is known of a request when it has been answered.
+/// The known subjects of an answered request.
 #[derive(Default)]
 pub(crate) struct Subject {
     pub(crate) app: Option<Arc<App>>,

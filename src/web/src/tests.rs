@@ -1,4 +1,4 @@
-//! The middleware as a client sees it: ids, errors, and the framework's own errors in our form.
+//! The middleware from a client's side: ids, errors, and the framework's own errors in our form.
 
 use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service as _, ServiceResponse};

@@ -1,7 +1,7 @@
-//! What is left of a chunked request body when the request is answered before its end.
+//! The rest of a chunked request body that is answered before its end.
 //!
-//! The HTTP library goes on reading a chunked body that was dropped, so a client that never ends it keeps the connection. While
-//! such a body is alive the library closes the connection after the answer, so an unfinished body is kept alive in the answer.
+//! The HTTP library goes on reading a dropped chunked body, so a client that never ends it keeps the connection. While the body is alive,
+//! the library closes the connection after the response. So an unfinished body is kept alive in the response.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -17,7 +17,7 @@ use futures_util::{Stream, StreamExt as _};
 
 use crate::listener::ConnectionState;
 
-/// Bytes that are read and dropped so that the connection can be used again.
+/// Bytes that are read and dropped so that the connection can be reused.
 const DRAINED_MAX: usize = 64 * 1_024;
 
 /// A chunked body; the handler reads it through this.
@@ -42,7 +42,7 @@ impl UnreadBody {
         Some(unread)
     }
 
-    /// Reads what has arrived, without waiting for more, and returns whether that is the end of the body.
+    /// Reads the bytes that have arrived, without waiting for more. Returns true at the end of the body.
     pub(super) async fn drain(&self) -> bool {
         let mut has_waited = false;
         let mut left = DRAINED_MAX;
@@ -138,7 +138,7 @@ mod tests {
         format!("{line} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
     }
 
-    /// The answers of a connection, until the server closes it.
+    /// Returns the responses of a connection, until the server closes it.
     async fn until_closed(address: SocketAddr, sent: &str) -> String {
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(sent.as_bytes()).await.unwrap();

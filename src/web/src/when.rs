@@ -1,5 +1,5 @@
-//! Times on the pages of portal and console: moments in UTC as the server writes them, which the script replaces by the reader's own time,
-//! and spans.
+//! Times on the pages of portal and console: spans, and moments. The server writes moments in UTC, and the script replaces them by local
+//! time.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use askama::filters::HtmlSafe;
 use sakshi_domain::day_figures::Day;
 use sakshi_domain::time::Timestamp;
 
-/// How exactly a moment is told.
+/// The precision of a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exactly {
     Minute,
     Second,
-    /// The time of day alone.
+    /// Time of day only.
     Time,
 }
 
@@ -31,31 +31,31 @@ pub struct When {
 impl HtmlSafe for When {}
 
 impl When {
-    /// To the minute.
+    /// Shows the moment to the minute.
     #[must_use]
     pub fn minute(at: Timestamp) -> Self {
         Self { at, exactly: Exactly::Minute }
     }
 
-    /// To the second.
+    /// Shows the moment to the second.
     #[must_use]
     pub fn second(at: Timestamp) -> Self {
         Self { at, exactly: Exactly::Second }
     }
 
-    /// The time of day for a moment of today in UTC, and the date before it for others.
+    /// Shows the time of day for a moment of today in UTC, and date and time for others.
     #[must_use]
     pub fn recent(at: Timestamp, now: Timestamp) -> Self {
         if Day::of(at) == Day::of(now) { Self::time(at) } else { Self::minute(at) }
     }
 
-    /// The time of day alone.
+    /// Shows the time of day only.
     #[must_use]
     pub fn time(at: Timestamp) -> Self {
         Self { at, exactly: Exactly::Time }
     }
 
-    /// The name of the style in the script, which tells minutes unless it is told.
+    /// Returns the name of the style in the script, whose default is minutes.
     fn style(&self) -> Option<&'static str> {
         match self.exactly {
             Exactly::Minute => None,
@@ -74,25 +74,25 @@ impl When {
     }
 }
 
-/// A moment by the clock of an event. The script puts the reader's own time into the title.
+/// A moment by the clock of an event. The script puts the local time into the title.
 #[derive(Clone, Debug, PartialEq, Eq, Template)]
 #[template(source = r#"<time datetime="{{ at }}" data-event>{{ words }}</time>"#, ext = "html")]
 pub struct EventTime {
     /// The moment.
     pub at: Timestamp,
-    /// As guests read it.
+    /// Text for guests.
     pub words: String,
 }
 
 impl HtmlSafe for EventTime {}
 
-/// A moment in UTC as an input of a form has it: `2026-12-31T18:30`.
+/// Formats a moment in UTC for an input of a form: `2026-12-31T18:30`.
 #[must_use]
 pub fn input(at: Timestamp) -> String {
     at.to_string().get(..16).unwrap_or_default().to_owned()
 }
 
-/// How long something took.
+/// Formats a duration.
 #[must_use]
 pub fn lasted(time: Duration) -> String {
     match time.as_secs() {
@@ -101,7 +101,7 @@ pub fn lasted(time: Duration) -> String {
     }
 }
 
-/// A span as minutes and seconds, or hours before them: `0:31`.
+/// Formats a span as minutes and seconds, with hours if needed: `0:31`.
 #[must_use]
 pub fn clock(span: Duration) -> String {
     let seconds = span.as_secs();
@@ -111,7 +111,7 @@ pub fn clock(span: Duration) -> String {
     }
 }
 
-/// A time in its largest whole unit.
+/// Formats a time in its largest whole unit.
 #[must_use]
 pub fn in_words(time: Duration) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];

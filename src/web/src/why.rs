@@ -1,6 +1,6 @@
-//! Why a verification ended without one, in a few words for lists. The person read a sentence of its own.
+//! The reason why a verification did not succeed, in a few words for lists. The person reads a full sentence.
 
-/// The codes of failures with their words, the most frequent first.
+/// Failure codes with their words, most frequent first.
 pub const FAILURES: [(&str, &str); 11] = [
     ("301", "Person declined"),
     ("302", "Face scan failed"),
@@ -15,7 +15,7 @@ pub const FAILURES: [(&str, &str); 11] = [
     ("already_registered", "Registered before"),
 ];
 
-/// The words for a code.
+/// Returns the words for a code.
 #[must_use]
 pub fn why(code: Option<&str>) -> &'static str {
     FAILURES.iter().find(|(known, _)| Some(*known) == code).map_or("Not verified", |(_, words)| words)

@@ -1,8 +1,7 @@
 //! `POST /d/{door}/check-ins`: checks in a guest.
 //!
-//! A ticket is good with the proof that it showed when it was scanned. Without a proof somebody has looked at the guest. What was scanned
-//! without a network comes later, with the time of the scan, until an hour after the end of the door. A request that is sent again has the
-//! same `id`.
+//! A ticket is valid with the proof that it showed when it was scanned. Without a proof, staff have looked at the guest. Offline scans
+//! arrive later, with the time of the scan, until an hour after the end of the door. A retried request has the same `id`.
 
 use std::collections::HashMap;
 
@@ -27,12 +26,12 @@ use url::form_urlencoded;
 
 use super::{address, when_and_where};
 
-/// Bytes of a form.
+/// Largest form in bytes.
 const FORM_BYTES_MAX: usize = 4 * 1_024;
-/// The longest time for which a check-in waits for a network.
+/// Longest time for which a check-in may wait for a network.
 const WAITING_MAX: std::time::Duration = DOOR_AFTER_END_MAX;
 
-/// The outcome of a check-in, as pages name it.
+/// The outcome of a check-in, as named on pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
@@ -40,7 +39,7 @@ pub(super) enum State {
     In,
     /// The guest was checked in before.
     Already,
-    /// The ticket showed another code when it was scanned: it may be a picture of the page.
+    /// The ticket showed an old code when it was scanned: it may be a picture of the page.
     Old,
     /// The event has no such guest.
     Unknown,
@@ -60,10 +59,10 @@ struct Answer {
     inside: u32,
 }
 
-/// Checks in a guest, and answers the script, or leads to the page that says so.
+/// Checks in a guest. Answers the script, or redirects to the page with the outcome.
 ///
 /// # Errors
-/// 400 naming the field, 401 without the PIN, 403 for a form of another site, 404 if there is no such door.
+/// 400 naming the field, 401 without the PIN, 403 for a form of another site, 404 for an unknown door.
 pub(crate) async fn post(
     path: Path<String>,
     request: HttpRequest,
@@ -158,7 +157,7 @@ fn answer(open: &OpenDoor, code: RegistrationCode, done: Done, guest: Option<Lis
     }
 }
 
-/// The path of a guest's photo, if guests are asked for one.
+/// Returns the path of a guest's photo, if the event asks for photos.
 pub(super) fn photo(open: &OpenDoor, code: RegistrationCode) -> Option<String> {
     asks_for_photo(&open.event).then(|| format!("{}/photo/{code}", address(open)))
 }
@@ -167,13 +166,13 @@ fn asks_for_photo(event: &Event) -> bool {
     event.terms.claims.contains(Claim::Photo)
 }
 
-/// The time of a scan in milliseconds since 1970; the clocks of phones may be ahead.
+/// Parses the time of a scan in milliseconds since 1970; the clocks of phones may be ahead.
 fn scanned_at(text: &str, now: Timestamp) -> Option<Timestamp> {
     let at = Timestamp::from_millis(text.parse().ok()?);
     Some(at.min(now)).filter(|at| now.since(*at) <= WAITING_MAX)
 }
 
-/// The fields of a form.
+/// Reads the fields of a form.
 ///
 /// # Errors
 /// The body is too long, or cannot be read.

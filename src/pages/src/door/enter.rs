@@ -15,10 +15,10 @@ use sakshi_web::same_site::refuse_cross_site;
 use super::show::ask_for_pin;
 use super::{COOKIE_NAME, address, check_in::read_form};
 
-/// Lets in those who know the PIN. Tries are counted by door and address, and by door.
+/// Admits a browser with the PIN. Attempts are counted by door and address, and by door.
 ///
 /// # Errors
-/// 404 if there is no such door, 403 for a form of another site, 400 for a body that is no form.
+/// 404 for an unknown door, 403 for a form of another site, 400 for a body that is no form.
 pub(crate) async fn enter(
     path: Path<String>,
     request: HttpRequest,
@@ -47,7 +47,7 @@ pub(crate) async fn enter(
         .finish())
 }
 
-/// The value of `Set-Cookie` (RFC 6265 §4.1).
+/// Returns the value of `Set-Cookie` (RFC 6265 §4.1).
 fn session_cookie(service: &Service, open: &OpenDoor, at: &str) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
     let (seconds, session) = ((open.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open.session(service));

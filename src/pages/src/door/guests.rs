@@ -1,5 +1,5 @@
-//! `GET /d/{door}/guests` and `GET /d/{door}/photo/{code}`: the guests of an event for the script of a door, so that it finds them without
-//! a network, and a guest's photo.
+//! `GET /d/{door}/guests` and `GET /d/{door}/photo/{code}`: the guests of an event for the script of a door, for use without a network, and
+//! a guest's photo.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -19,9 +19,9 @@ use serde_json::Value;
 
 use super::entered_at;
 
-/// Guests of an answer.
+/// Guests in one response.
 const PAGE: u32 = 2_000;
-/// Guests of an event whose door keeps a list. Above it asks for each.
+/// Largest number of guests whose door keeps a list. Above it the door requests each guest.
 const LISTED_MAX: u32 = 20_000;
 
 /// Some guests, and the state of all.
@@ -31,20 +31,21 @@ struct Answer {
     now: i64,
     registered: u32,
     inside: u32,
-    /// Codes and names of those who follow.
+    /// Codes and names of this page of guests.
     guests: Vec<(RegistrationCode, String)>,
-    /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was told, and when the
-    /// counts are those that the door has.
+    /// One bit per guest from the first, set once checked in; base64. Absent until the last guest was sent, and while the counts match the
+    /// door's.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked_in: Option<String>,
-    /// The event has so many that the door asks for each.
+    /// True if the event is too large for a list, so that the door requests each guest.
     many: bool,
 }
 
-/// Answers with the guests who follow the first `after`, and with who is in unless it is `inside` as before.
+/// Responds with the guests after the first `after`, and with the check-ins once the last guest is included. Sends only the counts if
+/// `after` and `inside` match them.
 ///
 /// # Errors
-/// 401 without the PIN, 404 if there is no such door.
+/// 401 without the PIN, 404 for an unknown door.
 pub(crate) async fn list(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let open = entered_at(&service, &request, &path).await?;
     let mut query = Query::of(request.query_string());
@@ -67,7 +68,7 @@ pub(crate) async fn list(path: Path<String>, request: HttpRequest, service: Data
     Ok(private(StatusCode::OK).json(Answer { now, registered, inside, guests, checked_in, many }))
 }
 
-/// A bit for each guest.
+/// Returns one bit per guest.
 async fn bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Result<String, ServiceError> {
     let mut bits: Vec<u8> = Vec::new();
     each_guest(&service.store, open.event.id, |guest| {
@@ -83,10 +84,10 @@ async fn bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Resu
     Ok(BASE64_STANDARD.encode(bits))
 }
 
-/// Answers with the photo of a guest.
+/// Responds with the photo of a guest.
 ///
 /// # Errors
-/// 401 without the PIN, 404 if there is no such door, guest or photo.
+/// 401 without the PIN, 404 for an unknown door, guest or photo.
 pub(crate) async fn photo(path: Path<(String, String)>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let (door, code) = path.into_inner();
     let open = entered_at(&service, &request, &door).await?;

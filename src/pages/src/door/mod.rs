@@ -1,7 +1,7 @@
 //! Doors: `/d/{door}`, the page for the people at an entrance. It opens with a link and a PIN, and ends with the link.
 //!
 //! Guests are checked in by the code on their ticket, which a phone's camera opens as `/d/t/{ticket}`, or found by name or code. The page
-//! works without script; with it, it scans by itself and goes on without a network for a while.
+//! works without a script. With it, it scans by itself and works offline for a while.
 
 pub(crate) mod check_in;
 pub(crate) mod enter;
@@ -22,11 +22,11 @@ use sakshi_web::error::ApiError;
 
 use crate::text::Texts;
 
-/// The cookie of a browser in which the PIN was entered: the path of the door, and its session. It is set for the page of the door, and for
-/// the codes of tickets, which the camera opens: there it is that of the door that was entered last.
+/// Cookie of a browser in which the PIN was entered: the path of the door, and its session. It is set for the page of the door, and for the
+/// ticket codes that the camera opens: there it is that of the last door entered.
 const COOKIE_NAME: &str = "sakshi_door";
 
-/// The door that this browser has the cookie of.
+/// Returns the door of this browser's cookie.
 async fn entered(service: &Service, request: &HttpRequest) -> Result<Option<OpenDoor>, ApiError> {
     let Some((path, session)) = cookie(request) else { return Ok(None) };
     match find_door(service, path).await {
@@ -36,10 +36,10 @@ async fn entered(service: &Service, request: &HttpRequest) -> Result<Option<Open
     }
 }
 
-/// The door of a path, for a browser that has entered its PIN.
+/// Returns the door of a path, for a browser that has entered its PIN.
 ///
 /// # Errors
-/// 404 if there is no such door, 401 without the PIN.
+/// 404 for an unknown door, 401 without the PIN.
 async fn entered_at(service: &Service, request: &HttpRequest, path: &str) -> Result<OpenDoor, ApiError> {
     checked(service, request, find_door(service, path).await?)
 }
@@ -56,19 +56,19 @@ fn pin_required() -> ApiError {
     ApiError::Other { status: StatusCode::UNAUTHORIZED, code: "pin_required", message: "Enter the PIN of the door first.".into() }
 }
 
-/// The path of the door and the session in the cookie.
+/// Returns the path of the door and the session from the cookie.
 fn cookie(request: &HttpRequest) -> Option<(&str, &str)> {
     let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(name, _)| *name == COOKIE_NAME).and_then(|(_, value)| value.split_once('.'))
 }
 
-/// The address of a door's page.
+/// Returns the path of a door's page.
 fn address(open: &OpenDoor) -> String {
     door_path(open.event.id, &open.door.id)
 }
 
-/// Time and gate of a check-in: `18:04, gate B`; on another day `27 November, 18:04, gate B`.
+/// Formats time and gate of a check-in: `18:04, gate B`; on another day `27 November, 18:04, gate B`.
 fn when_and_where(event: &Event, check_in: &CheckIn, now: Timestamp) -> String {
     let (at, today) = (event.terms.time_zone.local(check_in.at), event.terms.time_zone.local(now));
     let is_today = (at.year, at.month, at.day) == (today.year, today.month, today.day);

@@ -24,9 +24,9 @@ use crate::files::{DOOR, DOOR_STYLE};
 use crate::text::Texts;
 use crate::time_left::date_and_time;
 
-/// For how long a check-in is shown as done just now.
+/// Time for which a check-in is shown as new.
 const NEWS_MAX: Duration = Duration::from_secs(60);
-/// Guests that a search finds.
+/// Most results of a search.
 const FOUND_MAX: usize = 20;
 
 #[derive(Template)]
@@ -55,7 +55,7 @@ struct GuestCard {
     name: String,
     code: String,
     photo: Option<String>,
-    /// The id of the request that would check in the guest, who is not.
+    /// Id of the request that would check in a guest who is not yet in.
     request: Option<i64>,
 }
 
@@ -106,7 +106,7 @@ impl NotAtADoor {
 /// Shows the page.
 ///
 /// # Errors
-/// 404 if there is no such door, 429 when one address asks too often.
+/// 404 for an unknown door, 429 when one address sends too many requests.
 pub(crate) async fn show(
     path: Path<String>,
     request: HttpRequest,
@@ -155,8 +155,8 @@ pub(crate) async fn show(
     ))
 }
 
-/// Describes a guest. The state and the request come from the address, so only the store says that somebody is checked in, and
-/// that this has just been done.
+/// Describes a guest. State and request come from the address, so only the store confirms that a guest is checked in, and that it has just
+/// happened.
 fn shown(open: &OpenDoor, (state, done): (&str, Option<CheckInId>), guest: Option<ListedGuest>, now: Timestamp) -> Option<GuestCard> {
     let Some(guest) = guest else {
         let heading = "This is not a ticket of this event.".to_owned();
@@ -179,13 +179,13 @@ fn gate(open: &OpenDoor) -> String {
     open.door.name.as_ref().map(EventText::as_str).unwrap_or_default().to_owned()
 }
 
-/// The page that asks for the PIN.
+/// Renders the page that asks for the PIN.
 pub(super) fn ask_for_pin(service: &Service, open: &OpenDoor, status: StatusCode, trouble: Option<String>) -> HttpResponse {
     let event = open.event.terms.name.as_str().to_owned();
     page(status, None, &Pin { sandbox: service.authority.sandbox, event, gate: gate(open), address: address(open), trouble })
 }
 
-/// The page of a ticket for a browser that is at no door.
+/// Renders the page of a ticket for a browser that is at no door.
 pub(super) fn not_at_a_door() -> HttpResponse {
     page(StatusCode::FORBIDDEN, None, &NotAtADoor)
 }

@@ -1,4 +1,4 @@
-//! `GET /d/t/{ticket}`: a guest's ticket as a camera opens it. It leads the people at a door to the guest, and tells others what it is.
+//! `GET /d/t/{ticket}`: a guest's ticket as a camera opens it. It redirects door staff to the guest, and explains itself to others.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -13,10 +13,10 @@ use sakshi_web::rate_limit::RateLimits;
 use super::show::not_at_a_door;
 use super::{address, entered};
 
-/// Leads to the guest at the door that this browser has entered.
+/// Redirects to the guest at the door that this browser has entered.
 ///
 /// # Errors
-/// 429 when one address asks too often; what the store says.
+/// 429 when one address sends too many requests; the store's.
 pub(crate) async fn open(
     path: Path<String>,
     request: HttpRequest,

@@ -1,4 +1,4 @@
-//! `GET /e/{eventId}/event.ics`: the event for a guest's calendar (RFC 5545), if it says when it begins.
+//! `GET /e/{eventId}/event.ics`: the event for a guest's calendar (RFC 5545), if its start is known.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::CONTENT_DISPOSITION;
@@ -13,13 +13,13 @@ use sakshi_web::rate_limit::RateLimits;
 
 use super::find_event;
 
-/// Octets of a line, which is folded beyond (RFC 5545 §3.1).
+/// Octets of a line; longer ones are folded (RFC 5545 §3.1).
 const LINE_MAX: usize = 75;
 
-/// Answers with the file.
+/// Responds with the file.
 ///
 /// # Errors
-/// 404 when there is no such event, or it does not say when it begins; 429 when one address asks too often.
+/// 404 for an unknown event or one without a start; 429 when one address sends too many requests.
 pub(crate) async fn file(
     path: Path<String>,
     request: HttpRequest,
@@ -53,7 +53,7 @@ fn calendar(event: &Event, start: Timestamp, url: &str, now: Timestamp) -> Strin
     lines.into_iter().chain(place).chain(purpose).chain(rest).map(|line| folded(&line)).collect()
 }
 
-/// A moment in UTC: `20261129T152900Z`.
+/// Formats a moment in UTC: `20261129T152900Z`.
 fn moment(at: Timestamp) -> String {
     let text = at.to_string();
     format!("{}Z", text.split('.').next().unwrap_or_default().replace(['-', ':'], ""))
@@ -70,7 +70,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A line with its end, in pieces that are not too long. A character is not cut.
+/// Folds a line, with its end, into pieces of the permitted length. A character is not cut.
 fn folded(line: &str) -> String {
     let (mut folded, mut length) = (String::new(), 0);
     for letter in line.chars() {

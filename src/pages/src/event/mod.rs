@@ -23,16 +23,16 @@ use sakshi_web::error::ApiError;
 use crate::text::Texts;
 use crate::time_left::date_and_time;
 
-/// Beginning and place of an event, as guests read them.
+/// Returns start and place of an event, as guests read them.
 pub(super) fn occasion(terms: &EventTerms, texts: &Texts) -> Vec<String> {
     let at = terms.starts_at.map(|at| date_and_time(at, terms.time_zone, texts));
     at.into_iter().chain(terms.place.as_ref().map(|place| place.as_str().to_owned())).collect()
 }
 
-/// The event that a path names.
+/// Returns the event that a path names.
 ///
 /// # Errors
-/// 404 when there is none, 503 when that cannot be told now.
+/// 404 for an unknown event, 503 while the store is unavailable.
 pub(super) async fn find_event(service: &Service, path: &str) -> Result<Arc<Event>, ApiError> {
     let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
     match service.events.get_recent(id).await? {

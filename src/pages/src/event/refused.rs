@@ -1,5 +1,4 @@
-//! Why a guest cannot be verified, as a page in the event's language or as the body of the error
-//! table for programs.
+//! The refusal of a guest, as a page in the event's language or as the error table's body for programs.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
@@ -22,12 +21,12 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// At an event.
+    /// Refuses at an event.
     pub(crate) fn at(event: &Event, error: ApiError) -> Self {
         Self { error, event: Some(Box::new(event.clone())) }
     }
 
-    /// The page, or the error for the one place that renders error bodies.
+    /// Builds the page, or the error for the one place that renders error bodies.
     ///
     /// # Errors
     /// The refusal itself, for a program.
@@ -65,7 +64,7 @@ impl Refusal {
                 return Ok(busy(service, error, language, here, again));
             }
         };
-        // A guest does not learn the organiser's balance, not from the status either.
+        // A guest must not learn the organiser's balance, not from the status either.
         let is_unfunded = self.error == ApiError::Service(ServiceError::InsufficientCredits);
         let status = if is_unfunded { StatusCode::OK } else { self.error.status_code() };
         let retention = self.event.as_ref().map_or_else(ClientRetention::default, |event| event.terms.retention);
@@ -86,7 +85,7 @@ impl Refusal {
     }
 }
 
-/// Before the event is known; the browser's languages have to do.
+/// Refuses before the event is known, in the browser's languages.
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
         Self { error, event: None }

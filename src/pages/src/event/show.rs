@@ -1,5 +1,5 @@
-//! `GET /e/{eventId}`: what the event asks for and the button that starts, at no cost; for the
-//! identity app, which has asked its user already, the intent of a verification started now.
+//! `GET /e/{eventId}`: the event's claims and the start button, at no cost. For the identity app, which has asked its user already, it is
+//! the intent of a verification started now.
 
 use actix_web::http::header::{HeaderValue, REFERRER_POLICY, SET_COOKIE};
 use actix_web::http::{Method, StatusCode};
@@ -38,9 +38,9 @@ struct Page<'a> {
     occasion: Vec<String>,
     until: String,
     expires_at: Timestamp,
-    /// The page of what this browser has started already.
+    /// Page of a verification that this browser has already started.
     under_way: Option<String>,
-    /// Where the button leads.
+    /// Target of the button.
     start: String,
 }
 
@@ -100,7 +100,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let PageLanguage { texts, .. } = language;
     let (here, start) = match &admission {
         Some(admission) => (admission.address(&path), language.at(&start_address(admission, &path, None))),
-        // It continues what this browser has started.
+        // Continues the verification that this browser has started.
         None => (path.clone(), String::new()),
     };
     let template = Page {
@@ -118,24 +118,24 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     Ok(with_start(page(StatusCode::OK, None, &template), &visits.cookies))
 }
 
-/// The address of the button.
+/// Returns the target of the button.
 fn start_address(admission: &Admission, path: &str, further: Option<&str>) -> String {
     let address = admission.address(&format!("{path}/start"));
     further.map_or_else(|| address.clone(), |further| format!("{address}{}{further}", if address.contains('?') { '&' } else { '?' }))
 }
 
-/// Refuses a guest who could not start. Only the start itself decides; this spares a button that would lead nowhere.
+/// Refuses a guest who could not start. Only the start itself decides; this avoids a button that would fail.
 fn may_start(event: &Event, admission: Option<&Admission>) -> Result<(), ServiceError> {
     admission.ok_or(ServiceError::CodeExpired)?;
     may_pay(event)
 }
 
-/// A page with a button that starts, and these cookies.
+/// Adds these cookies to a page with a start button.
 fn with_start(mut response: HttpResponse, cookies: &[String]) -> HttpResponse {
     for cookie in cookies.iter().filter_map(|cookie| HeaderValue::from_str(cookie).ok()) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
-    // Without a referrer a browser would call the origin of the button's request "null".
+    // Without a referrer, a browser sends the origin of the button's request as "null".
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }

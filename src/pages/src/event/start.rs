@@ -1,5 +1,5 @@
-//! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or
-//! continues the one that this browser has started. A guest who is registered does not start again by mistake.
+//! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or continues the one of this browser. A
+//! registered guest does not start again by mistake.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use super::refused::Refusal;
 use super::{find_event, visit};
 use crate::language::PageLanguage;
 
-/// In the query of a start that is for another guest than those whom this browser has registered.
+/// Query of a start for a further guest, after those whom this browser has registered.
 pub(super) const ANOTHER: &str = "another=1";
 
-/// Starts or continues, and leads to the verify page; to the event's page if this browser has registered its guest.
+/// Starts or continues, and redirects to the verify page; to the event's page if this browser has registered its guest.
 ///
 /// # Errors
 /// The refusal, for programs that read the error table.
@@ -42,7 +42,7 @@ pub(crate) async fn start(
     }
 }
 
-/// `GET /e/{eventId}/start`: whoever opens the button's address again gets the page that has the button.
+/// Redirects a reopened address of the button (`GET /e/{eventId}/start`) to the page that has it.
 ///
 /// # Errors
 /// 404 for a path that names no event, as [`start`].
@@ -76,12 +76,12 @@ async fn start_or_continue(request: &HttpRequest, service: &Service, rates: &Rat
     Ok(lead_to(&language.at(&format!("/v/{}", pending.id)), Some(visit::started(service, event, pending.id))))
 }
 
-/// What the guest has chosen; the words themselves are not needed here.
+/// Returns the guest's choice of language; the texts are not needed here.
 fn language(request: &HttpRequest) -> PageLanguage {
     PageLanguage::of(request, None)
 }
 
-/// By path alone, so that the browser stays on the name under which it knows us.
+/// Redirects by path alone, so that the browser stays on the same host name.
 fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
     let mut response = private(StatusCode::SEE_OTHER);
     response.insert_header((LOCATION, path));
@@ -91,10 +91,10 @@ fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
     response.finish()
 }
 
-/// Opens a guest's transaction; the store decides whether the event takes one. Also returns its intent.
+/// Opens a guest's transaction and returns its intent; the store decides whether the event accepts one.
 ///
 /// # Errors
-/// When it is not opened; nothing is debited then.
+/// The transaction was not opened; nothing is debited then.
 pub(super) async fn open(
     service: &Service,
     rates: &RateLimits,

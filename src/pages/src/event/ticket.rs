@@ -1,5 +1,5 @@
-//! The page of a registered guest: the event and a ticket for the entrance, with a code that changes: `GET /e/{eventId}/ticket` answers with
-//! the one of now.
+//! The page of a registered guest: the event and a ticket for the entrance, with a code that changes. `GET /e/{eventId}/ticket` returns the
+//! current one.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -32,7 +32,7 @@ struct Ticket<'a> {
     name: &'a str,
     organiser: Option<String>,
     occasion: Vec<String>,
-    /// The address of the file for calendars.
+    /// Path of the calendar file.
     calendar: Option<String>,
     guests: Vec<Guest>,
     next: Next,
@@ -42,24 +42,24 @@ struct Ticket<'a> {
 struct Guest {
     initials: String,
     code: RegistrationCode,
-    /// The code to be scanned, as it is now.
+    /// The current code to scan.
     picture: String,
-    /// The path of the code as it is later.
+    /// Path of the later codes.
     later: String,
     at: Timestamp,
     at_in_words: String,
 }
 
-/// Where another guest goes on, if at all.
+/// The next step for another guest, if any.
 #[derive(Debug, Default)]
 pub(crate) struct Next {
-    /// The page of what another guest has begun on this phone.
+    /// Page of a verification that another guest has started on this phone.
     pub(crate) under_way: Option<String>,
-    /// Where the button for another guest leads.
+    /// Target of the button for another guest.
     pub(crate) another: Option<String>,
 }
 
-/// The page, which is at `path`.
+/// Renders the page, which is at `path`.
 pub(crate) async fn ticket(
     service: &Service,
     event: &Event,
@@ -99,10 +99,10 @@ fn picture(service: &Service, event: EventId, code: RegistrationCode) -> Result<
     QrCode::for_screen(&service.authority.ticket_url(event, code, service.clock.now())).map_err(ApiError::internal)
 }
 
-/// Answers with the path of the code as it is now, to the page that has the key of the ticket.
+/// Responds with the path of the current code, to the page that has the key of the ticket.
 ///
 /// # Errors
-/// 404 without that key; 429 when one address asks too often.
+/// 404 without that key; 429 when one address sends too many requests.
 pub(crate) async fn current(
     path: Path<String>,
     request: HttpRequest,

@@ -1,8 +1,8 @@
-//! A guest's visits: for each verification that a browser started at an event it keeps a cookie, so that coming back continues what is
-//! under way instead of paying for another, and shows what it has registered.
+//! A guest's visits: a cookie for each verification that a browser started at an event. A returning guest continues it instead of paying
+//! for another, and sees the registration.
 //!
-//! A result is kept for a day and an event for months, so once a guest is registered the cookie says when, and under which number, sealed. It says nothing of
-//! what was shared: that is read where it is kept, and goes with it.
+//! A result is kept for a day, an event for months. So once a guest is registered, the cookie has the time and the number, sealed. It has
+//! none of the shared data: that is read from the store, and ends with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,33 +23,32 @@ use sakshi_store::{CompletedRecord, Sealed};
 use sakshi_web::error::ApiError;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// The name of a cookie, before its transaction's id. It is sent to the pages of its event only.
+/// Prefix of a cookie's name, before its transaction's id. The cookie is sent to the pages of its event only.
 const NAME: &str = "sakshi_visit_";
-/// The value of a cookie whose guest is not known to be registered.
+/// Value of a cookie whose guest is not known to be registered.
 const STARTED: &str = "started";
-/// Visits of one browser that are looked at, the newest: each may be a question to the store.
+/// Newest visits of one browser that are looked up: each may be a query to the store.
 const VISITS_MAX: usize = 8;
-/// Words of a name that have initials, and dots of each.
+/// Words of a name that get initials, and dots of each.
 const WORDS_MAX: usize = 4;
 const DOTS_MAX: usize = 3;
 /// Code points of an initial: a letter may have any number of signs.
 const SIGNS_MAX: usize = 8;
 
-/// A guest who has a place.
+/// A registered guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registered {
     pub(crate) txn: TxnId,
-    /// The number among the guests of the event.
+    /// Number among the guests of the event.
     pub(crate) number: u64,
-    /// When the guest was verified.
+    /// Time of the verification.
     pub(crate) at: Timestamp,
-    /// The initials of the name that was shared, so that guests of one phone are told apart; empty without a name, and when the result
-    /// is no longer kept.
+    /// Initials of the shared name, which distinguish guests on one phone. Empty without a name, and when the result is no longer kept.
     pub(crate) initials: String,
 }
 
 impl Registered {
-    /// The guest of a completed transaction, if it has one. A guest whose claims do not open has no initials.
+    /// Returns the guest of a completed transaction, if it has one. A guest whose claims cannot be opened has no initials.
     pub(crate) fn of(service: &Service, record: CompletedRecord) -> Option<Self> {
         let (txn, at, number) = (record.opened.id, record.verified_at, record.registration?);
         let claims = if record.opened.terms.claims.contains(Claim::Name) { service.transactions.reveal(record).ok() } else { None };
@@ -61,7 +60,7 @@ impl Registered {
     }
 }
 
-/// The first letter of each word, and dots for what follows: `A••• R••`.
+/// Returns the first letter of each word, with dots for the rest: `A••• R••`.
 fn initials(name: &str) -> String {
     let word = |word: &str| {
         let mut letters = word.graphemes(true);
@@ -71,23 +70,23 @@ fn initials(name: &str) -> String {
     name.split_whitespace().take(WORDS_MAX).filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What this browser has started at one event.
+/// The visits of this browser to one event.
 #[derive(Debug, Default)]
 pub(super) struct Visits {
-    /// What waits for the person.
+    /// The guest's pending verification.
     pub(super) under_way: Option<Arc<Pending>>,
-    /// The latest first.
+    /// Registered guests, latest first.
     pub(super) registered: Vec<Registered>,
-    /// Values of `Set-Cookie`: for what was not known when the browser was here last, and for what is of no use any more.
+    /// `Set-Cookie` values that add new visits and delete stale ones.
     pub(super) cookies: Vec<String>,
 }
 
-/// The value of `Set-Cookie` (RFC 6265 §4.1) for a transaction that was started now.
+/// Returns the value of `Set-Cookie` (RFC 6265 §4.1) for a transaction that was started now.
 pub(super) fn started(service: &Service, event: &Event, txn: TxnId) -> String {
     cookie(service, event, txn, STARTED, service.rules.window + service.rules.result_ttl)
 }
 
-/// The value of `Set-Cookie` for a guest who was registered, for as long as the event and its registrations are kept.
+/// Returns the value of `Set-Cookie` for a registered guest, valid as long as the event and its registrations are kept.
 pub(crate) fn registered(service: &Service, event: &Event, guest: &Registered) -> String {
     let plain = [guest.at.millis().to_be_bytes(), guest.number.to_be_bytes()].concat();
     let sealed = service.vault.seal(&owner(event.id, guest.txn), &plain);
@@ -101,10 +100,10 @@ fn cookie(service: &Service, event: &Event, txn: TxnId, value: &str, kept: Durat
     format!("{NAME}{txn}={value}; Path=/e/{}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}", event.id)
 }
 
-/// What this browser has started at this event and is still of use.
+/// Returns this browser's current visits to the event.
 ///
 /// # Errors
-/// When that cannot be told now.
+/// The store is unavailable.
 pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Event) -> Result<Visits, ApiError> {
     let mut visits = Visits::default();
     // Browsers send the oldest first (RFC 6265 §5.4).
@@ -142,7 +141,7 @@ fn opened(service: &Service, event: EventId, txn: TxnId, value: &str) -> Option<
     Some(Registered { txn, number: u64::from_be_bytes(number.try_into().ok()?), at, initials: String::new() })
 }
 
-/// What a sealed value belongs to.
+/// Returns the owner that a value is sealed for.
 fn owner(event: EventId, txn: TxnId) -> Vec<u8> {
     [b"visit".as_slice(), event.as_bytes(), txn.as_bytes()].concat()
 }

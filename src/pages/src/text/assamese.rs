@@ -1,4 +1,4 @@
-//! The words in Assamese.
+//! The texts in Assamese.
 
 use sakshi_domain::claims::Claim;
 

@@ -1,4 +1,4 @@
-//! The words in Bengali.
+//! The texts in Bengali.
 
 use sakshi_domain::claims::Claim;
 

@@ -1,4 +1,4 @@
-//! The words in Gujarati.
+//! The texts in Gujarati.
 
 use sakshi_domain::claims::Claim;
 

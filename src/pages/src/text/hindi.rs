@@ -1,4 +1,4 @@
-//! The words in Hindi.
+//! The texts in Hindi.
 
 use sakshi_domain::claims::Claim;
 

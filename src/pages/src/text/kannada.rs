@@ -1,4 +1,4 @@
-//! The words in Kannada.
+//! The texts in Kannada.
 
 use sakshi_domain::claims::Claim;
 

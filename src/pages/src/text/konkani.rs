@@ -1,4 +1,4 @@
-//! The words in Konkani.
+//! The texts in Konkani.
 
 use sakshi_domain::claims::Claim;
 

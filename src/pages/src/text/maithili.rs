@@ -1,4 +1,4 @@
-//! The words in Maithili.
+//! The texts in Maithili.
 
 use sakshi_domain::claims::Claim;
 

@@ -1,4 +1,4 @@
-//! The words in Malayalam.
+//! The texts in Malayalam.
 
 use sakshi_domain::claims::Claim;
 

@@ -1,4 +1,4 @@
-//! The words in Marathi.
+//! The texts in Marathi.
 
 use sakshi_domain::claims::Claim;
 

@@ -1,4 +1,4 @@
-//! The words in Nepali.
+//! The texts in Nepali.
 
 use sakshi_domain::claims::Claim;
 

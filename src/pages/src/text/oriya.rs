@@ -1,4 +1,4 @@
-//! The words in Odia (Oriya).
+//! The texts in Odia (Oriya).
 
 use sakshi_domain::claims::Claim;
 

@@ -1,4 +1,4 @@
-//! The words in Punjabi.
+//! The texts in Punjabi.
 
 use sakshi_domain::claims::Claim;
 

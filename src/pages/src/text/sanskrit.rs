@@ -1,4 +1,4 @@
-//! The words in Sanskrit.
+//! The texts in Sanskrit.
 
 use sakshi_domain::claims::Claim;
 

@@ -1,4 +1,4 @@
-//! The words in Tamil.
+//! The texts in Tamil.
 
 use sakshi_domain::claims::Claim;
 

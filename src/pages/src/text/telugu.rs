@@ -1,4 +1,4 @@
-//! The words in Telugu.
+//! The texts in Telugu.
 
 use sakshi_domain::claims::Claim;
 

@@ -1,4 +1,4 @@
-//! Every language is complete and nothing else than itself.
+//! Checks that every language is complete and free of others.
 
 use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
@@ -6,10 +6,10 @@ use sakshi_domain::language::Language;
 
 use super::{Around, EventTexts, Reasons, TABLES, Texts, Tips, Unwritten};
 
-/// What stays in Latin letters in every language.
+/// Names that stay in Latin letters in every language.
 const NAMES: [&str; 6] = ["Android", "iPhone", "iPad", "QR", "PIN", "C/O"];
 
-/// Every text of a table. Fields are named one by one, so that none is forgotten.
+/// Returns every text of a table. Fields are named one by one, so that none is forgotten.
 fn all(texts: &'static Texts) -> Vec<&'static str> {
     let Texts {
         tag: _,
@@ -195,12 +195,12 @@ fn of_reasons(texts: &'static Reasons) -> [&'static str; 9] {
     [declined, not_live, aborted, face_mismatch, biometric_lock, face_service_down, connection, claims_missing, other]
 }
 
-/// The words of which at least one side is not empty.
+/// Returns the text before, or the one after if that is empty.
 const fn whole(around: &'static Around) -> &'static str {
     if around.before.is_empty() { around.after } else { around.before }
 }
 
-/// The block of a language's script in Unicode, and marks that scripts share.
+/// Returns true for letters of a language's Unicode block, and for marks that scripts share.
 fn is_of_script(tag: &str, letter: char) -> bool {
     let block = match tag {
         "hi" | "kok" | "mai" | "mr" | "ne" | "sa" => '\u{900}'..='\u{97f}',
@@ -250,9 +250,9 @@ fn every_text_is_there_and_in_the_script_of_its_language() {
     }
 }
 
-/// "Living", as opposed to dead, is no word for a person in front of a camera. "Over 18" leaves out those who are 18. The other
-/// words read as "applicant", "safe", a telephone on a table, admission to a school, and a location where a seat is meant; or they
-/// take the reader for a man.
+/// "Living", as opposed to dead, is no word for a person in front of a camera. "Over 18" leaves out those who are 18. The other words read
+/// as "applicant", "safe", a telephone on a table, admission to a school, and a location where a seat is meant; or they take the reader for
+/// a man.
 #[test]
 fn no_text_has_a_word_that_misleads() {
     let words = [

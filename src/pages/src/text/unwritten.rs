@@ -1,16 +1,16 @@
-//! The languages of the identity app in which these pages are not written.
+//! The languages of the identity app without texts here.
 //!
-//! A wrong or clumsy text about consent is worse than one in English. So a language waits here until somebody who reads it has
-//! written it; its pages are in English and say so. Sindhi waits for a decision too: India writes it in two scripts.
+//! A wrong or clumsy text about consent is worse than one in English. So a language waits here until a reader of it has written its texts;
+//! until then its pages are in English and say so. Sindhi also waits for a decision: India writes it in two scripts.
 
 /// A language without texts.
 #[derive(Debug)]
 pub(crate) struct Unwritten {
     /// BCP 47 tag of the language.
     pub(crate) tag: &'static str,
-    /// In English.
+    /// Name in English.
     pub(crate) name: &'static str,
-    /// What its speakers call it.
+    /// Name in the language itself.
     pub(crate) endonym: &'static str,
 }
 

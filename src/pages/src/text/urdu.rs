@@ -1,4 +1,4 @@
-//! The words in Urdu.
+//! The texts in Urdu.
 
 use sakshi_domain::claims::Claim;
 

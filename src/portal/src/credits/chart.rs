@@ -1,4 +1,4 @@
-//! Verifications of the last thirty days, a bar for each, as a drawing without a style of its own.
+//! Verifications of the last thirty days, one bar per day, as a drawing without a style of its own.
 
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::time::Timestamp;
@@ -8,21 +8,21 @@ const DAY_MS: i64 = 86_400_000;
 /// Units of the drawing.
 const STEP: u64 = 20;
 const HEIGHT: u64 = 120;
-/// Days whose use tells how long the balance lasts.
+/// Days whose use predicts how long the balance lasts.
 const PACE_DAYS: usize = 7;
-/// A longer estimate says nothing.
+/// Longest useful estimate.
 const ESTIMATE_DAYS_MAX: u128 = 365;
 
 /// Credits used on each day, in UTC.
 #[derive(Debug)]
 pub(super) struct Chart {
-    /// The day of the first bar, in days since 1970.
+    /// Day of the first bar, in days since 1970.
     first: i64,
     used: Vec<u64>,
     now: Timestamp,
-    /// The oldest entry that was read, if the ledger goes further back within the time of the chart.
+    /// Time of the oldest entry read, if the ledger goes further back within the chart.
     pub(super) cut_at: Option<Timestamp>,
-    /// The oldest entry of the ledger.
+    /// Time of the oldest entry of the ledger.
     pub(super) since: Option<Timestamp>,
 }
 
@@ -41,13 +41,13 @@ fn day(at: Timestamp) -> i64 {
 }
 
 impl Chart {
-    /// An empty one that ends today.
+    /// Builds an empty chart that ends today.
     pub(super) fn until(now: Timestamp) -> Self {
         let days = usize::try_from(DAYS).unwrap_or_default();
         Self { first: day(now) - DAYS + 1, used: vec![0; days], now, cut_at: None, since: None }
     }
 
-    /// Counts what was debited.
+    /// Counts debits.
     pub(super) fn count(&mut self, entries: &[LedgerEntry]) {
         for entry in entries.iter().filter(|entry| entry.kind == EntryKind::Debit) {
             let place = usize::try_from(day(entry.at) - self.first).ok();
@@ -57,7 +57,7 @@ impl Chart {
         }
     }
 
-    /// Whether a moment is before the first bar.
+    /// Returns true if a moment is before the first bar.
     pub(super) fn is_before(&self, at: Timestamp) -> bool {
         day(at) < self.first
     }
@@ -87,15 +87,15 @@ impl Chart {
         STEP * self.used.len() as u64
     }
 
-    /// The number at the top of the scale, which can be halved.
+    /// Returns the number at the top of the scale, which can be halved.
     pub(super) fn top(&self) -> u64 {
         let most = self.most();
         let scales = std::iter::successors(Some(1_u64), |scale| scale.checked_mul(10));
         scales.flat_map(|scale| [2, 4, 6, 8].map(|step| scale.saturating_mul(step))).find(|top| *top >= most).unwrap_or(most)
     }
 
-    /// Credits used in the last seven days, and the milliseconds of history; `None` while there is less history, because a first
-    /// afternoon says nothing about a week.
+    /// Returns the credits used in the last seven days, and the milliseconds of history. `None` with less history, because a first
+    /// afternoon does not predict a week.
     fn pace(&self) -> Option<(u64, i64)> {
         let window = self.used.len().saturating_sub(PACE_DAYS);
         let place = |at| usize::try_from(day(at) - self.first).unwrap_or(0);
@@ -112,7 +112,7 @@ impl Chart {
         (used > 0).then_some((used, millis))
     }
 
-    /// How long a balance lasts at the pace of the last days; `None` when nothing was used or nothing is left.
+    /// Returns how long a balance lasts at the recent pace; `None` when nothing was used or nothing is left.
     pub(super) fn lasts(&self, balance: u64) -> Option<String> {
         let (used, millis) = self.pace().filter(|_| balance > 0)?;
         let span = u128::from(balance) * u128::from(millis.unsigned_abs());
@@ -124,7 +124,7 @@ impl Chart {
         })
     }
 
-    /// The bars; a day on which something was used has one that can be seen.
+    /// Returns the bars; a day with any use has a visible one.
     pub(super) fn bars(&self) -> Vec<Bar> {
         let top = self.top();
         let bar = |(place, used): (usize, &u64)| {

@@ -1,5 +1,4 @@
-//! `GET /portal/credits`: the balance, the use of each day, and the statement with the newest entry
-//! first.
+//! `GET /portal/credits`: the balance, the daily use, and the statement, newest entry first.
 
 mod chart;
 
@@ -23,7 +22,7 @@ use super::paging::{Pages, newest};
 use super::portal_user::PortalUser;
 use super::when::When;
 
-/// Entries that the chart reads at once, and how often.
+/// Size of one read for the chart, and the most reads.
 const READ_AT_ONCE: u32 = 500;
 const READS_MAX: u32 = 8;
 
@@ -34,7 +33,7 @@ struct Row {
     amount: String,
     balance_after: u64,
     reference: String,
-    /// Whether the reference is a transaction of the portal's.
+    /// True if the reference is a transaction of the portal's.
     is_transaction: bool,
     at: When,
 }
@@ -67,7 +66,7 @@ impl Row {
 struct Page {
     layout: Layout,
     balance: u64,
-    /// How long the balance lasts.
+    /// Time for which the balance lasts.
     lasts: Option<String>,
     chart: Chart,
     rows: Vec<Row>,
@@ -78,7 +77,7 @@ struct Page {
 /// Shows a page of the statement.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let client = &user.caller.client;
@@ -97,7 +96,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     Ok(page(StatusCode::OK, &template))
 }
 
-/// Reads the ledger from its end until it is older than the chart, or long enough.
+/// Reads the ledger from its end until it is older than the chart, or the limit is reached.
 async fn charted(service: &Service, client: &ClientId, now: Timestamp) -> Result<Chart, ApiError> {
     let mut chart = Chart::until(now);
     let of_ledger = |page| service.store.statement(client.clone(), PageRequest { page, page_size: READ_AT_ONCE });

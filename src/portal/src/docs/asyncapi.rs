@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::fields::text;
 
-/// The document of the webhooks in this document.
+/// Builds the document of the webhooks in this OpenAPI document.
 pub(super) fn asyncapi(document: &Value) -> Value {
     let (mut channels, mut operations, mut messages) = (Map::new(), Map::new(), Map::new());
     for (name, item) in document["webhooks"].as_object().into_iter().flat_map(in_order) {
@@ -24,7 +24,7 @@ pub(super) fn asyncapi(document: &Value) -> Value {
         channels.insert(
             name.clone(),
             json!({
-                // It is the client's.
+                // The address is the client's.
                 "address": null,
                 "title": webhook["summary"],
                 "description": "A URL of the client, to which the service posts.",
@@ -53,7 +53,7 @@ pub(super) fn asyncapi(document: &Value) -> Value {
     })
 }
 
-/// The schemas that these messages need, and those that they need in turn.
+/// Returns the schemas that these messages need, directly or indirectly.
 fn schemas_of(messages: &Map<String, Value>, all: &Value) -> Map<String, Value> {
     const PREFIX: &str = "#/components/schemas/";
     let mut needed = Map::new();

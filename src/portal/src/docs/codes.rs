@@ -1,10 +1,10 @@
-//! `/docs/errors`: every code of a refusal, and what to do about it. Each refusal's `docUrl` leads to the entry of its code.
+//! `/docs/errors`: every error code, and its remedy. The `docUrl` of an error leads to the entry of its code.
 //!
 //! It shows the table of `docs/errors.md`, which a test compares with the error table of the code.
 
 use super::site::Document;
 
-/// A code with its status, its sentence and what to do.
+/// A code with its status, its sentence and its remedy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) code: &'static str,
@@ -13,7 +13,7 @@ pub(super) struct Entry {
     pub(super) advice: String,
 }
 
-/// The rows of the document whose first cell is a code.
+/// Returns the rows of the document whose first cell is a code.
 pub(super) fn entries(document: &Document) -> Vec<Entry> {
     let entry = |line: &'static str| {
         let mut cells = line.strip_prefix("| `")?.strip_suffix(" |")?.split(" | ");
@@ -22,7 +22,7 @@ pub(super) fn entries(document: &Document) -> Vec<Entry> {
     };
     document.text.lines().filter_map(entry).collect()
 }
-/// The words of a text whose links lead to files that are not served.
+/// Returns the words of a text whose links lead to files that are not served.
 fn without_links(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut rest = text;

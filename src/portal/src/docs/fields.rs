@@ -3,7 +3,7 @@
 use sakshi_web::api_document::in_order;
 use serde_json::Value;
 
-/// How far fields of fields are followed.
+/// Depth to which nested fields are followed.
 const DEPTH_MAX: usize = 4;
 
 /// A field of a body, or a parameter.
@@ -16,7 +16,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A parameter of the path, the query or the head.
+    /// Builds the row of a parameter of the path, the query or the headers.
     pub(super) fn of_parameter(document: &Value, parameter: &Value) -> Self {
         let place = parameter["in"].as_str().unwrap_or_default();
         Self {
@@ -28,12 +28,12 @@ impl Row {
     }
 }
 
-/// A text of the document; empty when there is none.
+/// Returns a text of the document; empty when it is missing.
 pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().trim().to_owned()
 }
 
-/// What a reference leads to; the value itself when it is none.
+/// Returns the target of a reference; the value itself when it is none.
 pub(super) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str().and_then(|to| to.strip_prefix('#')) {
         Some(pointer) => document.pointer(pointer).map_or(&Value::Null, |found| resolved(document, found)),
@@ -41,7 +41,7 @@ pub(super) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// The fields of a schema, those of its parts behind them as `part.field` and `parts[].field`.
+/// Returns the fields of a schema, followed by nested ones as `part.field` and `parts[].field`.
 pub(super) fn rows(document: &Value, schema: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     collect(document, schema, "", 0, &mut rows);
@@ -70,7 +70,7 @@ fn collect(document: &Value, schema: &Value, before: &str, depth: usize, rows: &
     }
 }
 
-/// What a value may be, in words: its type, the words it may be, and its bounds.
+/// Describes a value: its type, its permitted words, and its bounds.
 fn kind(document: &Value, schema: &Value) -> String {
     let schema = resolved(document, schema);
     let choices = ["oneOf", "anyOf", "allOf"].iter().find_map(|word| schema[word].as_array());

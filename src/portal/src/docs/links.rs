@@ -1,8 +1,8 @@
-//! Links between documents: where they lead on the site, and by which words.
+//! Links between documents: their targets on the site, and their words.
 
 use super::site::{Document, PAGES, page_at};
 
-/// The title of the document, or of the heading, that an address leads to.
+/// Returns the title of the document or heading at an address.
 pub(super) fn title_of(address: &str) -> Option<String> {
     let (path, fragment) = address.split_once('#').unwrap_or((address, ""));
     let (_, page) = page_at(path)?;
@@ -10,13 +10,13 @@ pub(super) fn title_of(address: &str) -> Option<String> {
     Some(heading.filter(|_| !fragment.is_empty()).unwrap_or_else(|| page.title()))
 }
 
-/// The fragment under which a heading is found, as GitHub makes it.
+/// Returns the fragment of a heading, as GitHub makes it.
 pub(super) fn anchor(words: &str) -> String {
     let kept = words.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
     kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
 }
 
-/// The address that a link of a document leads to, if that is served.
+/// Returns the target of a document's link, if that is served.
 pub(super) fn served(from: &Document, link: &str) -> Option<String> {
     if link.starts_with('#') || link.starts_with("https://") {
         return Some(link.to_owned());

@@ -1,7 +1,7 @@
 //! Documents of the repository as HTML.
 //!
-//! A link to a document that is served leads to its page, by the title of what it leads to. Any other link of the repository is
-//! shown as its text. The helpers that the commands need stand on each page that has commands.
+//! A link to a served document leads to its page, under the title of its target. Any other link of the repository is shown as its text. The
+//! helpers for the commands are on each page that has commands.
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
 
@@ -9,24 +9,24 @@ use super::links::{anchor, served, title_of};
 use super::site::{Document, PAGES};
 use super::tabs;
 
-/// The link to the helpers in the guides' commands, from another guide.
+/// Link to the helpers in the guides' commands, from another guide.
 const HELPERS_LINK: &str = "start.md#authenticate";
-/// The addresses that documents write for an installation.
+/// Addresses in documents that stand for an installation's.
 const BASES: [&str; 2] = ["https://verify.example", "http://127.0.0.1:8080"];
-/// The words that documents write for credentials, and the name of each on a page.
+/// Placeholders for credentials in documents, and the name of each on a page.
 const CREDENTIALS: [(&str, &str); 2] = [("your API key", "key"), ("your app id", "app")];
 
-/// The text of a document for the installation at `base`.
+/// Returns the text of a document for the installation at `base`.
 pub(super) fn text_for(document: &Document, base: &str) -> String {
     BASES.iter().fold(document.text.to_owned(), |text, shown| text.replace(shown, base))
 }
 
-/// The line that the reader fills in.
+/// Returns the line that the reader fills in.
 pub(super) fn credentials(base: &str) -> String {
     format!("export BASE='{base}' KEY='your API key' APP='your app id'\n")
 }
 
-/// The helpers of the commands.
+/// Returns the helpers of the commands.
 pub(super) fn helpers() -> String {
     let start = PAGES.iter().find_map(|page| page.document().filter(|document| document.file.ends_with("start.md")));
     let lines = start.map_or("", |document| document.text).lines();
@@ -34,7 +34,7 @@ pub(super) fn helpers() -> String {
     lines.map(|line| line.to_owned() + "\n").collect()
 }
 
-/// The document as HTML. Headings can be linked to; what may be wider than the page scrolls by itself.
+/// Renders the document as HTML. Headings can be linked to; wide content scrolls by itself.
 pub(super) fn rendered(document: &Document, base: &str) -> String {
     let text = text_for(document, base);
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
@@ -48,23 +48,23 @@ pub(super) fn rendered(document: &Document, base: &str) -> String {
     html
 }
 
-/// Turns the events of a document into those of its page.
+/// Converts the events of a document into those of its page.
 struct Writer<'a> {
     document: &'a Document,
     base: &'a str,
     shown: Vec<Event<'a>>,
     heading: String,
     is_link_shown: bool,
-    /// The title of a link's target, in the place of a file name.
+    /// Title of a link's target, in place of a file name.
     target: Option<String>,
-    /// The paragraph says where the helpers are: they take the place of its rest.
+    /// True if the paragraph refers to the helpers, which replace its rest.
     needs_helpers: bool,
     labels: Labels,
-    /// The kind and the text of the block of code that is being read.
+    /// Kind and text of the code block that is being read.
     code: Option<(String, String)>,
-    /// The name of the next command in other languages.
+    /// Name of the next command in other languages.
     name: Option<String>,
-    /// Commands with tabs so far.
+    /// Number of commands with tabs so far.
     tabs: usize,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Takes the first of the events that are left.
+    /// Handles the first of the remaining events.
     fn take(&mut self, event: Event<'a>, rest: &[Event<'_>]) {
         self.labels.follow(&event);
         if let Some((_, text)) = &mut self.code {
@@ -146,7 +146,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A table scrolls by itself, and its cells have the names of their columns.
+    /// Writes a table. It scrolls by itself, and its cells have the names of their columns.
     fn table(&mut self, event: Event<'a>) {
         match event {
             Event::Start(Tag::TableCell) if self.labels.is_in_body() => {
@@ -176,7 +176,7 @@ impl<'a> Writer<'a> {
         self.raw(html);
     }
 
-    /// The code of this name in several languages.
+    /// Writes the code of this name in several languages.
     fn tabs(&mut self, name: &str, shell: Option<&str>) {
         self.tabs += 1;
         self.raw(tabs::of(name, shell, self.tabs));
@@ -187,7 +187,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A block of commands, with a button that copies it.
+/// Builds a block of commands, with a button that copies it.
 pub(super) fn command(text: &str, label: &str) -> String {
     let code = CREDENTIALS
         .iter()
@@ -203,7 +203,7 @@ pub(super) fn command(text: &str, label: &str) -> String {
 #[derive(Debug, Default)]
 struct Labels {
     columns: Vec<String>,
-    /// The number of the cell from 1, in a row of the body.
+    /// Number of the cell from 1, in a row of the body.
     cell: usize,
     is_in_head: bool,
 }
@@ -234,18 +234,18 @@ impl Labels {
     }
 }
 
-/// The text before a block: a colon in the place of the space before a link.
+/// Returns the text before a block, with a colon for the space before a link.
 fn with_colon(before: Option<&Event<'_>>) -> Event<'static> {
     let text = if let Some(Event::Text(text)) = before { text.trim_end().to_owned() } else { String::new() };
     Event::Text(format!("{text} your credentials and two helpers:").into())
 }
 
-/// A text as the content of an element or an attribute.
+/// Escapes a text for the content of an element or an attribute.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The words of a heading.
+/// Returns the words of a heading.
 fn words(events: &[Event<'_>]) -> String {
     let inside = events.iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
     inside.filter_map(|event| if let Event::Text(text) | Event::Code(text) = event { Some(CowStr::as_ref(text)) } else { None }).collect()

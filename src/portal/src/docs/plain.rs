@@ -1,4 +1,4 @@
-//! The pages as Markdown, and their list for programs that read (llmstxt.org).
+//! The pages as Markdown, and their list for language models (llmstxt.org).
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::reference::{Reference, Section};
 use super::site::{Document, PAGES, Page, Source};
 use super::tabs::pieces;
 
-/// A page as Markdown, with whole addresses in its links.
+/// Returns a page as Markdown, with full addresses in its links.
 pub(super) fn page(page: &Page, reference: &Reference, base: &str) -> String {
     match &page.source {
         Source::Document(document) | Source::Codes(document) => of_document(document, base),
@@ -17,7 +17,7 @@ pub(super) fn page(page: &Page, reference: &Reference, base: &str) -> String {
     }
 }
 
-/// The list of the pages.
+/// Returns the list of the pages.
 pub(super) fn list(base: &str) -> String {
     let mut text = format!(
         "# sakshi at {base}\n\n> Verifies people for a client application: your backend opens a verification over HTTP, the person answers in the \
@@ -70,7 +70,7 @@ fn of_document(document: &Document, base: &str) -> String {
     shown + rest
 }
 
-/// Behind a command with a name, the same in other languages.
+/// Adds the code in other languages after each command with a name.
 fn with_pieces(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut name = None;
@@ -92,12 +92,12 @@ fn with_pieces(text: &str) -> String {
     shown
 }
 
-/// The helpers themselves, where a document leads to them.
+/// Inserts the helpers where a document links to them.
 fn with_helpers(text: &str, document: &Document, base: &str) -> String {
     if document.file.ends_with("start.md") {
         return text.to_owned();
     }
-    // The line with the credentials is no block to be run: it would replace those that the reader has set.
+    // The line with the credentials is no runnable block: it would replace those that the reader has set.
     let shown = format!("need your credentials and two helpers:\n\n    {}\n```sh\n{}```", credentials(base), helpers());
     text.replace("need [the helpers](start.md#authenticate).", &shown)
 }

@@ -1,6 +1,6 @@
 //! `/docs/postman.json`: every operation as a Postman collection (format 2.1), which Bruno and Insomnia import too.
 //!
-//! Its variables are `BASE`, `KEY` and `APP`. In a sandbox its first folder is one verification from its opening to its result.
+//! Its variables are `BASE`, `KEY` and `APP`. In a sandbox its first folder is one complete verification.
 
 use sakshi_web::api_document::in_order;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::fields::{resolved, text};
 const SCHEMA: &str = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The collection of this document, for the installation at `base`.
+/// Builds the collection of this document, for the installation at `base`.
 pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Value {
     let mut folders: Vec<Value> = Vec::new();
     if is_sandbox {
@@ -36,7 +36,7 @@ pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Valu
     })
 }
 
-/// One request of the reference.
+/// Builds one request of the reference.
 fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Value {
     let shown = path.split('/').map(|part| {
         part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).map_or_else(|| part.to_owned(), |name| format!(":{name}"))
@@ -55,7 +55,7 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
         .collect();
     let secured = operation["security"].as_array().is_some_and(|security| !security.is_empty());
     let mut headers = if secured { credentials() } else { Vec::new() };
-    // Switched off: a fixed key would repeat the first answer for ever.
+    // Disabled: a fixed key would repeat the first response for ever.
     headers.extend(
         of("header")
             .filter(|parameter| parameter["name"] != "X-API-APP-ID")
@@ -68,7 +68,7 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
         "description": text(&operation["description"]),
     });
     if let Some(mut body) = example(&operation["requestBody"]["content"]["application/json"]) {
-        // The transaction that the first folder has opened.
+        // The transaction opened by the first folder.
         if body.get("txnId").is_some() {
             body["txnId"] = json!("{{TXN}}");
         }
@@ -86,13 +86,13 @@ fn json_body(body: &Value) -> Value {
     json!({ "mode": "raw", "raw": raw, "options": { "raw": { "language": "json" } } })
 }
 
-/// The first example of a body.
+/// Returns the first example of a body.
 fn example(content: &Value) -> Option<Value> {
     let named = content["examples"].as_object().and_then(|examples| in_order(examples).next()).map(|(_, named)| named["value"].clone());
     named.or_else(|| content.get("example").cloned())
 }
 
-/// The steps of one verification in a sandbox, each of which leaves what the next one needs.
+/// Returns the steps of one verification in a sandbox; each sets the variables of the next.
 fn steps() -> Vec<Value> {
     let step = |name: &str, method: &str, path: &str, body: Option<Value>, tests: &[&str]| {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();

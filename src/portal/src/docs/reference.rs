@@ -26,18 +26,18 @@ pub(super) struct Section {
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) anchor: String,
-    /// Its name in generated clients.
+    /// Name in generated clients.
     pub(super) id: String,
     pub(super) method: String,
     pub(super) path: String,
     pub(super) summary: String,
     pub(super) about: String,
     pub(super) parts: Vec<Part>,
-    /// Statuses and what they mean.
+    /// Statuses and their meaning.
     pub(super) answers: Vec<(String, String)>,
 }
 
-/// Parameters, a request's body or an answer's.
+/// Parameters, a request body or a response body.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) name: &'static str,
@@ -46,7 +46,7 @@ pub(super) struct Part {
     pub(super) examples: Vec<(String, String)>,
 }
 
-/// A text in pieces, and which of them are code: the document sets those between backticks.
+/// Splits a text into pieces, each with a flag: true for code, which stands between backticks.
 pub(super) fn pieces(text: &str) -> Vec<(&str, bool)> {
     text.split('`').enumerate().map(|(index, piece)| (piece, index % 2 == 1)).filter(|(piece, _)| !piece.is_empty()).collect()
 }
@@ -76,7 +76,7 @@ impl Reference {
         Self { about: text(&document["info"]["description"]).split("\n\n").map(str::to_owned).collect(), sections }
     }
 
-    /// The section with this anchor.
+    /// Returns the section with this anchor.
     pub(super) fn section(&self, anchor: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.anchor == anchor)
     }
@@ -116,17 +116,17 @@ impl Part {
     }
 }
 
-/// The entries of a list; none of anything else.
+/// Returns the entries of a list; none of anything else.
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// The members of an object; none of anything else.
+/// Returns the members of an object; none of anything else.
 fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(in_order)
 }
 
-/// A name for use behind `#`.
+/// Returns a name for use after `#`.
 fn anchor(name: &str) -> String {
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     words.join("-").to_lowercase()

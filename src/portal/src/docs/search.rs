@@ -9,10 +9,10 @@ use super::links::anchor;
 use super::reference::{Operation, Reference};
 use super::site::{Document, PAGES, Source};
 
-/// Shown at most.
+/// Most results shown.
 const HITS_MAX: usize = 40;
 
-/// The headings of a document, and the words in code that begin the rows of its tables, each with the heading above it.
+/// Returns a document's headings, and the code words that begin the rows of its tables, each with its heading.
 fn named(document: &Document) -> Vec<(String, String)> {
     let (mut all, mut heading) = (Vec::new(), String::new());
     for line in document.text.lines().skip(1) {
@@ -26,14 +26,14 @@ fn named(document: &Document) -> Vec<(String, String)> {
     all
 }
 
-/// A place that can be found. The script reads these names.
+/// A place that can be found. The script reads these field names.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Hit {
-    /// The heading, operation or code.
+    /// Heading, operation or code.
     pub(super) words: String,
-    /// The page that it stands on.
+    /// Page of the place.
     pub(super) page: &'static str,
-    /// Its address.
+    /// Address of the place.
     pub(super) to: String,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Hit {
 pub(super) struct Index(Vec<Hit>);
 
 impl Index {
-    /// The index of all pages.
+    /// Builds the index of all pages.
     pub(super) fn of(reference: &Reference) -> Self {
         let mut places = Vec::new();
         for page in PAGES {
@@ -75,7 +75,7 @@ impl Index {
         Self(places)
     }
 
-    /// The places that have all the words, those of whole pages first.
+    /// Returns the places that have all the words, those of whole pages first.
     pub(super) fn find(&self, words: &str) -> Vec<Hit> {
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
         if words.is_empty() {
@@ -91,9 +91,9 @@ impl Index {
         hits
     }
 
-    /// The index as the script reads it.
+    /// Returns the index as the script reads it.
     pub(super) fn json(&self) -> String {
-        // Texts alone: writing them does not fail.
+        // Plain texts always serialise.
         serde_json::to_string(&self.0).unwrap_or_default()
     }
 }

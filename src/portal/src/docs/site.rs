@@ -1,13 +1,13 @@
-//! The pages of `/docs`: what each is made of, in the order of the rail.
+//! The pages of `/docs`: their sources, in the order of the rail.
 
 /// A page.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Its path; with `.md` behind it, that of its Markdown.
+    /// Path; with `.md` appended, that of its Markdown.
     pub(super) path: &'static str,
-    /// Its name in the rail.
+    /// Name in the rail.
     pub(super) label: &'static str,
-    /// The part of the rail in which it stands.
+    /// Part of the rail.
     pub(super) part: &'static str,
     pub(super) source: Source,
 }
@@ -28,13 +28,13 @@ pub(super) enum Source {
 /// A document of the repository.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// Its path from the root of the repository.
+    /// Path from the root of the repository.
     pub(super) file: &'static str,
     pub(super) text: &'static str,
 }
 
 impl Page {
-    /// The document that it shows.
+    /// Returns the document of the page, if it has one.
     pub(super) const fn document(&self) -> Option<&Document> {
         match &self.source {
             Source::Document(document) | Source::Codes(document) => Some(document),
@@ -42,31 +42,31 @@ impl Page {
         }
     }
 
-    /// The heading of the page.
+    /// Returns the heading of the page.
     pub(super) fn title(&self) -> String {
         self.document().map_or_else(|| self.label.to_owned(), |document| document.title().replace('`', ""))
     }
 
-    /// The path of its Markdown.
+    /// Returns the path of its Markdown.
     pub(super) fn markdown_path(&self) -> String {
         format!("{}.md", self.path)
     }
 }
 
 impl Document {
-    /// The words of its first line.
+    /// Returns the words of its first line.
     pub(super) fn title(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
     }
 
-    /// The words of its headings, the title among them.
+    /// Returns the words of its headings, including the title.
     pub(super) fn headings(&self) -> impl Iterator<Item = String> {
         let headings = self.text.lines().filter(|line| line.starts_with('#'));
         headings.map(|line| line.trim_start_matches('#').trim().replace('`', ""))
     }
 }
 
-/// The page that is served at this path.
+/// Returns the page that is served at this path.
 pub(super) fn page_at(path: &str) -> Option<(usize, &'static Page)> {
     PAGES.iter().enumerate().find(|(_, page)| page.path == path)
 }

@@ -1,15 +1,15 @@
-//! A command beside the same in other languages. Their code is that of the examples, which the tests run.
+//! A command with its equivalents in other languages. Their code is that of the examples, which the tests run.
 
 use super::markdown::{command, escaped};
 
-/// The languages beside `curl`, their mark of a comment, their name for a block of code, and the file with the pieces.
+/// Languages beside `curl`: name, comment mark, name for a code block, and the file with the pieces.
 const LANGUAGES: [(&str, &str, &str, &str); 3] = [
     ("TypeScript", "//", "ts", include_str!("../../../../examples/typescript/pieces.ts")),
     ("Python", "#", "python", include_str!("../../../../examples/python/pieces.py")),
     ("Java", "//", "java", include_str!("../../../../examples/java/Pieces.java")),
 ];
 
-/// A piece of an example: the lines between its mark and the next, without their indentation.
+/// Returns a piece of an example: the lines between its mark and the next, without indentation.
 fn piece(source: &str, comment: &str, name: &str) -> Option<String> {
     let begin = format!("{comment} code: {name}");
     let lines: Vec<&str> =
@@ -18,12 +18,12 @@ fn piece(source: &str, comment: &str, name: &str) -> Option<String> {
     Some(lines.iter().map(|line| line.get(indent..).unwrap_or_default().to_owned() + "\n").collect())
 }
 
-/// The name of each language, its name for a block of code, and the piece.
+/// Returns each language's name, its name for a code block, and the piece.
 pub(super) fn pieces(name: &str) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     LANGUAGES.into_iter().filter_map(move |(language, comment, block, source)| Some((language, block, piece(source, comment, name)?)))
 }
 
-/// The command, if there is one, and the pieces as tabs that need no script; `number` tells those of one page apart.
+/// Renders the command, if any, and the pieces as tabs that need no script; `number` distinguishes those of one page.
 pub(super) fn of(name: &str, shell: Option<&str>, number: usize) -> String {
     let shell = shell.map(|shell| ("curl", shell.to_owned()));
     let all: Vec<(&str, String)> = shell.into_iter().chain(pieces(name).map(|(language, _, piece)| (language, piece))).collect();

@@ -1,19 +1,19 @@
-//! Arrivals at an event: guests who were registered in each stretch of time, as bars.
+//! Arrivals at an event: registered guests per interval, as bars.
 
 use sakshi_domain::event::Event;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::check_ins::each_guest;
 use sakshi_service::{Service, ServiceError};
 
-/// Events with more guests have no bars: each guest is read for them.
+/// Most guests for which bars are drawn: each guest is read for them.
 const GUESTS_MAX: u32 = 20_000;
-/// Bars of a drawing, at least and at most.
+/// Least and most bars of a drawing.
 const BARS_MIN: i64 = 12;
 const BARS_MAX: i64 = 48;
-/// Stretches in minutes, of which the shortest is taken that needs no more bars.
+/// Interval lengths in minutes. The shortest that needs no more than the most bars is used.
 const STRETCHES: [i64; 10] = [1, 2, 5, 10, 15, 30, 60, 180, 720, 1_440];
 const MINUTE_MS: i64 = 60_000;
-/// The time in which an arrival is recent.
+/// Time within which an arrival is recent.
 const RECENT_MS: i64 = 10 * MINUTE_MS;
 /// Units of the drawing.
 const STEP: i64 = 20;
@@ -23,18 +23,18 @@ const HEIGHT: u64 = 100;
 #[derive(Debug)]
 pub(super) struct Arrivals {
     counts: Vec<u64>,
-    /// The length of a stretch.
+    /// Length of an interval.
     minutes: i64,
-    /// The beginning of the first one.
+    /// Start of the first interval.
     pub(super) from: Timestamp,
-    /// The end of the last one.
+    /// End of the last interval.
     pub(super) to: Timestamp,
     /// Guests of the last ten minutes.
     pub(super) recent: u64,
 }
 
 impl Arrivals {
-    /// Reads the guests of an event; none of one with very many.
+    /// Reads the guests of an event; returns `None` for very many.
     ///
     /// # Errors
     /// The store's errors.
@@ -69,7 +69,7 @@ impl Arrivals {
         Self { minutes, from: at(0), to: at(bars), recent, counts }
     }
 
-    /// True without guests.
+    /// Returns true without guests.
     pub(super) fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
@@ -78,7 +78,7 @@ impl Arrivals {
         self.counts.iter().copied().max().unwrap_or(0)
     }
 
-    /// The length of a stretch in words: `5 minutes`.
+    /// Returns the length of an interval in words: `5 minutes`.
     pub(super) fn each(&self) -> String {
         crate::when::in_words(std::time::Duration::from_secs(self.minutes.unsigned_abs() * 60))
     }
@@ -87,7 +87,7 @@ impl Arrivals {
         STEP * i64::try_from(self.counts.len()).unwrap_or_default()
     }
 
-    /// The bars as one path. A stretch in which somebody came has one that can be seen.
+    /// Returns the bars as one path. An interval with any arrival has a visible one.
     pub(super) fn path(&self) -> String {
         let most = self.most().max(1);
         let bar = |(x, count): (i64, &u64)| {

@@ -1,4 +1,4 @@
-//! `/portal/events/new`: an event is put together, and made as `POST /events` makes it.
+//! `/portal/events/new`: a form that creates an event like `POST /events`.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use crate::portal_user::PortalUser;
 use crate::trial::{Choice, Group, groups, languages};
 use crate::when::input;
 
-/// How the fields of the form stand for those of the request.
+/// Conversion of the form's fields to those of the request.
 const SHAPE: &[(&str, Kind)] =
     &[("claims", Kind::Words), ("max_guests", Kind::Whole), ("starts_at", Kind::Moment), ("expires_at", Kind::Moment)];
-/// The end that is proposed.
+/// Default time until the end.
 const PROPOSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 #[derive(Template)]
@@ -45,7 +45,7 @@ fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -
 /// Shows the form.
 ///
 /// # Errors
-/// Nobody has signed in.
+/// Not signed in.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let end = input(service.clock.now() + PROPOSED);
     let zone = service.rules.time_zone.name();
@@ -53,7 +53,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
     Ok(shown(StatusCode::OK, &user, Form::filled(&usual), &service))
 }
 
-/// Creates the event and leads to it.
+/// Creates the event and redirects to it.
 ///
 /// # Errors
 /// Errors that are not about the form.

@@ -1,6 +1,6 @@
 //! `GET /portal/events/{eventId}/guests.csv`: all guests of an event for a spreadsheet (RFC 4180).
 //!
-//! Photos are left out. The list leaves as it is read, so that no more than a slice of it is ever in memory.
+//! Photos are left out. The list is streamed as it is read, so only a slice of it is ever in memory.
 
 use std::io;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Sheet {
         Ok(slice.made.into())
     }
 
-    /// Each piece is written when the one before has been taken.
+    /// Streams the pieces. Each is written when the previous one has been taken.
     fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> {
         try_unfold(self, |mut sheet| async move {
             if sheet.is_whole {
@@ -91,7 +91,7 @@ impl Sheet {
     }
 }
 
-/// The claims that a sheet has columns of.
+/// Returns the claims that have columns.
 pub(super) fn columns(asked: ClaimSet) -> Arc<[Claim]> {
     asked.iter().filter(|claim| *claim != Claim::Photo).collect()
 }
@@ -99,7 +99,7 @@ pub(super) fn columns(asked: ClaimSet) -> Arc<[Claim]> {
 /// Columns beside the claims.
 const FIXED: [&str; 6] = ["txn_id", "registration_code", "verified_at", "possible_duplicate_of", "checked_in_at", "gate"];
 
-/// The values of those columns.
+/// Returns the values of those columns.
 pub(super) fn fixed(guest: &RegistrationRow) -> [String; 6] {
     let text = |value: Option<String>| value.unwrap_or_default();
     [

@@ -1,4 +1,4 @@
-//! `GET /portal/events`: the app's events, the newest first.
+//! `GET /portal/events`: the app's events, newest first.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -39,7 +39,7 @@ struct List {
 /// Shows a page of the list.
 ///
 /// # Errors
-/// Nobody has signed in, or a store that is away.
+/// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let app = &user.caller.app.app_id;

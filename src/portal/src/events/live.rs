@@ -1,5 +1,5 @@
-//! `GET /portal/events/{eventId}/live`: an event's counts as server-sent events, as they change. The
-//! stream ends when the key is no longer valid.
+//! `GET /portal/events/{eventId}/live`: an event's counts as server-sent events, as they change. The stream ends when the key is no longer
+//! valid.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::Standing;
 use crate::error::PortalError;
 use crate::portal_user::StreamUser;
 
-/// How often the key is checked.
+/// Interval at which the key is checked.
 const CHECK: Duration = Duration::from_millis(900);
 
 /// The counts that a page shows.
@@ -34,7 +34,7 @@ pub(super) struct Counts {
     pub(super) pending: u64,
     /// Scans that were declined or failed.
     pub(super) others: u64,
-    /// More scans ran out of time than guests registered.
+    /// True if more scans timed out than guests registered.
     pub(super) is_abused: bool,
     /// Credits of the client.
     pub(super) credits: u64,
@@ -61,18 +61,18 @@ impl Counts {
         }
     }
 
-    /// True while guests are turned away for lack of credits.
+    /// Returns true while guests are turned away for lack of credits.
     pub(super) fn is_out_of_credits(&self) -> bool {
         self.status == "out_of_credits"
     }
 
-    /// True while guests are turned away because they have spent the budget.
+    /// Returns true while guests are turned away because the budget is spent.
     pub(super) fn is_budget_spent(&self) -> bool {
         self.status == "budget_spent"
     }
 }
 
-/// Answers with the counts now, whenever they have changed, and every few seconds.
+/// Streams the counts now, whenever they change, and every few seconds.
 ///
 /// # Errors
 /// 404 unless the app has such an event.

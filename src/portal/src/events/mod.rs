@@ -1,5 +1,4 @@
-//! Events in the portal: the list, a new one, one with its counts as they are now, its changes and
-//! guests, and its codes for print.
+//! Events in the portal: the list, a new one, one with its current counts, its changes and guests, and its codes for print.
 
 mod arrivals;
 pub(crate) mod create;
@@ -21,7 +20,7 @@ use sakshi_service::Service;
 
 use crate::when::EventTime;
 
-/// The state of an event as guests meet it: its style and its label.
+/// The state of an event for its guests: its style and its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Standing {
     status: &'static str,
@@ -47,7 +46,7 @@ impl Standing {
     }
 }
 
-/// A moment by the clock of the event, as its guests read it.
+/// Formats a moment by the clock of the event, as its guests read it.
 fn event_time(event: &Event, at: Timestamp) -> EventTime {
     EventTime { at, words: date_and_time(at, event.terms.time_zone, Texts::of(Language::ENGLISH)) }
 }

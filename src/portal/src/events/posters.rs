@@ -8,7 +8,7 @@ use sakshi_service::Service;
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
 
-/// The poster as a page.
+/// Responds with the poster as a page.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -21,7 +21,7 @@ pub(crate) async fn page(
     Ok(Print::Page.answer(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
-/// The poster as a drawing.
+/// Responds with the poster as a drawing.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -34,7 +34,7 @@ pub(crate) async fn svg(
     Ok(Print::Drawing.answer(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
-/// The bare code as SVG.
+/// Responds with the bare code as SVG.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -47,7 +47,7 @@ pub(crate) async fn qr_svg(
     Ok(Print::CodeSvg.answer(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
-/// The bare code as PNG.
+/// Responds with the bare code as PNG.
 ///
 /// # Errors
 /// 404 unless the app has such an event.

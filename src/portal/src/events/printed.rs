@@ -1,4 +1,4 @@
-//! `/portal/events/{eventId}/guests`: the guests of an event by name, on paper for an entrance without a network.
+//! `/portal/events/{eventId}/guests`: a printed list of an event's guests by name, for an entrance without a network.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::layout::{Layout, Section, page};
 use crate::portal_user::PortalUser;
 use crate::when::EventTime;
 
-/// Guests of a list; about a hundred sheets of paper.
+/// Most guests of a list; about a hundred sheets of paper.
 const GUESTS_MAX: u32 = 5_000;
-/// Guests who are read at once.
+/// Guests per read.
 const SLICE: u32 = 1_000;
 
 /// A line of the list.

@@ -1,4 +1,4 @@
-//! `/portal/events/{eventId}/settings`: what can be changed of an event, and its doors.
+//! `/portal/events/{eventId}/settings`: the settings of an event, and its doors.
 
 use std::sync::Arc;
 
@@ -38,9 +38,9 @@ const SHAPE: &[(&str, Kind)] = &[
     ("purpose", Kind::Removable),
     ("webhook_url", Kind::Removable),
 ];
-/// The field of the name of a door's gate.
+/// Field for the name of a door's gate.
 const GATE: &str = "gate";
-/// The hidden field with the tag of the event that the form was filled in for.
+/// Hidden field with the tag of the event that the form was filled in for.
 const TAG: &str = "if_match";
 
 /// A door of the event.
@@ -57,13 +57,13 @@ struct OpenDoor {
 struct Page {
     layout: Layout,
     event: Arc<Event>,
-    /// The success message.
+    /// Success message.
     done: Option<&'static str>,
-    /// The form of the settings.
+    /// Form of the settings.
     form: Form,
-    /// The form that opens a door.
+    /// Form that opens a door.
     door_form: Form,
-    /// The tag that the form of the settings sends.
+    /// Tag that the form of the settings sends.
     tag: String,
     doors: Vec<OpenDoor>,
     commands: Vec<Command>,
@@ -76,18 +76,18 @@ struct Outcome {
     done: Option<&'static str>,
     form: Form,
     door_form: Form,
-    /// The tag of the event that the form was filled in for; none for the event as it is.
+    /// Tag of the event that the form was filled in for; `None` for the current one.
     tag: Option<String>,
 }
 
 impl Page {
-    /// A field with the value that was sent, else with that of the event.
+    /// Builds a field with the submitted value, else with that of the event.
     fn input<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str) -> Field<'a> {
         let value = self.form.given(name).map_or_else(|| known(&self.event, name), str::to_owned);
         Field::new(name, label, kind, value, self.form.problem(name))
     }
 
-    /// The choices for a person who registers again.
+    /// Returns the choices for a person who registers again.
     fn choices(&self) -> [(&'static str, &'static str, bool); 3] {
         let chosen = self.form.given("on_duplicate").unwrap_or(self.event.terms.on_duplicate.as_str());
         [
@@ -99,7 +99,7 @@ impl Page {
     }
 }
 
-/// The value of a field as the event has it.
+/// Returns the value of a field in the event.
 fn known(event: &Event, name: &str) -> String {
     let terms = &event.terms;
     let text = |text: &Option<EventText>| text.as_ref().map_or_else(String::new, |text| text.as_str().to_owned());
@@ -136,7 +136,7 @@ pub(crate) async fn show(
     shown(&user, &path, Outcome { done, ..Outcome::default() }, &service).await
 }
 
-/// Changes the event in the fields that the form has, unless it was changed since the form was opened.
+/// Changes the fields in the form, unless the event was changed since the form was opened.
 ///
 /// # Errors
 /// Errors that are not about the form.
@@ -144,7 +144,7 @@ pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Dat
     let Submitted { user, mut form } = submitted;
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     let tag = form.take(TAG);
-    // Inputs have no seconds: a moment that was not touched stays as exact as it is.
+    // Inputs have no seconds: an untouched moment keeps its precision.
     for name in ["starts_at", "expires_at"] {
         let sent = Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), input);
         if sent == known(&event, name) {
@@ -158,7 +158,7 @@ pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Dat
             Ok(redirect(&format!("/portal/events/{}/settings?done=saved", event.id)))
         }
         Err(error) => {
-            // After a change by somebody else the page shows the event as it is.
+            // After a change by somebody else the page shows the current event.
             let (form, tag) = if error == ServiceError::EventChanged { (Form::default(), None) } else { (form, tag) };
             let (status, form) = form.refused(error)?;
             shown(&user, &path, Outcome { status, form, tag, ..Outcome::default() }, &service).await

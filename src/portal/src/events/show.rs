@@ -1,4 +1,4 @@
-//! `/portal/events/{eventId}`: an event as it runs: its counts, its arrivals, and its guests, the newest first.
+//! `/portal/events/{eventId}`: a running event: its counts, its arrivals, and its guests, newest first.
 
 use std::sync::Arc;
 
@@ -33,18 +33,18 @@ use crate::transaction::Shared;
 use crate::trial::asked;
 use crate::when::EventTime;
 
-/// A guest who was verified.
+/// A verified guest.
 struct Guest {
     id: String,
     code: String,
-    /// The name, if it was shared.
+    /// Name, if it was shared.
     name: Option<String>,
     photo: Option<String>,
     at: Timestamp,
     checked_in: Option<(Timestamp, Option<String>)>,
-    /// The id of an earlier guest who may be the same person.
+    /// Id of an earlier guest who may be the same person.
     duplicate_of: Option<String>,
-    /// What else was shared.
+    /// Other shared claims.
     shared: Vec<Shared>,
 }
 
@@ -78,7 +78,7 @@ struct Page {
     asked: String,
     /// True if the event has just been created.
     is_new: bool,
-    /// The words that guests are searched by.
+    /// Words of the search for guests.
     words: String,
     addresses: EventAddresses,
     code: String,
@@ -99,7 +99,7 @@ impl Page {
         event_time(&self.event, *at)
     }
 
-    /// The time of day by the clock of the event.
+    /// Returns the time of day by the clock of the event.
     fn clock(&self, at: &Timestamp) -> String {
         self.event.terms.time_zone.local(*at).time
     }
@@ -148,7 +148,7 @@ pub(crate) async fn show(
     Ok(page(StatusCode::OK, &template))
 }
 
-/// A page of the guests.
+/// Returns a page of the guests.
 async fn listed(service: &Service, user: &PortalUser, event: &Event, number: u32) -> Result<Newest<Guest>, ServiceError> {
     newest(number, async |page| {
         let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::of).await?;
@@ -157,7 +157,7 @@ async fn listed(service: &Service, user: &PortalUser, event: &Event, number: u32
     .await
 }
 
-/// The guests with this name or code.
+/// Returns the guests with this name or code.
 async fn found(service: &Service, event: &Event, words: &str) -> Result<Vec<Guest>, ServiceError> {
     let mut guests = Vec::new();
     for guest in search_guests(service, event, words, ROWS as usize).await? {

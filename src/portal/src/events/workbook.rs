@@ -1,7 +1,7 @@
-//! `GET /portal/events/{eventId}/guests.xlsx`: all guests of an event as a workbook, in which every value is text: no spreadsheet takes a
+//! `GET /portal/events/{eventId}/guests.xlsx`: all guests of an event as a workbook. Every value is text, so no spreadsheet takes a
 //! telephone number for a number, or a name for a formula.
 //!
-//! A workbook is made in memory as a whole, so there is none of very many guests; the CSV beside it has no bound.
+//! A workbook is built in memory as a whole, so large events have none; the CSV beside it has no bound.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -27,12 +27,12 @@ use crate::portal_user::PortalUser;
 use crate::transaction::plain;
 use crate::trial::asked;
 
-/// Cells of a workbook.
+/// Most cells of a workbook.
 const CELLS_MAX: usize = 200_000;
-/// Bytes that the library holds for a cell, and for each byte of its text, about: the cell, the shared text, and the file twice.
+/// Bytes of memory per cell, and per byte of its text, about: the cell, the shared text, and the file twice.
 const CELL_BYTES: usize = 200;
 const FACTOR: usize = 4;
-/// Characters of a cell, as the format has it; a text that is longer is cut.
+/// Most characters of a cell in the format; longer texts are cut.
 const CELL_CHARS_MAX: usize = 32_000;
 /// Columns beside the claims.
 const FIXED: [&str; 6] = ["Transaction", "Code", "Verified at (UTC)", "Possible duplicate of", "Checked in at (UTC)", "Gate"];
@@ -43,7 +43,7 @@ pub(super) fn fits(event: &Event) -> bool {
     event.counts.registrations as usize * (FIXED.len() + columns(event.terms.claims).len()) <= CELLS_MAX
 }
 
-/// Answers with the guests, oldest first.
+/// Responds with the guests, oldest first.
 ///
 /// # Errors
 /// 404 unless the app has such an event, and its guests fit.
@@ -67,7 +67,7 @@ pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Ser
             break;
         }
     }
-    // From here on it is one piece of work, which nobody takes back.
+    // From here on the memory must not be revoked.
     permit.pin().map_err(ApiError::from)?;
     let head = FIXED.map(str::to_owned).into_iter();
     let head: Vec<String> = head.chain(claims.iter().map(|claim| asked(*claim).to_owned())).collect();
@@ -84,7 +84,7 @@ fn row(claims: &[Claim], guest: &RegistrationRow) -> Vec<String> {
     fixed(guest).into_iter().chain(claims.iter().map(value)).collect()
 }
 
-/// The bytes of a workbook with one sheet of texts, whose first line stays in view.
+/// Builds a workbook with one sheet of texts, whose first line stays in view.
 fn workbook(head: &[String], rows: &[Vec<String>]) -> Result<Vec<u8>, XlsxError> {
     let mut workbook = Workbook::new();
     let (text, bold) = (Format::new().set_num_format("@"), Format::new().set_bold());

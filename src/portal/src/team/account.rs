@@ -1,4 +1,4 @@
-//! `/portal/account`: the sessions of a user, each of which ends at a button; and switching to another app of the client.
+//! `/portal/account`: the sessions of a user, each with a button that ends it; and switching to another app of the client.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -36,7 +36,7 @@ struct Page {
     rows: Vec<Row>,
 }
 
-/// The user of a session, with the number of the credential.
+/// Returns the user of a session, with the number of the credential.
 fn user_of(user: &PortalUser) -> Result<(UserId, i64), ServiceError> {
     match user.session.holder() {
         SessionHolder::User { id, epoch } => Ok((id.clone(), *epoch)),
@@ -53,7 +53,7 @@ async fn sessions(user: &PortalUser, service: &Service) -> Result<Vec<SessionRec
 /// Shows the sessions.
 ///
 /// # Errors
-/// The holder of an API key has none to show; a store that is away.
+/// The caller is the holder of an API key, who has none; the store is unavailable.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let (id, _) = user_of(&user)?;
     let known = service.store.load_user(id).await?.ok_or(ServiceError::NotFound("user"))?;
@@ -78,7 +78,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 /// Ends the session that the form names, or all of them.
 ///
 /// # Errors
-/// The holder of an API key has none to end; a store that is away.
+/// The caller is the holder of an API key, who has none; the store is unavailable.
 pub(crate) async fn end(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     let (id, _) = user_of(&user)?;
@@ -97,7 +97,7 @@ pub(crate) async fn end(submitted: Submitted, service: Data<Service>) -> Result<
 /// Switches to another app of the client.
 ///
 /// # Errors
-/// The client has no such app; the holder of an API key stays at one; a store that is away.
+/// The client has no such app; the caller is the holder of an API key, who cannot switch; the store is unavailable.
 pub(crate) async fn switch(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     user_of(&user)?;

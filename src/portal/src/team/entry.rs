@@ -1,7 +1,7 @@
 //! Opening a session, of a user or a key; and the cookie of a browser that has signed in before.
 //!
-//! Attempts at an account are counted per hour. A browser that has signed in before carries a cookie, and has attempts of its own, so
-//! strangers who try passwords keep nobody out who has been here.
+//! Attempts at an account are counted per hour. A browser that has signed in before carries a cookie and has attempts of its own. So
+//! strangers who try passwords lock no earlier user out.
 
 use std::net::IpAddr;
 
@@ -27,7 +27,7 @@ use crate::session::{COOKIE as SESSION, IDLE, LIFETIME};
 
 const NAME: &str = "sakshi_browser";
 const MARK_BYTES: usize = 16;
-/// Seconds for which a browser is remembered.
+/// Seconds for which a browser is recognised.
 const REMEMBERED_S: u32 = 180 * 24 * 3_600;
 
 /// A session to be opened.
@@ -39,7 +39,7 @@ pub(crate) struct Opening {
     pub(crate) action: Action,
 }
 
-/// Opens a session under a fresh id and ends the one that the browser had; the cookie for it.
+/// Opens a session under a fresh id, ends the browser's previous one, and returns the cookie.
 pub(crate) async fn open(request: &HttpRequest, service: &Service, opening: Opening) -> Result<String, ApiError> {
     let Opening { holder, client, app, actor, action } = opening;
     if let Some(before) = SESSION.of(request) {
@@ -73,7 +73,7 @@ pub(crate) fn host(request: &HttpRequest) -> Option<IpAddr> {
     request.app_data::<Data<RateLimits>>().map(|rates| rates.host(request))
 }
 
-/// Counts an attempt at the account with an address, as it was entered.
+/// Counts an attempt at the account with an e-mail address, as it was entered.
 ///
 /// # Errors
 /// Too many attempts.

@@ -1,5 +1,5 @@
-//! `/portal/invite/{link}`: a person accepts an invitation with a password and an authenticator app, and gets recovery codes. The same
-//! page follows a reset.
+//! `/portal/invite/{link}`: a person accepts an invitation with a password and an authenticator app, and gets recovery codes. The same page
+//! follows a reset.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -21,7 +21,7 @@ use crate::error::PortalError;
 use crate::form::{Form, Posted};
 use crate::layout::{Layout, page};
 
-/// The name that the authenticator app shows.
+/// Name that the authenticator app shows.
 const ISSUER: &str = "Sakshi";
 
 #[derive(Template)]
@@ -33,7 +33,7 @@ struct Page {
     email: String,
     role: &'static str,
     link: String,
-    /// The secret of the app: drawn, spelled, and sealed for the form.
+    /// Secret of the app: drawn, spelled, and sealed for the form.
     code: String,
     secret: String,
     sealed: String,
@@ -79,7 +79,7 @@ async fn shown(service: &Service, link: &str, status: StatusCode, form: Form) ->
     Ok(page(status, &template))
 }
 
-/// The page of a link that cannot be used.
+/// Renders the page of a link that cannot be used.
 fn ended(service: &Service) -> HttpResponse {
     page(StatusCode::NOT_FOUND, &Ended { layout: Layout::signed_out(service.authority.sandbox) })
 }
@@ -87,7 +87,7 @@ fn ended(service: &Service) -> HttpResponse {
 /// Shows the form.
 ///
 /// # Errors
-/// Too many requests of an address; a store that is away.
+/// The address sends too many requests; the store is unavailable.
 pub(crate) async fn show(
     path: Path<String>,
     request: HttpRequest,

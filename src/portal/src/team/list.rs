@@ -1,5 +1,5 @@
-//! `/portal/team`: the users of the client, whom admins invite, change, disable and remove. Nobody changes the own role, so an admin is
-//! always left.
+//! `/portal/team`: the users of the client, whom admins invite, change, disable and remove. Nobody can change their own role, so an admin
+//! always remains.
 
 use std::collections::HashMap;
 
@@ -116,7 +116,7 @@ async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result
 /// Shows the users.
 ///
 /// # Errors
-/// Nobody has signed in as an admin, or a store that is away.
+/// Not signed in as an admin, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let done = match request.query_string() {
         "done=changed" => Some("Saved. It takes effect within a second."),
@@ -158,10 +158,10 @@ async fn log(user: &PortalUser, service: &Service, action: Action, id: &UserId) 
     user.log(service, action, vec![Subject::User(id.clone())]).await
 }
 
-/// Changes a user of the list as the button says.
+/// Changes a user of the list, depending on the button.
 ///
 /// # Errors
-/// The client has no such user; the own user; a store that is away.
+/// The client has no such user; it is the caller's own; the store is unavailable.
 pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     let id: UserId = path.parse().map_err(|_| ServiceError::NotFound("user"))?;
@@ -202,7 +202,7 @@ pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Da
 /// Allows sign-in with API keys, or switches it off.
 ///
 /// # Errors
-/// A store that is away.
+/// The store is unavailable.
 pub(crate) async fn sign_in(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     let is_allowed = form.value("allow") == "true";
@@ -213,7 +213,7 @@ pub(crate) async fn sign_in(submitted: Submitted, service: Data<Service>) -> Res
     Ok(redirect("/portal/team?done=changed"))
 }
 
-/// The names of users by id.
+/// Returns the names of users by id.
 pub(crate) async fn names(user: &PortalUser, service: &Service) -> Result<HashMap<String, String>, PortalError> {
     let users = service.store.list_users(user.caller.client.clone()).await?;
     Ok(users.into_iter().map(|user| (user.user_id.as_str().to_owned(), user.name.as_str().to_owned())).collect())

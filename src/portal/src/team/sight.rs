@@ -1,4 +1,4 @@
-//! What a list of sessions says of a browser: the network and the program, no more exactly than a person needs to recognise them.
+//! The description of a browser in a list of sessions: network and program, no more precise than a person needs to recognise them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,7 +15,7 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("curl/", "curl"),
 ];
 
-/// Systems likewise.
+/// Systems by a part of `User-Agent`.
 const SYSTEMS: [(&str, &str); 7] = [
     ("Android", "Android"),
     ("iPhone", "iPhone"),

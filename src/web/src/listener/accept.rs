@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use super::config::ListenerConfig;
 use super::worker::Worker;
 
-/// Pause after an error that no client caused, most often a lack of file descriptors.
+/// Pause after an error that no client caused, usually a lack of file descriptors.
 const BACKOFF: Duration = Duration::from_millis(500);
 
 /// Accepts until the sender of `stopped` is dropped; then accepts what the kernel has queued, and closes the socket.
@@ -62,7 +62,7 @@ fn lock(workers: &Mutex<Vec<Worker>>) -> MutexGuard<'_, Vec<Worker>> {
     workers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The next worker in turn below its limit, restarted if its thread has died; `None` when there is none.
+/// Returns the next worker in turn below its limit, restarted if its thread has died; `None` if all are full.
 fn choose(config: &ListenerConfig, workers: &Mutex<Vec<Worker>>, start: impl Fn() -> Worker, turn: &mut usize) -> Option<usize> {
     let mut workers = lock(workers);
     for _ in 0..workers.len() {
@@ -81,7 +81,7 @@ fn choose(config: &ListenerConfig, workers: &Mutex<Vec<Worker>>, start: impl Fn(
 
 async fn accept(socket: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let (client, peer) = socket.accept().await?;
-    // It is registered with the worker's reactor later, so it must leave this one.
+    // It will be registered with the worker's reactor, so it must leave this one.
     Ok((client.into_std()?, peer))
 }
 
@@ -91,7 +91,7 @@ fn hand_over(workers: &Mutex<Vec<Worker>>, worker: usize, client: TcpStream, pee
     }
 }
 
-/// Whether the client closed the connection before it was accepted.
+/// Returns true if the client closed the connection before it was accepted.
 fn is_caused_by_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),

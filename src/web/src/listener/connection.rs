@@ -1,10 +1,10 @@
 //! A client's connection as the HTTP library reads and writes it.
 //!
-//! The library reads whatever arrives, and keeps unsent answers as long as the client likes. This stream bounds both:
+//! The library reads whatever arrives, and keeps unsent responses as long as the client likes. This stream bounds both:
 //! - It hands over one request at a time, because each takes kilobytes once it is decoded.
-//! - While a request is answered, it reads nothing beyond that request's body.
-//! - While an answer waits to be sent, it reads nothing.
-//! - It closes the connection of a client that reads too little of an answer for too long.
+//! - While a request is in flight, it reads nothing beyond that request's body.
+//! - While a response waits to be sent, it reads nothing.
+//! - It closes the connection of a client that reads a response too slowly for too long.
 
 use std::io;
 use std::net::IpAddr;
@@ -26,10 +26,10 @@ use super::table::Entry;
 use super::transport::Transport;
 use crate::rate_limit::subscriber;
 
-/// The answer to a request whose body cannot be read, where the library gives none.
+/// Response to a request whose body cannot be read, where the library sends none.
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A connection, its entry in the worker's table, and what it holds.
+/// A connection, its entry in the worker's table, and its resources.
 pub(super) struct Connection {
     transport: Transport,
     pub(super) entry: Entry,
@@ -37,14 +37,14 @@ pub(super) struct Connection {
     owner: IpAddr,
     /// Bytes handed over since the task was last polled.
     handed_over: usize,
-    /// What it waits for between two portions of a large body.
+    /// Pending turn between two portions of a large body.
     pause: Option<JoinHandle<()>>,
-    /// Bytes of the next request that were read together with the one before.
+    /// Bytes of the next request that arrived together with the previous one.
     ahead: Vec<u8>,
     unsent: Option<Unsent>,
 }
 
-/// An answer that waits to be sent.
+/// A response that waits to be sent.
 struct Unsent {
     permit: MemoryPermit,
     revoked: LocalBoxFuture<'static, ()>,
@@ -62,7 +62,7 @@ impl Connection {
         if self.entry.state.is_closing() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Ready when the client has closed; hands over nothing of what it has sent.
+    /// Becomes ready when the client has closed; hands over none of its bytes.
     fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
             self.entry.state.note_pending_input();
@@ -79,12 +79,12 @@ impl Connection {
         }
     }
 
-    /// Hands over some of what has arrived, at most `most` bytes for each poll of the task. Unless `is_one`, the bytes may hold
-    /// several requests, and the first is handed over; when it is decoded, it is known what may be read next.
+    /// Hands over some of the bytes that have arrived, at most `most` for each poll of the task. Unless `is_one`, the bytes may hold
+    /// several requests, and the first is handed over. Its head decides how much may be read next.
     fn poll_portion(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>, most: usize, is_one: bool) -> Poll<io::Result<()>> {
         if self.handed_over >= READ_BODY_BYTES {
             self.handed_over = 0;
-            // A task of its own, because this one is polled for other reasons, too.
+            // A separate task, because this one is polled for other reasons, too.
             self.pause = Some(spawn_local(let_others_run()));
         } else if self.handed_over >= most {
             // The library decodes what was handed over first; then it polls again.
@@ -93,7 +93,7 @@ impl Connection {
             return Poll::Pending;
         }
         if let Some(pause) = &mut self.pause {
-            // Its result does not matter.
+            // The result does not matter.
             let _ = ready!(pause.poll_unpin(context));
             self.pause = None;
         }
@@ -133,7 +133,7 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Some bytes of an answer were sent.
+    /// Records that some bytes of a response were sent.
     fn note_sent(&mut self, bytes: usize, left: usize, context: &Context<'_>) {
         self.entry.touch();
         self.entry.state.note_answered();
@@ -149,14 +149,14 @@ impl Connection {
         unsent.permit.shrink_to(left);
     }
 
-    /// Nothing waits to be sent any more. Nothing was read meanwhile, so nothing else would wake the task to read.
+    /// Ends the wait for sending. Nothing was read meanwhile, so nothing else would wake the task to read.
     fn end_unsent(&mut self, context: &Context<'_>) {
         if self.unsent.take().is_some() {
             context.waker().wake_by_ref();
         }
     }
 
-    /// The socket takes nothing at the moment: waits until the deadline, or until the memory permit is revoked.
+    /// Waits while the socket accepts nothing, until the deadline or until the memory permit is revoked.
     fn poll_unsent(&mut self, context: &mut Context<'_>, bytes: usize) -> Poll<io::Result<usize>> {
         if self.unsent.is_none() {
             let permit = self.answers.permit(OwnerPath::new([Owner::Address(self.owner)]), Stage::Leaving);
@@ -190,7 +190,7 @@ impl AsyncRead for Connection {
         this.check()?;
         this.entry.state.set_waker(context);
         if this.unsent.is_some() {
-            // When the socket becomes writable the task is woken and polls again.
+            // A writable socket wakes the task, which polls again.
             return Poll::Pending;
         }
         match this.entry.state.reads() {
@@ -223,7 +223,7 @@ impl AsyncWrite for Connection {
         let this = self.get_mut();
         this.check()?;
         match Pin::new(&mut this.transport).poll_flush(context) {
-            // The session has taken all of the answer, and the socket has not.
+            // The session has accepted the whole response, the socket has not.
             Poll::Pending => this.poll_unsent(context, 0).map_ok(|_| ()),
             flushed => {
                 this.end_unsent(context);
@@ -237,8 +237,8 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Waits until the worker has polled its other connections. One of those that wait here goes on each time, so that large bodies
-/// do not keep a worker busy, however many arrive. Bytes that are not read wait in the kernels of their senders.
+/// Waits until the worker has polled its other connections. Only one waiter continues per turn, so large bodies never monopolise a worker.
+/// Unread bytes wait in the senders' kernels.
 async fn let_others_run() {
     thread_local! {
         static TURN: Rc<Semaphore> = Rc::new(Semaphore::new(1));
@@ -249,13 +249,13 @@ async fn let_others_run() {
     yield_now().await;
 }
 
-/// Where the first blank line ends, if another one follows: a request may begin after each.
+/// Returns the end of the first blank line, if another one follows: a request may begin after each.
 fn end_of_first(bytes: &[u8]) -> usize {
     let first = blank_line(bytes).filter(|end| blank_line(&bytes[*end..]).is_some());
     first.unwrap_or(bytes.len())
 }
 
-/// The end of the first blank line. The library accepts lines without a carriage return, too.
+/// Returns the end of the first blank line. The library accepts lines without a carriage return, too.
 fn blank_line(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = bytes[from..].iter().position(|byte| *byte == b'\n') {

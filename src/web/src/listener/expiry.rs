@@ -1,13 +1,13 @@
-//! The end of a certificate's validity, which TLS does not look at in its own certificate. Everything else of X.509 is left to TLS.
+//! The end of a certificate's validity, which TLS does not check in its own certificate. Everything else of X.509 is left to TLS.
 
 use sakshi_domain::time::Timestamp;
 
-/// Tags of DER: the version of a certificate, and the two forms of a time.
+/// DER tags: the version of a certificate, and the two forms of a time.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The end of the validity of a certificate in DER (RFC 5280, section 4.1); `None` when it cannot be read.
+/// Returns the end of a DER certificate's validity (RFC 5280, section 4.1); `None` if it cannot be read.
 pub(super) fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
     let (_, certificate, _) = element(certificate)?;
     let (_, mut fields, _) = element(certificate)?;
@@ -32,7 +32,7 @@ pub(super) fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
     Timestamp::parse_iso8601(&format!("{year}-{month}-{day}T{}:{}:{}Z", part(8)?, part(10)?, part(12)?))
 }
 
-/// The tag and the contents of the first element, and what follows it.
+/// Returns the tag and the contents of the first element, and the remaining bytes.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = der.split_first()?;
     let (first, rest) = rest.split_first()?;

@@ -1,11 +1,11 @@
-//! Listening sockets: accepting connections, distributing them over workers, and bounding what a connection may hold.
+//! Listening sockets: accepting connections, distributing them over workers, and bounding their resources.
 //!
 //! ```text
-//! accept ──▶ worker (a thread with an app of its own) ──▶ [connection], with TLS or without ──▶ the HTTP library ──▶ the app
+//! accept ──▶ worker (a thread with its own app) ──▶ [connection], with TLS or without ──▶ the HTTP library ──▶ the app
 //! ```
 //!
-//! Connections go to workers in turn. A worker near its limit closes a connection of the address that has most ([table]); a new
-//! connection waits only while an answer is computed for every other one.
+//! Connections go to workers in turn. A worker near its limit closes a connection of the address that has most ([table]). A new connection
+//! waits only while a response is computed on every other one.
 
 mod accept;
 mod config;
@@ -43,14 +43,14 @@ use self::worker::{Worker, serve};
 /// A running listener. Dropping it closes the listening socket; [`Listener::stop`] also stops its threads.
 #[derive(Debug)]
 pub struct Listener {
-    /// The accept loop ends when the first is dropped; the second ends when the socket is closed.
+    /// Ends of two channels. Dropping the first ends the accept loop; the second ends when the socket is closed.
     accept_loop: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
     workers: Arc<Mutex<Vec<Worker>>>,
     accepting: ArbiterHandle,
 }
 
 impl Listener {
-    /// Starts the workers, each with an app of its own. Must be called within an actix system.
+    /// Starts the workers, each with its own app. Must be called within an actix system.
     ///
     /// # Errors
     /// The system's.
@@ -66,7 +66,7 @@ impl Listener {
         B: MessageBody + 'static,
     {
         socket.set_nonblocking(true)?;
-        // Every connection inherits it. A kernel that does not know the option queues without this bound.
+        // Every connection inherits it. On a kernel without this option the queue is unbounded.
         if let Err(error) = SockRef::from(&socket).set_tcp_notsent_lowat(ANSWER_UNSENT_BYTES) {
             tracing::warn!(%error, "the kernel's send queue of a connection is not bounded");
         }
@@ -92,7 +92,7 @@ impl Listener {
         Ok(Self { accept_loop: Mutex::new(Some((stop, closed))), workers, accepting: arbiter.handle() })
     }
 
-    /// Closes the listening socket. Connections that were accepted are served on.
+    /// Closes the listening socket. Accepted connections are still served.
     pub async fn stop_accepting(&self) {
         let accept_loop = self.accept_loop.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((stop, closed)) = accept_loop {

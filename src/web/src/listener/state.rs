@@ -1,5 +1,5 @@
-//! State that a connection shares with the requests on it: the stream does not read ahead of the answers, and the table knows whose
-//! connection it is and what it is about.
+//! State that a connection shares with its requests. The stream does not read ahead of the responses, and the table knows the owner and
+//! phase of the connection.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -12,76 +12,76 @@ use tokio::task::AbortHandle;
 
 use crate::error::ApiError;
 
-/// What may be read from a connection.
+/// The part of a request that may be read from a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// The head of the next request.
     #[default]
     Head,
-    /// What is left of the body of the request under way.
+    /// The rest of the body of the request in flight.
     Body(u64),
     /// A chunked body.
     Chunked,
-    /// Nothing: the request under way was read, and the next one waits for its answer.
+    /// Nothing: the request in flight was read, and the next one waits for its response.
     Nothing,
 }
 
-/// The business of a connection. Of one address, those that come first here are closed first.
+/// The phase of a connection. Within one address, earlier phases are evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Nothing has been answered on it, and no request is under way.
+    /// No response was sent on it yet, and no request is in flight.
     Unused,
-    /// No request is under way.
+    /// No request is in flight.
     Idle,
-    /// Some of an answer has been sent, and more follows.
+    /// Part of a response has been sent, and more follows.
     Answering,
     /// The body of a request arrives.
     Arriving,
-    /// An answer is being computed.
+    /// A response is being computed.
     Computing,
 }
 
 /// The state of one connection, shared with the requests on it.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionState {
-    /// The subscriber at its other end.
+    /// Subscriber at the other end.
     peer: Cell<Option<IpAddr>>,
-    /// The same, or who is behind the request under way of a trusted proxy; nobody between two requests of a proxy, which sends those of
-    /// anybody there.
+    /// The peer, or the client behind a trusted proxy's request in flight. `None` between two requests of a proxy, which may carry
+    /// anybody's.
     owner: Cell<Option<IpAddr>>,
-    /// It was accepted beyond the limit: it answers probes alone.
+    /// True beyond the limit: the connection serves probes only.
     is_for_probes: Cell<bool>,
-    /// Its client has shown no certificate, and needs one for all but probes.
+    /// True if the client has shown no certificate and needs one for all but probes.
     lacks_certificate: Cell<bool>,
     reads: Cell<Reads>,
-    /// Bytes that were handed over after the head of a request: the beginning of its body.
+    /// Body bytes that were handed over together with the head.
     after_head: Cell<u64>,
-    /// When it was last active, as a tick of the worker's counter.
+    /// Last activity, as a tick of the worker's counter.
     active_at: Cell<u64>,
     is_closing: Cell<bool>,
-    /// The client has sent something that may not be read yet.
+    /// True if the client has sent something that may not be read yet.
     has_pending_input: Cell<bool>,
-    /// A request was read, and nothing of its answer has been sent.
+    /// True if a request was read and nothing of its response has been sent.
     owes_answer: Cell<bool>,
-    /// A request on it was answered.
+    /// True if a request on it was answered.
     has_answered: Cell<bool>,
-    /// The library has ended the connection.
+    /// True if the library has ended the connection.
     has_ended: Cell<bool>,
     task: RefCell<Option<Waker>>,
 }
 
 impl ConnectionState {
-    /// What may be read now.
+    /// Returns the part that may be read now.
     pub(super) const fn reads(&self) -> Reads {
         self.reads.get()
     }
 
-    /// Notes bytes of a body that were read together with the head.
+    /// Records body bytes that were read together with the head.
     pub(super) fn note_head(&self, bytes: usize) {
         self.after_head.set(bytes as u64);
     }
 
-    /// Notes bytes that were read of a body.
+    /// Records body bytes that were read.
     pub(super) fn note_read(&self, bytes: usize) {
         if let Reads::Body(left) = self.reads.get() {
             self.reads.set(match left.saturating_sub(bytes as u64) {
@@ -91,7 +91,7 @@ impl ConnectionState {
         }
     }
 
-    /// The body of the request under way has ended.
+    /// Records the end of the body of the request in flight.
     pub(crate) fn body_ended(&self) {
         if matches!(self.reads.get(), Reads::Body(_) | Reads::Chunked) {
             self.reads.set(Reads::Nothing);
@@ -129,7 +129,7 @@ impl ConnectionState {
         self.owner.set(Some(owner));
     }
 
-    /// The answer to all but probes; `None` if the connection may be asked for anything.
+    /// Returns the error for all requests but probes; `None` on an unrestricted connection.
     pub(crate) fn refusal(&self) -> Option<ApiError> {
         if self.lacks_certificate.get() {
             return Some(ApiError::CertificateRequired);
@@ -155,24 +155,23 @@ impl ConnectionState {
         self.is_closing.get()
     }
 
-    /// Something has arrived that may not be read yet: the end of the request under way wakes the task.
+    /// Records input that may not be read yet. The end of the request in flight wakes the task.
     pub(super) fn note_pending_input(&self) {
         self.has_pending_input.set(true);
     }
 
-    /// Some of an answer has been sent.
+    /// Records that part of a response has been sent.
     pub(super) fn note_answered(&self) {
         self.owes_answer.set(false);
         self.has_answered.set(true);
     }
 
-    /// The library has ended the connection.
+    /// Records that the library has ended the connection.
     pub(super) fn end(&self) {
         self.has_ended.set(true);
     }
 
-    /// Whether the library has ended the connection without answering a request. It does so when the chunks of a body are
-    /// malformed.
+    /// Returns true if the library has ended the connection without a response. It does so when the chunks of a body are malformed.
     pub(super) fn lacks_answer(&self) -> bool {
         self.has_ended.get() && self.owes_answer.get() && !self.is_closing.get()
     }
@@ -192,12 +191,12 @@ impl ConnectionState {
     }
 }
 
-/// Closes a connection when a future ends, unless this is dropped before.
+/// Closes a connection when a future ends, unless the watch is dropped before.
 #[derive(Debug)]
 pub struct CloseWatch(AbortHandle);
 
-/// Closes the connection of a request when this future ends, unless the watch is dropped before. Only a [`super::Listener`] has
-/// connections that can be closed.
+/// Closes the connection of a request when this future ends, unless the watch is dropped before. Only a [`super::Listener`] has connections
+/// that can be closed.
 #[must_use]
 pub fn close_connection_when(request: &HttpRequest, ends: impl Future<Output = ()> + 'static) -> Option<CloseWatch> {
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned()?;
@@ -214,7 +213,7 @@ impl Drop for CloseWatch {
     }
 }
 
-/// A request under way on a connection, until its answer was handed to the library.
+/// A request in flight on a connection, until its response was handed to the library.
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Rc<ConnectionState>);
 

@@ -1,5 +1,5 @@
-//! The connections of one worker. Near its limit it closes those of the addresses that have most, so that nobody can lock others out
-//! by keeping connections open, whatever they are kept open with.
+//! The connections of one worker. Near its limit it evicts connections of the addresses that have most. So nobody can lock others out with
+//! open connections.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::config::TableBounds;
 use super::state::{ConnectionState, Phase};
 
-/// One in so many connections is closed at a time, so that the search is paid for by several of them.
+/// Share of connections closed per eviction; amortises the scan.
 const CLOSED_ONE_IN: usize = 64;
 
 /// The connections of one worker.
@@ -29,7 +29,7 @@ pub(super) struct ConnectionTable {
     open: RefCell<HashMap<u64, Rc<ConnectionState>>>,
 }
 
-/// A connection's entry, until this is dropped.
+/// A connection's entry; dropping it removes the connection.
 #[derive(Debug)]
 pub(super) struct Entry {
     table: Rc<ConnectionTable>,
@@ -38,7 +38,7 @@ pub(super) struct Entry {
     _slot: ConnectionSlot,
 }
 
-/// Counts one open connection of a worker for the accept loop, until this is dropped.
+/// Counts one open connection of a worker for the accept loop, until it is dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     count: Arc<AtomicUsize>,
@@ -85,9 +85,9 @@ impl ConnectionTable {
         Entry { table: Rc::clone(self), key, state, _slot: slot }
     }
 
-    /// Closes connections of the subscribers who have most: of each, in the order of [`Phase`], those first that have been quiet longest.
-    /// Those of proxies that are idle come last: a proxy may send somebody's request there at this moment. One whose answer is being
-    /// computed stays. Returns how many stay.
+    /// Evicts connections of the subscribers with the most, each in the order of [`Phase`], the longest quiet first. Idle proxy connections
+    /// come last: a proxy may be sending a request on one. A connection whose response is being computed stays. Returns the number of
+    /// remaining connections.
     fn close_surplus(&self) -> usize {
         let open = self.open.borrow();
         let mut by_owner: HashMap<_, Vec<_>> = HashMap::new();
@@ -104,7 +104,7 @@ impl ConnectionTable {
             held.sort_unstable_by_key(|(phase, active_at, _)| (*phase, *active_at));
             let all = held.len();
             let closable = held.into_iter().enumerate().filter(|(_, (phase, ..))| *phase != Phase::Computing);
-            // Each that is closed leaves its owner one less.
+            // Each eviction leaves its owner one less.
             surplus.extend(
                 closable.map(|(before, (phase, active_at, state))| ((owner.is_none(), Reverse(all - before), phase, active_at), state)),
             );
@@ -164,7 +164,7 @@ mod tests {
         entries.iter().enumerate().filter(|(_, entry)| entry.state.is_closing()).map(|(place, _)| place).collect()
     }
 
-    /// Begins a request without a body, of whose answer some has been sent.
+    /// Begins a request without a body, with part of its response sent.
     fn answering(entry: &Entry) -> ActiveRequest {
         let active = ActiveRequest::begin(Rc::clone(&entry.state), Some(0));
         entry.state.note_answered();
@@ -205,7 +205,7 @@ mod tests {
         let mut newcomers = Vec::new();
         for last in 1..=4 {
             newcomers.push(enter(&table, IpAddr::V4(Ipv4Addr::new(198, 51, 100, last))));
-            // Those that are closing have left.
+            // Closing connections have left.
             gone.extend(closing(&entries).into_iter().filter(|place| !gone.contains(place)).collect::<Vec<_>>());
             table.open.borrow_mut().retain(|_, state| !state.is_closing());
         }

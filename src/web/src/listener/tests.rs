@@ -26,7 +26,7 @@ use super::{Listener, ListenerConfig, ListenerPem, ListenerTls, accept};
 use crate::edge::edge;
 
 const PLENTY: Duration = Duration::from_secs(20);
-/// More than the kernel queues on both sides.
+/// More bytes than the kernel queues on both sides.
 const LARGE: usize = 16 * 1_024 * 1_024;
 
 fn app()
@@ -63,7 +63,7 @@ impl Served {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// A client whose own kernel takes in little.
+    /// Connects a client with a small receive buffer.
     async fn small_client(&self) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
@@ -75,7 +75,7 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")
 }
 
-/// What the server sends until it closes.
+/// Reads until the server closes.
 async fn until_closed(client: &mut TcpStream) -> String {
     let mut seen = Vec::new();
     timeout(PLENTY, client.read_to_end(&mut seen)).await.expect("closed").expect("in good order");
@@ -238,14 +238,14 @@ impl Authority {
         Self { pem: params.self_signed(&key).unwrap().pem(), issuer: Issuer::new(params, key) }
     }
 
-    /// PEM of a certificate for `localhost`, and of its key.
+    /// Issues a certificate for `localhost` and its key, as PEM.
     fn issue(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// A client that trusts this authority, with a certificate or without.
+    /// Builds a client that trusts this authority, with a certificate or without.
     fn connector(&self, identity: Option<(String, String)>) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
@@ -261,7 +261,7 @@ impl Authority {
     }
 }
 
-/// A listener with TLS that asks for certificates of `clients`, if there are any.
+/// Starts a listener with TLS that asks for certificates of `clients`, if any.
 fn serve_tls(authority: &Authority, clients: Option<&Authority>, probes_without_certificate: bool) -> (Served, ListenerTls) {
     let (certificate, key) = authority.issue();
     let pem = ListenerPem {
@@ -345,7 +345,7 @@ async fn a_client_without_a_certificate_gets_no_session_or_probes_alone() {
     let (strict, _) = serve_tls(&authority, Some(&clients), false);
     assert!(ask(&mut strict.tls_client(&with).await.unwrap(), &last("/ping")).await.ends_with("pong"));
     for refused in [&without, &foreign] {
-        // With TLS 1.3 a client learns it at its first read.
+        // With TLS 1.3 a client notices the refusal at its first read.
         let mut client = strict.tls_client(refused).await.unwrap();
         let _ = client.write_all(last("/ping").as_bytes()).await;
         assert!(client.read(&mut [0; 64]).await.is_err());

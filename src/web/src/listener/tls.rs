@@ -1,4 +1,4 @@
-//! TLS of a listener: the certificate that it shows, which may change while it serves, and whose certificates it asks for.
+//! TLS of a listener: its certificate, which may change while it serves, and the authorities of client certificates.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,32 +13,32 @@ use tokio_rustls::rustls::{ALL_VERSIONS, Error, RootCertStore};
 
 use super::expiry;
 
-/// The certificates that a listener shows and asks for, as PEM.
+/// The server certificate and the client authorities of a listener, as PEM.
 #[derive(Clone, Copy)]
 pub struct ListenerPem<'a> {
-    /// Its certificate, with the chain.
+    /// The certificate, with its chain.
     pub certificate: &'a [u8],
-    /// The private key of that.
+    /// Private key of the certificate.
     pub key: &'a [u8],
-    /// The authorities of whose certificates clients must have one.
+    /// Authorities that must have issued the client's certificate.
     pub client_authorities: Option<&'a [u8]>,
-    /// A client without a certificate may ask whether the service lives and is ready, and nothing else. Otherwise it gets no session.
+    /// True if a client without a certificate may request liveness and readiness only. Otherwise its handshake fails.
     pub probes_without_certificate: bool,
 }
 
-/// Why a listener cannot speak TLS.
+/// The reason why a listener cannot use TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenerTlsError {
-    /// The certificate.
+    /// The certificate cannot be read.
     #[error("the certificate must be PEM: {0}")]
     Certificate(pem::Error),
-    /// The private key.
+    /// The private key cannot be read.
     #[error("the key must be a PEM private key: {0}")]
     Key(pem::Error),
-    /// The authorities of clients.
+    /// The client authorities cannot be read.
     #[error("the clients' authorities must be PEM certificates")]
     ClientAuthorities,
-    /// They do not belong together, or TLS cannot use them.
+    /// The files do not belong together, or TLS cannot use them.
     #[error("{0}")]
     Refused(#[from] Error),
 }
@@ -57,7 +57,7 @@ pub struct ListenerTls {
 }
 
 impl ListenerTls {
-    /// TLS with these files.
+    /// Builds TLS from these files.
     ///
     /// # Errors
     /// A file that cannot be used.
@@ -65,7 +65,7 @@ impl ListenerTls {
         Ok(Self { config: Arc::new(RwLock::new(config(files)?)), asks_for_certificate: files.client_authorities.is_some() })
     }
 
-    /// Shows these files from the next connection on.
+    /// Uses these files from the next connection on.
     ///
     /// # Errors
     /// A file that cannot be used; the earlier ones stay.
@@ -74,7 +74,7 @@ impl ListenerTls {
         Ok(())
     }
 
-    /// The end of the validity of a certificate in PEM; `None` when it cannot be read.
+    /// Returns the end of a PEM certificate's validity; `None` if it cannot be read.
     #[must_use]
     pub fn expires_at(certificate: &[u8]) -> Option<Timestamp> {
         certificates(certificate).ok()?.first().and_then(|first| expiry::expires_at(first))

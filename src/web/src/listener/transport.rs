@@ -1,5 +1,5 @@
-//! The bytes of a connection: as they arrive, or out of TLS. The handshake is made when the library first reads, so it has the limits
-//! of a request's head.
+//! The bytes of a connection, plain or out of TLS. The handshake happens at the library's first read, so it has the limits of a request's
+//! head.
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use super::tls::ListenerTls;
 /// The bytes of a connection.
 pub(super) enum Transport {
     Plain(TcpStream),
-    /// It ends as [`Transport::Tls`] or with an error.
+    /// The handshake, which ends as [`Transport::Tls`] or with an error.
     Handshake {
         accept: Box<Accept<TcpStream>>,
         asks_for_certificate: bool,
@@ -42,8 +42,8 @@ impl Transport {
         matches!(self, Self::Tls { lacks_certificate: true, .. })
     }
 
-    /// Ready with `true` once there are bytes to read, or with `false` once there will be none. A byte that had to be taken for that is
-    /// added to `ahead`.
+    /// Becomes ready with `true` once there are bytes to read, with `false` at the end of input. A byte consumed for the test is added to
+    /// `ahead`.
     pub(super) fn poll_readable(&mut self, context: &mut Context<'_>, ahead: &mut Vec<u8>) -> Poll<io::Result<bool>> {
         let mut byte = [0];
         let mut one = ReadBuf::new(&mut byte);
@@ -55,7 +55,7 @@ impl Transport {
         Poll::Ready(Ok(!one.filled().is_empty()))
     }
 
-    /// Sends some bytes if that is possible at once.
+    /// Sends as many bytes as possible without waiting.
     pub(super) fn send_now(&mut self, bytes: &[u8]) {
         // A client that cannot receive them is gone.
         match self {
@@ -71,7 +71,7 @@ impl Transport {
     }
 }
 
-/// Writes what the socket takes at once.
+/// Writes as much as the socket accepts at once.
 struct Now<'a>(&'a TcpStream);
 
 impl Write for Now<'_> {
@@ -93,7 +93,7 @@ impl AsyncRead for Transport {
                 Self::Handshake { accept, asks_for_certificate } => {
                     let mut stream = Box::new(ready!(Pin::new(accept.as_mut()).poll(context))?);
                     let session = stream.get_mut().1;
-                    // What waits in the session is not counted as memory of the answer.
+                    // Bytes that wait in the session are not counted as memory of the response.
                     session.set_buffer_limit(Some(READ_HEAD_BYTES));
                     let lacks_certificate = *asks_for_certificate && session.peer_certificates().is_none();
                     *self = Self::Tls { stream, lacks_certificate };

@@ -24,7 +24,7 @@ use super::table::{ConnectionSlot, ConnectionTable};
 use super::transport::Transport;
 use crate::rate_limit::subscriber;
 
-/// How long a client may take to close its side after the service closed a connection before the end of a request.
+/// Longest time for a client to close its side after the service closed a connection in the middle of a request.
 const CLIENT_DISCONNECT_MAX: Duration = Duration::from_secs(1);
 
 /// An accepted connection.
@@ -35,7 +35,7 @@ pub(super) struct Accepted {
     slot: ConnectionSlot,
 }
 
-/// A worker, as the accept loop sees it.
+/// A worker, from the accept loop's side.
 #[derive(Debug)]
 pub(super) struct Worker {
     connections: UnboundedSender<Accepted>,
@@ -44,34 +44,34 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread that serves what is accepted, by [`serve`].
+    /// Starts a thread that runs [`serve`] on accepted connections.
     pub(super) fn start<F: Future<Output = ()> + 'static>(serve: impl FnOnce(UnboundedReceiver<Accepted>) -> F + Send + 'static) -> Self {
         let (connections, accepted) = unbounded_channel();
         let arbiter = Arbiter::new();
-        // What serves is not `Send`; only the function that makes it can be sent to the thread.
+        // The serving future is not `Send`; only the function that makes it can go to the thread.
         arbiter.spawn_fn(move || {
             actix_rt::spawn(serve(accepted));
         });
         Self { connections, count: Arc::default(), thread: arbiter.handle() }
     }
 
-    /// Open connections.
+    /// Returns the number of open connections.
     pub(super) fn load(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Whether its thread still runs.
+    /// Returns true while its thread runs.
     pub(super) fn is_alive(&self) -> bool {
         !self.connections.is_closed()
     }
 
-    /// Hands a connection over. One whose worker has just died is closed.
+    /// Hands a connection over. It is closed if its worker has just died.
     pub(super) fn take(&self, socket: StdTcpStream, peer: SocketAddr, freed: &Arc<Notify>) {
         drop(self.connections.send(Accepted { socket, peer, slot: ConnectionSlot::of(&self.count, freed) }));
     }
 }
 
-/// Serves connections with an app, each in a task of its own.
+/// Serves connections with an app, one task per connection.
 pub(super) async fn serve<F, I, S, B>(config: ListenerConfig, app: F, mut accepted: UnboundedReceiver<Accepted>)
 where
     F: Fn() -> I,
