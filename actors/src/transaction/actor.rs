@@ -415,8 +415,8 @@ mod tests {
         let again = is_own(&CompleteOutcome::AlreadyCompleted(own.clone()), id, &complete).err().map(Broken::name);
         assert_eq!(again, Some("a transaction is completed by one answer"));
         let other = ended(2);
-        let id = other.opened.id;
-        assert_eq!(is_own(&CompleteOutcome::AlreadyCompleted(other), id, &complete).err().map(Broken::name), None);
+        let other_id = other.opened.id;
+        assert_eq!(is_own(&CompleteOutcome::AlreadyCompleted(other), other_id, &complete).err().map(Broken::name), None);
         let declined = self::complete(Answer::Failure { failure: Failure::new("User Reject", Some("301")), digest: AnswerDigest([1; 32]) });
         let passes = is_own(&CompleteOutcome::Completed { record: own, queued: None, repeated: false }, id, &declined);
         assert_eq!(passes.err().map(Broken::name), Some("a transaction passes if its answer does"));
