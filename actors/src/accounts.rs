@@ -1,7 +1,7 @@
-//! The accounts of clients as this node knows them: movements of credits that wait for the ledger, and the balances after the last ones.
+//! The credit accounts of clients on this node: movements that wait for the ledger, and the last known balances.
 //!
-//! Movements wait here and not in the ledger's mailbox, because to wake the ledger costs more than a movement. Who is about to open a
-//! transaction announces it before the intent is signed, so that a step waits for others only while some are to come.
+//! Movements wait here, not in the ledger's mailbox, because waking the ledger costs more than a movement. A caller announces a
+//! transaction before its intent is signed. A step then waits for others only while some are announced.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,24 +12,24 @@ use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, StoreError};
 use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::oneshot;
 
-/// Transactions of one client that are opened in one step of the engine at most: other clients wait for it.
+/// Maximum transactions of one client per engine step; other clients wait for the step.
 const TOGETHER_MAX: usize = 64;
 
 /// The accounts of the node.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     queues: Mutex<HashMap<ClientId, Queue>>,
-    /// The balances as far as the last movements on this node tell: after a refusal, one less than the cost. Other nodes may have moved
-    /// them since.
+    /// Balances after the last movements on this node; after a refusal, the cost minus one. Other nodes may have moved them
+    /// since.
     balances: Mutex<HashMap<ClientId, u64>>,
 }
 
 /// The movements of one client.
 #[derive(Debug, Default)]
 struct Queue {
-    /// Those that wait, in the order in which they came.
+    /// Waiting movements, in order of arrival.
     waiting: VecDeque<Movement>,
-    /// The number of those that are announced and have not come.
+    /// Number of movements that are announced and have not arrived.
     coming: usize,
     state: State,
 }
@@ -38,27 +38,27 @@ struct Queue {
 enum State {
     #[default]
     Idle,
-    /// A step is under way, or the ledger is told to begin one.
+    /// A step is under way, or the ledger was asked to begin one.
     UnderWay,
-    /// The next step waits for movements that are announced.
+    /// The next step waits for announced movements.
     Pausing,
 }
 
-/// A movement that waits.
+/// A waiting movement.
 #[derive(Debug)]
 pub(crate) enum Movement {
     Open(Open),
     Move(MoveCredits),
 }
 
-/// Debit a credit and open the transaction that it pays for.
+/// Debits a credit and opens the transaction that it pays for.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) open: OpenTransaction,
     pub(crate) reply: Reply<OpenOutcome>,
 }
 
-/// Grant or adjust credits for the operator.
+/// Grants or adjusts credits for the operator.
 #[derive(Debug)]
 pub(crate) struct MoveCredits {
     pub(crate) movement: CreditMove,
@@ -74,18 +74,18 @@ pub(crate) enum Step {
     Move(MoveCredits),
 }
 
-/// The course after a step of a client.
+/// Decision after a step of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Another one.
+    /// Another step.
     Step,
-    /// A pause, for movements that are announced.
+    /// A pause, for announced movements.
     Pause,
-    /// Nothing, until a movement comes.
+    /// Nothing, until a movement arrives.
     Nothing,
 }
 
-/// A transaction that is about to be opened, until it is or this is dropped.
+/// A transaction that is about to be opened. Dropping it withdraws the announcement.
 #[derive(Debug)]
 pub struct Announcement {
     accounts: Arc<Accounts>,
@@ -103,7 +103,7 @@ impl Accounts {
         Announcement { accounts: Arc::clone(self), client: client.clone() }
     }
 
-    /// Queues a movement; true if the ledger must be told to begin a step.
+    /// Queues a movement. Returns true if the ledger must be asked to begin a step.
     pub(crate) fn push(&self, client: &ClientId, movement: Movement) -> bool {
         let mut queues = self.queues();
         let queue = queues.entry(client.clone()).or_default();
@@ -119,7 +119,7 @@ impl Accounts {
         begins
     }
 
-    /// The movements of the step that begins. Those that nobody waits for any more are not made.
+    /// Takes the movements of the step that begins. Movements whose caller is gone are dropped.
     pub(crate) fn take_step(&self, client: &ClientId) -> Option<Step> {
         let mut queues = self.queues();
         let queue = queues.get_mut(client)?;
@@ -140,7 +140,7 @@ impl Accounts {
         step
     }
 
-    /// Decides on the course after the step of a client that has just ended.
+    /// Decides what follows the step of a client that has just ended.
     pub(crate) fn after_step(&self, client: &ClientId) -> Next {
         let mut queues = self.queues();
         let Some(queue) = queues.get_mut(client) else { return Next::Nothing };
@@ -154,14 +154,14 @@ impl Accounts {
         next
     }
 
-    /// Ends a pause; true if it has not ended before.
+    /// Ends a pause. Returns true if it had not ended before.
     pub(crate) fn end_pause(&self, client: &ClientId) -> bool {
         let mut queues = self.queues();
         let queue = queues.get_mut(client).filter(|queue| queue.state == State::Pausing);
         queue.map(|queue| queue.state = State::UnderWay).is_some()
     }
 
-    /// Clients with movements that wait, for a ledger that starts again.
+    /// Returns the clients with waiting movements, for a ledger that restarts.
     pub(crate) fn waiting(&self) -> Vec<ClientId> {
         let mut queues = self.queues();
         queues.values_mut().for_each(|queue| queue.state = if queue.waiting.is_empty() { State::Idle } else { State::UnderWay });
@@ -184,7 +184,7 @@ fn forget_unused(queues: &mut HashMap<ClientId, Queue>, client: &ClientId) {
 }
 
 impl Queue {
-    /// Returns true if no step gains by waiting: nothing is announced, or as many wait as may go together.
+    /// Returns true if no step gains by waiting: nothing is announced, or a full step waits.
     fn has_all(&self) -> bool {
         self.coming == 0 || self.waiting.len() >= TOGETHER_MAX
     }
@@ -200,7 +200,7 @@ impl Movement {
 }
 
 impl Accounts {
-    /// Takes back an announcement of a movement, which has come or comes no more.
+    /// Withdraws an announcement: the movement has arrived, or will not.
     pub(crate) fn withdraw(&self, client: &ClientId) {
         let mut queues = self.queues();
         let coming = queues.get(client).map_or(0, |queue| queue.coming);

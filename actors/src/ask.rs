@@ -1,8 +1,7 @@
-//! Questions about one record of the store, of which an actor may hold a live copy.
+//! Questions about one record of the store. An actor may hold a live copy of it.
 //!
-//! A live actor answers. Without one the shard reads the record, and starts an actor only when the
-//! answer needs one. It also reads the record when an actor ended while the question waited: others
-//! may come and go, and what has ended is told by its record.
+//! A live actor answers. Without one, the shard reads the record, and starts an actor only if the answer needs one. It also reads
+//! the record when an actor ended while the question waited: other actors may start and end meanwhile.
 
 use actix::{Addr, AsyncContext as _, Handler, Message, ResponseFuture};
 use sakshi_domain::time::Timestamp;
@@ -13,46 +12,46 @@ use tracing::Instrument as _;
 
 use crate::router::{AskError, ShardRouter, Unanswered};
 
-/// Tries of a question while actors begin or end before they answer.
+/// Attempts at a question while actors begin or end before they answer.
 const TRIES: usize = 5;
 
 /// An actor that is a live, timed copy of one record.
 pub(crate) trait RecordActor: ShardActor {
-    /// What it is a copy of.
+    /// The record that it copies.
     type Record: Send + 'static;
-    /// Whether a question starts an actor although the shard is full.
+    /// True if a question starts an actor even when the shard is full.
     const STARTS_WHEN_FULL: bool;
 
     /// Reads the record, for an actor that may be started with it.
     fn load(shared: &Self::Shared, id: Self::Id) -> StoreFuture<Option<Self::Record>>;
 
-    /// Until when its actor may live.
+    /// Returns the time until which its actor may live.
     fn deadline(record: &Self::Record) -> Timestamp;
 
-    /// The actor for a record.
+    /// Builds the actor for a record.
     fn from_record(record: Self::Record, shared: &Self::Shared) -> Self;
 }
 
-/// A question that has an answer without an actor, too.
+/// A question that can also be answered without an actor.
 pub(crate) trait Question<A: RecordActor>: Clone + Send + 'static {
-    /// What is answered.
+    /// Type of the answer.
     type Answer: Send + 'static;
 
-    /// The answer when there is no such record.
+    /// Returns the answer for a missing record.
     fn unknown(&self) -> Self::Answer;
 
-    /// Answers from the record, unless that needs an actor: then the record is given back.
+    /// Answers from the record. If the answer needs an actor, gives the record back.
     fn try_answer(&self, record: A::Record, _: &A::Shared) -> Result<Self::Answer, A::Record> {
         Err(record)
     }
 
-    /// An actor that can answer this question without reading the store, and until when it may live.
+    /// Returns an actor that can answer this question without reading the store, and the time until which it may live.
     fn temporary_actor(&self, _: &A::Shared) -> Option<(A, Timestamp)> {
         None
     }
 }
 
-/// A question to an actor, in the span and the request of who asks.
+/// A question to an actor, with the span and the request of the caller.
 #[derive(Debug)]
 pub(crate) struct Inquiry<Q> {
     pub(crate) question: Q,
@@ -64,7 +63,7 @@ pub(crate) struct Inquiry<Q> {
 pub(crate) struct Ask<A: ShardActor, Q> {
     pub(crate) id: A::Id,
     pub(crate) inquiry: Inquiry<Q>,
-    /// An actor has ended without an answer to it.
+    /// True if an actor ended without answering it.
     pub(crate) again: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The audit forwarder: sends the operators' audit log to the receiver that the settings name, in order and at least once.
 //!
-//! Every node has one, and one of them sends at a time: the node that holds the place in the store. While the receiver is away everything
-//! waits, and nothing else waits for it.
+//! Every node has one, and one of them sends at a time: the node that holds the place in the store. While the receiver is
+//! unreachable, entries wait and delay nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,31 +10,31 @@ use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, 
 use sakshi_outbound::audit::{AuditMessage, SendAuditLog};
 use sakshi_store::{AuditRecord, Store, StoreError};
 
-/// The time that a receiver has for a batch.
+/// Time that the receiver has for a batch.
 pub const AUDIT_SEND_TIME: Duration = Duration::from_secs(10);
-/// The time for which no other node sends; longer than that.
+/// Time for which no other node sends; longer than [`AUDIT_SEND_TIME`].
 const HOLD: Duration = Duration::from_secs(20);
-/// Entries of a batch.
+/// Maximum entries per batch.
 const BATCH: u32 = 100;
-/// Bytes of the entries of a batch, unless one alone has more.
+/// Maximum bytes per batch, unless a single entry is larger.
 const BATCH_BYTES: usize = 512 * 1_024;
 /// Pause when nothing is left to send.
 const IDLE: Duration = Duration::from_secs(1);
-/// Pause while there is more.
+/// Pause while more is left.
 const BUSY: Duration = Duration::from_millis(10);
-/// The longest pause after a failure; it doubles from [`IDLE`].
+/// Longest pause after a failure; it doubles from [`IDLE`].
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// Sends what waits.
+/// Sends the unsent entries.
 #[derive(Debug)]
 pub(crate) struct AuditForwarder {
     store: Store,
     receiver: Arc<dyn SendAuditLog>,
-    /// The pause after the last failure; `None` after a success.
+    /// Pause after the last failure; `None` after a success.
     failed: Option<Duration>,
 }
 
-/// The end of a round.
+/// Result of a round.
 enum Round {
     /// Nothing is left, or another node sends.
     Idle,
@@ -95,7 +95,7 @@ async fn send_batch(store: &Store, receiver: &dyn SendAuditLog) -> Result<Round,
     Ok(if left == 0 { Round::Idle } else { Round::Busy })
 }
 
-/// Leaves the first entries of a batch, one at least.
+/// Shortens a batch to its byte limit; at least one entry stays.
 fn shorten(entries: &mut Vec<AuditRecord>) {
     let mut bytes = 0;
     let fit = entries.iter().take_while(|record| {
@@ -112,7 +112,7 @@ fn message(record: AuditRecord) -> AuditMessage {
 }
 
 fn show_waiting(entries: u64) {
-    // A gauge is a float by its format; this number loses nothing in it.
+    // Gauges are floats; this count fits exactly.
     #[allow(clippy::cast_precision_loss)]
     metrics::gauge!("sakshi_audit_log_unsent").set(entries as f64);
 }

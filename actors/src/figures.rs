@@ -1,6 +1,6 @@
 //! The figures of apps for each day, counted in memory and added to the store every few seconds, so that no verification waits for them.
 //!
-//! What was counted since the last time is lost with a process that is killed. They are shown to people and decide nothing.
+//! Counts since the last flush are lost if the process is killed. The figures inform people and decide nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,15 +14,15 @@ use sakshi_domain::time::Timestamp;
 use sakshi_store::Store;
 use uuid::Uuid;
 
-/// Pause between two times.
+/// Pause between two flushes.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The figures that the store does not have yet.
+/// Figures that the store does not have yet.
 #[derive(Debug)]
 pub(crate) struct Tally {
     clock: Arc<dyn Clock>,
     fresh: Mutex<BTreeMap<AppId, BTreeMap<Day, DayFigures>>>,
-    /// Those whose addition has failed: it may have been made all the same.
+    /// Additions that failed; they may have been made all the same.
     unsettled: Mutex<Vec<Addition>>,
 }
 
@@ -59,13 +59,13 @@ impl Tally {
         self.count(app, Day::of(opened_at), |figures| figures.answer(kind, at.since(opened_at)));
     }
 
-    /// Counts an attempt at a webhook.
+    /// Counts a webhook attempt.
     pub(crate) fn attempted(&self, app: &AppId, is_delivered: bool) {
         let day = Day::of(self.clock.now());
         self.count(app, day, |figures| *if is_delivered { &mut figures.delivered } else { &mut figures.lost } += 1);
     }
 
-    /// Adds to the store what it does not have yet; what fails is kept for the next time.
+    /// Adds the new figures to the store. Additions that fail are kept for the next flush.
     pub(crate) async fn flush(&self, store: &Store) {
         let mut additions = std::mem::take(&mut *locked(&self.unsettled));
         for (app, days) in std::mem::take(&mut *locked(&self.fresh)) {

@@ -1,6 +1,7 @@
 //! The flow sweeper: ends documents that nobody has signed in time.
 //!
-//! Every node sweeps, and many may find the same document; the store ends it once. While the node's clock is not trusted it ends none.
+//! Every node sweeps, and several may find the same document; the store ends it once. A node whose clock is not trusted ends
+//! none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +16,11 @@ use crate::trusted_clock::TrustedClock;
 
 /// Pause between sweeps when nothing is left to do.
 const IDLE: Duration = Duration::from_secs(2);
-/// Pause between sweeps while there is more.
+/// Pause between sweeps while more is left.
 const BUSY: Duration = Duration::from_millis(100);
-/// Documents listed at once.
+/// Maximum documents per list.
 const LIMIT: usize = 500;
-/// Documents that lapse at once: each is read, written and sealed as a whole, and many may fall due together.
+/// Documents that lapse at a time. Each is read, written and sealed as a whole, and many may fall due together.
 const LAPSES_AT_ONCE: usize = 4;
 
 /// Finds documents that have lapsed.
@@ -42,7 +43,7 @@ impl FlowSweeper {
     }
 }
 
-/// One sweep; returns the pause after it.
+/// Sweeps once. Returns the pause after it.
 async fn sweep(flows: Flows, clock: Arc<TrustedClock>) -> Duration {
     let found = match flows.store.lapsed_flows(LIMIT).await {
         Ok(found) => found,
@@ -57,7 +58,7 @@ async fn sweep(flows: Flows, clock: Arc<TrustedClock>) -> Duration {
     if is_full && lapsed > 0 { BUSY } else { IDLE }
 }
 
-/// Ends one document; returns true if it has lapsed.
+/// Ends one document. Returns true if it has lapsed.
 async fn lapse(flows: &Flows, clock: &TrustedClock, id: FlowId) -> bool {
     // The list was made by a clock that may have jumped since the sweep before.
     if clock.now().is_none() {

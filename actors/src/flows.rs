@@ -21,12 +21,12 @@ pub struct Flows {
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) admission: Arc<Gate>,
     pub(crate) ask_timeout: Duration,
-    /// How long a result can be fetched.
+    /// Time for which a result can be fetched.
     pub(crate) result_ttl: Duration,
 }
 
 impl Flows {
-    /// A new id. Those made within 64 ms are neighbours in the store.
+    /// Returns a new id. Ids made within 64 ms are neighbours in the store.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> FlowId {
         FlowId::generate(client.partition(), coarse_time().to_le_bytes()[0])
@@ -35,7 +35,7 @@ impl Flows {
     /// Opens a flow: from now on its upstream may report.
     ///
     /// # Errors
-    /// [`AskError`]; the flow may then have been opened or not, and may be opened again.
+    /// [`AskError`]; the flow may or may not have been opened, and may be opened again.
     pub async fn open(&self, open: OpenFlow) -> Result<CreateOutcome, AskError> {
         let (id, kind) = (open.flow.header().id, open.flow.kind());
         let outcome = self.ask(|store| store.open_flow(open)).await?;
@@ -46,10 +46,10 @@ impl Flows {
         Ok(outcome)
     }
 
-    /// Records what an upstream reports.
+    /// Records an upstream's report.
     ///
     /// # Errors
-    /// [`AskError`] when there is no answer; the report may then have been recorded or not, and may be sent again.
+    /// [`AskError`] when there is no answer; the report may or may not have been recorded, and may be sent again.
     pub async fn report(&self, report: FlowReport) -> Result<ReportFlowOutcome, AskError> {
         let (id, kind) = (report.flow(), report.kind());
         let outcome = self.ask(|store| store.report_flow(ReportFlow { report, result_ttl: self.result_ttl })).await;
@@ -68,7 +68,7 @@ impl Flows {
         outcome
     }
 
-    /// The flow of this app as it is now, and the last report about it.
+    /// Returns the current flow of this app, and the last report about it.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
@@ -79,7 +79,7 @@ impl Flows {
     /// Ends a document if its invitation has ended by the store's clock.
     ///
     /// # Errors
-    /// The store's; it may then have been ended or not, and may be ended again.
+    /// The store's; the document may or may not have been ended, and may be ended again.
     pub(crate) async fn lapse(&self, id: FlowId) -> Result<LapseFlowOutcome, StoreError> {
         let outcome = self.store.lapse_flow(id, self.result_ttl).await?;
         if let LapseFlowOutcome::Lapsed { queued, .. } = &outcome {
@@ -90,7 +90,7 @@ impl Flows {
         Ok(outcome)
     }
 
-    /// Tells the dispatcher of a webhook that the store has queued.
+    /// Notifies the dispatcher of a webhook that the store has queued.
     fn queued(&self, delivery: Option<QueuedDelivery>) {
         if let Some(delivery) = delivery {
             self.dispatcher.do_send(DeliveryQueued(delivery, None));

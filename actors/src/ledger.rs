@@ -1,8 +1,8 @@
 //! The credit ledger: the one actor through which every credit of the node moves, in order for each client.
 //!
-//! While a step of a client is committed, further movements of that client wait, and then go together as one step of the engine: the
-//! guests of a kiosk are all debits of one client. A failure here touches no balance, because the store changes nothing when a
-//! movement is repeated.
+//! While a step of a client is committed, its further movements wait, and then share one step of the engine: the guests of a
+//! kiosk are all debits of one client. A failure here touches no balance, because the store changes nothing when a movement is
+//! repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tracing::Instrument as _;
 
 use crate::accounts::{Accounts, MoveCredits, Movement, Next, Open, Reply, Step};
 
-/// The longest wait of a step for transactions that are announced: a signature takes a quarter of it.
+/// Longest wait of a step for announced transactions; a signature takes a quarter of it.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Moves credits.
@@ -28,7 +28,7 @@ pub(crate) struct CreditLedger {
 }
 
 impl CreditLedger {
-    /// A ledger over a store.
+    /// Builds a ledger over a store.
     pub(crate) const fn new(store: Store, accounts: Arc<Accounts>) -> Self {
         Self { store, accounts }
     }
@@ -72,7 +72,7 @@ async fn open(store: &Store, accounts: &Accounts, client: &ClientId, together: V
     }
 }
 
-/// Refuses the outcomes of a step that are not one for each of its openings.
+/// Refuses the outcomes of a step, unless there is one for each of its openings.
 fn is_whole(outcomes: &[Result<OpenOutcome, StoreError>], costs: &[u64]) -> Result<(), Broken> {
     ensure(Part::Ledger, "an opening has one outcome", outcomes.len() == costs.len())?;
     let is_paid = |outcome: &Result<OpenOutcome, StoreError>| match outcome {
@@ -82,7 +82,7 @@ fn is_whole(outcomes: &[Result<OpenOutcome, StoreError>], costs: &[u64]) -> Resu
     ensure(Part::Ledger, "a balance is at least nothing and at most its range", outcomes.iter().all(is_paid))
 }
 
-/// Refuses an entry that is not the one of its movement.
+/// Refuses an entry that does not match its movement.
 fn is_asked(outcome: &CreditOutcome, movement: &CreditMove) -> Result<(), Broken> {
     let CreditOutcome::Moved(entry) = outcome else { return Ok(()) };
     let is_same = (entry.kind, entry.amount, &entry.reference) == (movement.kind, movement.amount, &movement.reference);
@@ -97,13 +97,13 @@ impl Actor for CreditLedger {
 }
 
 impl Supervised for CreditLedger {
-    /// The new one begins all that waits. Steps under way go on.
+    /// Begins all waiting movements. Steps under way continue.
     fn restarting(&mut self, ctx: &mut Self::Context) {
         self.accounts.waiting().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
     }
 }
 
-/// Movements of this client wait.
+/// Movements of a client wait.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct MovementsWait(ClientId);
@@ -116,7 +116,7 @@ impl Handler<MovementsWait> for CreditLedger {
     }
 }
 
-/// Tells the ledger when it is dropped that a step has ended, however it ended.
+/// Notifies the ledger on drop that a step has ended, with success or not.
 struct StepEnds {
     client: ClientId,
     ledger: Addr<CreditLedger>,
@@ -128,7 +128,7 @@ impl Drop for StepEnds {
     }
 }
 
-/// The client's step has ended.
+/// A client's step has ended.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct StepEnded(ClientId);
@@ -145,7 +145,7 @@ impl Handler<StepEnded> for CreditLedger {
     }
 }
 
-/// The client's next step has waited for as long as it may.
+/// The pause before a client's next step is over.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct PauseEnds(ClientId);
@@ -160,7 +160,7 @@ impl Handler<PauseEnds> for CreditLedger {
     }
 }
 
-/// The way to the ledger.
+/// Handle to the ledger.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub(crate) actor: Addr<CreditLedger>,
@@ -173,7 +173,7 @@ impl Ledger {
     /// Opens a transaction and debits its credit.
     ///
     /// # Errors
-    /// The store's; it may then have been opened or not.
+    /// The store's; the transaction may or may not have been opened.
     pub(crate) async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, StoreError> {
         let opened = async {
             let _step = self.store.span_of("open_transaction");
@@ -186,13 +186,12 @@ impl Ledger {
     /// Grants or adjusts credits.
     ///
     /// # Errors
-    /// The store's; they may then have been moved or not.
+    /// The store's; the credits may or may not have been moved.
     pub(crate) async fn move_credits(&self, client: ClientId, movement: CreditMove) -> Result<CreditOutcome, StoreError> {
         self.ask(client, |reply| Movement::Move(MoveCredits { movement, reply })).await
     }
 
-    /// Returns true if the client's balance does not cover this cost, as far as this node knows without asking the store, and the store
-    /// says so too.
+    /// Returns true if the balance that this node knows does not cover this cost, and the store's does not either.
     ///
     /// # Errors
     /// The store's.

@@ -11,10 +11,10 @@ use crate::trusted_clock::TrustedClock;
 
 /// Pause between sweeps when nothing is left to do.
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
-/// Pause between sweeps while there is more.
+/// Pause between sweeps while more is left.
 const BUSY: Duration = Duration::from_millis(20);
-/// Records of each kind removed in one sweep. Verifications wait for it, about 2 ms for a hundred in
-/// the embedded store, so a sweep is small and the next one is soon.
+/// Records of each kind removed per sweep. Verifications wait for it, about 2 ms for a hundred in the embedded store. So a sweep
+/// is small and the next one is soon.
 const LIMIT: usize = 100;
 
 /// Sweeps the store while the clock can be trusted.
@@ -25,7 +25,7 @@ pub(crate) struct Reaper {
 }
 
 impl Reaper {
-    /// A reaper of this store.
+    /// Builds a reaper of this store.
     pub(crate) const fn new(store: Store, clock: Arc<TrustedClock>) -> Self {
         Self { store, clock }
     }
@@ -42,7 +42,7 @@ impl Reaper {
     }
 }
 
-/// The pause after a sweep.
+/// Returns the pause after a sweep.
 fn pause_after(swept: Result<Swept, StoreError>) -> Duration {
     match swept {
         Ok(swept) => {

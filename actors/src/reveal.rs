@@ -1,25 +1,25 @@
-//! Opening outcomes on their way out of the store.
+//! Decrypts outcomes that are read from the store.
 
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Completed, Outcome};
 use sakshi_store::{CompletedRecord, Sealed, Vault, VaultError};
 use sakshi_trace::invariant::{Broken, Part, ensure};
 
-/// Why a stored outcome cannot be shown.
+/// The error when a stored outcome cannot be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevealError {
-    /// It does not open.
+    /// It cannot be decrypted.
     #[error(transparent)]
     Vault(#[from] VaultError),
     /// Its content is not an outcome.
     #[error("the sealed outcome is malformed")]
     Malformed,
-    /// It is not that of its record.
+    /// It belongs to another record.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
-/// Opens a stored transaction's outcome.
+/// Decrypts a stored transaction's outcome.
 ///
 /// # Errors
 /// [`RevealError`] when no configured key opens it, or its content is not an outcome.
@@ -32,7 +32,7 @@ pub(crate) fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed
     Ok(Completed { opened, verified_at, outcome, answer })
 }
 
-/// Opens the outcome of the transaction with this id.
+/// Decrypts the outcome of the transaction with this id.
 ///
 /// # Errors
 /// [`RevealError`] when no configured key opens it, or its content is not an outcome.

@@ -1,5 +1,5 @@
-//! The way to the actors of a node: routes each question to the shard that its id names, refuses
-//! what would be too much, and asks once more when an actor ended while the question waited.
+//! Routes each question to the shard that its id names, refuses questions beyond the limits, and asks again when an actor ended
+//! while the question waited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use sakshi_domain::ids::coarse_time;
 use sakshi_store::StoreError;
 use sakshi_supervision::{Gate, Permit, ShardActor, Shards};
 
-/// Why there is no answer.
+/// The error when a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    /// The node has as much work as it may have.
+    /// The node is at its limit of work.
     #[error("the node is at its limit")]
     Overloaded,
     /// The actor or its shard did not answer in time, or kept failing.
@@ -23,16 +23,16 @@ pub enum AskError {
     Store(#[from] StoreError),
 }
 
-/// The reason why a shard gave no answer.
+/// Reason for a shard's missing answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
     /// The actor ended first; ask the record.
     Gone,
     /// An actor was started; ask it.
     Started,
-    /// It took too long.
+    /// The question timed out.
     TimedOut,
-    /// The shard holds as many actors as it may.
+    /// The shard is at its limit of actors.
     Full,
     /// The store has no answer.
     Store(StoreError),
@@ -47,7 +47,7 @@ impl From<MailboxError> for Unanswered {
     }
 }
 
-/// Asks the shards of one kind of actor on behalf of one worker.
+/// Sends questions to the shards of one kind of actor, for one worker.
 #[derive(Debug)]
 pub(crate) struct ShardRouter<A: ShardActor> {
     pub(crate) shards: Arc<Shards<A>>,
@@ -64,7 +64,7 @@ impl<A: ShardActor> Clone for ShardRouter<A> {
 }
 
 impl<A: ShardActor> ShardRouter<A> {
-    /// The shard byte of a new id: over time each that the local shard serves, and the same one for 64 ms, so that ids made
+    /// Returns the shard byte of a new id. It takes each value that the local shard serves, for 64 ms each, so that ids made
     /// together stay neighbours in the store.
     pub(crate) fn new_shard_byte(&self) -> u8 {
         self.shards.shard_byte(self.local, coarse_time())
@@ -73,7 +73,7 @@ impl<A: ShardActor> ShardRouter<A> {
     /// Admits a question to a shard.
     ///
     /// # Errors
-    /// [`AskError::Overloaded`] when the shard or the node has too many under way.
+    /// [`AskError::Overloaded`] when the shard or the node has too many in flight.
     pub(crate) fn admit(&self, shard: usize) -> Result<[Permit; 2], AskError> {
         let of_shard = self.shards.admit(shard).ok_or(AskError::Overloaded)?;
         let of_node = self.admission.enter().ok_or(AskError::Overloaded)?;

@@ -44,31 +44,31 @@ use crate::router::ShardRouter;
 use crate::transaction::{ChangeListener, TransactionActor, TransactionContext, Transactions};
 use crate::trusted_clock::TrustedClock;
 
-/// An arbiter that has been silent for this long counts as hung.
+/// Silence after which an arbiter counts as hung.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest wait of the ending process for the figures of its last seconds.
+/// Longest wait of the ending process for the figures of its last seconds.
 const FIGURES_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the tree works with.
+/// Dependencies of the tree.
 #[derive(Clone, Debug)]
 pub struct TreeConfig {
     /// The durable store.
     pub store: Store,
     /// Encrypts personal data.
     pub vault: Arc<Vault>,
-    /// Tells the time.
+    /// Source of the current time.
     pub clock: Arc<dyn Clock>,
     /// Makes webhook attempts.
     pub client: Arc<dyn SendWebhook>,
-    /// Sends the audit log to its receiver; `None` for none.
+    /// Sends the audit log to its receiver, if there is one.
     pub audit_receiver: Option<Arc<dyn SendAuditLog>>,
-    /// Whether everything runs on the caller's arbiter, so that what happens depends on the order of events alone. Nobody looks
-    /// whether it hangs then.
+    /// True if everything runs on the caller's arbiter, so that behaviour depends on the order of events alone. Hangs are not
+    /// detected then.
     pub on_one_arbiter: bool,
 }
 
-/// How much the tree takes on.
+/// Limits of the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeBounds {
     /// Shards of each kind: one per HTTP worker, 256 at most.
@@ -79,13 +79,13 @@ pub struct TreeBounds {
     pub in_flight: usize,
     /// Questions that may wait for one shard.
     pub mailbox_depth: usize,
-    /// How long a question may take.
+    /// Time limit for a question.
     pub ask_timeout: Duration,
     /// Webhook attempts in flight.
     pub webhooks: DispatchBounds,
     /// Live events on this node.
     pub live_events: usize,
-    /// How long the result of a flow can be fetched.
+    /// Time for which the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
 }
 
@@ -123,11 +123,12 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Starts everything but the shards, which start with their workers. Must be called within an
-    /// actix system. The receiver gets the failures that restarts did not mend.
+    /// Starts everything but the shards, which start with their workers. Must be called within an actix system. The receiver gets
+    /// the failures that restarts did not mend.
     ///
     /// # Errors
-    /// The store's, when it cannot record the attempts that an earlier process left unfinished, or tell when it was swept.
+    /// The store's, when it cannot record the attempts that an earlier process left unfinished, or read the time of its last
+    /// sweep.
     pub async fn start(config: TreeConfig, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
         let TreeConfig { store, vault, clock, client, audit_receiver, on_one_arbiter } = config;
         let unfinished = store.abandon_attempts().await?;
@@ -233,8 +234,8 @@ impl Tree {
         Ok((tree, escalations))
     }
 
-    /// Starts a shard of each kind on the current arbiter, in the first free places, and returns
-    /// the handles for this worker; `None` when all places are taken.
+    /// Starts a shard of each kind on the current arbiter, in the first free places. Returns the handles for this worker; `None`
+    /// if all places are taken.
     #[must_use]
     pub fn start_shard(&self) -> Option<Handles> {
         self.events.start_here()?;
@@ -245,7 +246,7 @@ impl Tree {
         Some(self.handles(local))
     }
 
-    /// The handles for a caller without shards of its own; new ids go to shard `local`.
+    /// Returns the handles for a caller without shards of its own; new ids go to shard `local`.
     #[must_use]
     pub fn handles(&self, local: usize) -> Handles {
         Handles {
@@ -265,7 +266,7 @@ impl Tree {
         ShardRouter { shards: Arc::clone(shards), admission: Arc::clone(&self.admission), ask_timeout: self.bounds.ask_timeout, local }
     }
 
-    /// Whether every shard has started.
+    /// Returns true if every shard has started.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.transactions.all_started() && self.events.all_started()
@@ -278,61 +279,62 @@ impl Tree {
         Box::pin(async move { ledger.move_credits(client, movement).await })
     }
 
-    /// Trusts the clock as it is now; returns the jump because of which nothing was deleted by it.
+    /// Trusts the clock as it is now. Returns the jump that stopped deletions.
     #[must_use]
     pub fn accept_clock(&self) -> Option<ClockJump> {
         self.trusted_clock.accept()
     }
 
-    /// The tree as it is now; readable while an arbiter hangs.
+    /// Returns the current tree; readable while an arbiter hangs.
     #[must_use]
     pub fn view(&self) -> NodeView {
         self.root.view()
     }
 
-    /// The name of an arbiter that hangs.
+    /// Returns the name of an arbiter that hangs.
     #[must_use]
     pub fn hung_arbiter(&self) -> Option<String> {
         self.heartbeats.hung()
     }
 
-    /// Live transactions on this node.
+    /// Returns the number of live transactions on this node.
     #[must_use]
     pub fn live_transactions(&self) -> i64 {
         self.transactions.live()
     }
 
-    /// Questions being answered, as a share of those that the node admits.
+    /// Returns the questions in flight, as a share of those that the node admits.
     #[must_use]
     pub fn admission_ratio(&self) -> f64 {
         self.admission.fill_ratio()
     }
 
-    /// Live events on this node.
+    /// Returns the number of live events on this node.
     #[must_use]
     pub fn live_events(&self) -> i64 {
         self.events.live()
     }
 
-    /// The longest queues of webhooks, at most so many, and the number of receivers with a queue; readable while an arbiter hangs.
+    /// Returns the longest webhook queues, at most `limit`, and the number of receivers with a queue; readable while an arbiter
+    /// hangs.
     #[must_use]
     pub fn receivers(&self, limit: usize) -> (Vec<ReceiverView>, usize) {
         self.in_flight.queues.longest(limit)
     }
 
-    /// Webhook attempts in flight.
+    /// Returns the number of webhook attempts in flight.
     pub(crate) fn attempts_in_flight(&self) -> usize {
         self.in_flight.attempts.inside()
     }
 
-    /// Bytes of memory that webhook bodies take, or that are kept for those being loaded.
+    /// Returns the bytes of memory that webhook bodies take, or that are reserved for those being loaded.
     pub(crate) fn webhook_body_bytes(&self) -> usize {
         self.in_flight.body_bytes.load(Ordering::Relaxed)
     }
 
-    /// Sets this node's gauges; to be called before metrics are shown.
+    /// Sets this node's gauges; call it before metrics are shown.
     pub fn update_gauges(&self) {
-        // A gauge is a float by its format; these numbers lose nothing in it.
+        // Gauges are floats; these numbers fit exactly.
         #[allow(clippy::cast_precision_loss)]
         for (name, figure) in [
             ("sakshi_live_transactions", self.live_transactions() as f64),
@@ -343,14 +345,13 @@ impl Tree {
         }
     }
 
-    /// Begins no further webhook attempt and waits for those in flight, for `time` at most.
-    /// Returns how many were still under way.
+    /// Begins no further webhook attempt and waits for those in flight, for `time` at most. Returns the number still in flight.
     pub async fn drain(&self, time: Duration) -> usize {
         let end = tokio::time::Instant::now() + time;
-        // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
+        // Until it has received this, it may begin another one. A dispatcher that is gone begins none.
         let _ = self.dispatcher.send(Pause).timeout(time).await;
         let left = self.in_flight.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await;
-        // Beyond the time the figures of the last seconds are given up.
+        // When this takes too long, the figures of the last seconds are given up.
         let _ = tokio::time::timeout(FIGURES_TIMEOUT, self.tally.flush(&self.store)).await;
         left
     }

@@ -1,4 +1,4 @@
-//! The clock by which this node deletes records and ends documents: it has no time while the wall clock cannot be trusted.
+//! The clock by which this node deletes records and ends documents. It has no time while the wall clock cannot be trusted.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ pub(crate) struct TrustedClock {
 }
 
 impl TrustedClock {
-    /// A clock that is trusted, unless it is far from the time of the store's last sweep.
+    /// Creates a clock that is trusted unless it is far from the time of the store's last sweep.
     pub(crate) fn starting(clock: Arc<dyn Clock>, last_sweep: Option<Timestamp>) -> Self {
         let watch = ClockWatch::starting(read(&*clock), last_sweep);
         if let Some(ClockJump { since, .. }) = watch.jump() {
@@ -29,7 +29,7 @@ impl TrustedClock {
         Self { clock, watch: Mutex::new(watch) }
     }
 
-    /// The time, if it can be trusted.
+    /// Returns the time, if it can be trusted.
     pub(crate) fn now(&self) -> Option<Timestamp> {
         let mut watch = self.lock();
         let now = read(&*self.clock);
@@ -54,7 +54,7 @@ impl TrustedClock {
         None
     }
 
-    /// Trusts the clock as it is now; returns the jump because of which it was not trusted.
+    /// Trusts the clock as it is now. Returns the jump for which it was not trusted.
     pub(crate) fn accept(&self) -> Option<ClockJump> {
         // A jump that nobody has noticed yet is accepted, too.
         self.now();

@@ -1,7 +1,7 @@
 //! One delivery: build the body, claim the attempt, make it, record its outcome.
 //!
-//! The claim is durable before a byte is sent, and only its holder may send. When the process ends between claim and
-//! record, or the attempt panics, its outcome is `unknown`, and it is not made again.
+//! The claim is durable before a byte is sent, and only its holder may send. If the process ends between claim and record, or the
+//! attempt panics, its outcome is `unknown`, and it is not repeated.
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
@@ -28,11 +28,11 @@ use super::receiver_queue::DueDelivery;
 use crate::figures::Tally;
 use crate::reveal::{RevealError, reveal};
 
-/// First pause before an attempt's record is tried again; it doubles up to [`PAUSE_MAX`].
+/// First pause before an attempt's record is retried; it doubles up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What an attempt needs.
+/// Dependencies of an attempt.
 #[derive(Debug)]
 pub(crate) struct Attempter {
     pub(crate) store: Store,
@@ -42,15 +42,15 @@ pub(crate) struct Attempter {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// A webhook as it is sent.
+/// A webhook ready to be sent.
 struct Content {
     url: WebhookUrl,
     body: Vec<u8>,
-    /// The time at which it was queued, if its record has that.
+    /// Time at which it was queued, if its record has it.
     queued_at: Option<Timestamp>,
 }
 
-/// Why a webhook could not be built.
+/// The error when a webhook cannot be built.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error(transparent)]
@@ -70,16 +70,16 @@ enum BodyError {
 }
 
 impl Attempter {
-    /// Makes the one attempt, of a transaction that has `just_ended` without reading it again. Its body must fit the reserved memory.
-    /// `true` when the attempt did not begin and must be tried later; its body is loaded again then. Sends nothing when the receiver's
-    /// name did not resolve for too long.
+    /// Makes the one attempt; a transaction that has `just_ended` is not read again. The body must fit the reserved memory.
+    /// Returns `true` if the attempt did not begin and must be retried later; its body is loaded again then. Sends nothing when
+    /// the receiver's name did not resolve for too long.
     pub(super) async fn attempt(&self, due: DueDelivery, just_ended: Option<Box<CompletedRecord>>, memory: Reservation) -> bool {
         let (id, subject, has_begun) = (due.delivery.id, due.delivery.subject, Cell::new(false));
         let span = sakshi_trace::webhook(|| due.delivery.receiver.origin.clone(), id);
         let attempt = AssertUnwindSafe(self.attempt_in_span(due, just_ended, memory, &has_begun)).catch_unwind();
         match attempt.instrument(span).await {
             Ok(retry) => retry,
-            // It may have been sent. A delivery that was not claimed stays as it is, and a scan finds it again.
+            // It may have been sent. An unclaimed delivery stays as it is, and a scan finds it again.
             Err(_) if has_begun.get() => {
                 self.settle(id, subject, Attempt::unknown()).await;
                 false
@@ -98,7 +98,7 @@ impl Attempter {
         let DueDelivery { delivery, waited, receiver_was_busy, unresolved } = due;
         let Content { url, body, queued_at } = match self.content(&delivery, just_ended).await {
             Ok(content) => content,
-            // It was erased after it was queued, or lost. A delivery that cannot be forgotten now is found again by a scan.
+            // It was erased after it was queued, or lost. If it cannot be forgotten now, a scan finds it again.
             Err(BodyError::Gone) => return self.store.forget_delivery(delivery.id, delivery.subject).await.is_err(),
             Err(error) => {
                 tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook could not be built");
@@ -107,7 +107,7 @@ impl Attempter {
         };
         memory.resize(body.capacity());
         has_begun.set(true);
-        // It may have waited elsewhere before, until its node ended.
+        // It may have waited on another node before, until that node ended.
         let waited = queued_at.map_or(waited, |at| self.clock.now().since(at).max(waited));
         match self.store.claim_delivery(delivery.id, delivery.subject).await {
             Ok(true) => {}
@@ -130,7 +130,7 @@ impl Attempter {
         false
     }
 
-    /// Where it is sent, and what: of a flow, the bytes that were sealed when it was reported.
+    /// Returns the URL and the body. A flow's body is the bytes that were sealed when it was reported.
     async fn content(&self, delivery: &QueuedDelivery, just_ended: Option<Box<CompletedRecord>>) -> Result<Content, BodyError> {
         match delivery.subject {
             Subject::Transaction(txn) => {
@@ -168,7 +168,7 @@ impl Attempter {
         }
         let spelling = app.map(|app| app.payload_spelling).unwrap_or_default();
         let completed = reveal(&self.vault, record)?;
-        // Large enough from the start: a buffer that grows could use twice the memory that is reserved.
+        // Large enough from the start: a growing buffer could use twice the reserved memory.
         let mut body = Vec::with_capacity(stored_bytes.saturating_add(ENVELOPE_BYTES));
         serde_json::to_writer(&mut body, &OvsePayload::new(&completed, spelling)).map_err(|_| BodyError::Unserialisable)?;
         Ok(body)
@@ -179,7 +179,7 @@ impl Attempter {
     }
 }
 
-/// Records an outcome, and tries again for as long as that fails or panics: nobody else would until the process ends.
+/// Records an outcome, and retries while that fails or panics: nobody else would until the process ends.
 async fn until_recorded<Recording: Future<Output = Result<(), StoreError>>>(record: impl Fn() -> Recording) {
     let mut pause = PAUSE_FIRST;
     while !matches!(AssertUnwindSafe(async { record().await }).catch_unwind().await, Ok(Ok(()))) {
@@ -188,7 +188,7 @@ async fn until_recorded<Recording: Future<Output = Result<(), StoreError>>>(reco
     }
 }
 
-/// Refuses to send of a transaction what is not its receiver's.
+/// Refuses a webhook that does not belong to its receiver.
 fn is_own(delivery: &QueuedDelivery, txn: TxnId, opened: &Pending, is_refused: bool) -> Result<(), Broken> {
     ensure(Part::Dispatcher, "a webhook tells of its own transaction", opened.id == txn)?;
     ensure(Part::Dispatcher, "a webhook goes to its own client", opened.client == delivery.receiver.client)?;
@@ -200,7 +200,7 @@ fn goes_to_receiver(delivery: &QueuedDelivery, url: &WebhookUrl) -> Result<(), B
     ensure(Part::Dispatcher, "a webhook goes where it was queued for", url.origin() == delivery.receiver.origin)
 }
 
-/// Returns true if an attempt says one thing. It is recorded in any case.
+/// Returns true if outcome, failure and status agree. The attempt is recorded in any case.
 fn is_coherent(attempt: Attempt) -> bool {
     let Attempt { outcome, failure, status, .. } = attempt;
     let (is_delivered, is_rejected) = (outcome == DeliveryOutcome::Delivered, outcome == DeliveryOutcome::Rejected);
@@ -215,7 +215,7 @@ fn unresolved_for(waited: Duration) -> Attempt {
     Attempt::unanswered(DeliveryOutcome::Unresolved, FailureReason::Dns, Some(AttemptPart::Name), duration_ms)
 }
 
-/// One line and one count per attempt; the receiver is named by its origin alone.
+/// Logs and counts an attempt. The receiver is named by its origin alone.
 fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => attempt.outcome.as_str()).increment(1);
     metrics::histogram!("sakshi_webhook_attempt_seconds").record(f64::from(attempt.duration_ms) / 1_000.0);

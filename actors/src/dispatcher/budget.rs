@@ -1,5 +1,5 @@
-//! The memory that webhook bodies may use, in total, per client and per origin, so that receivers that hang on large files cannot
-//! starve others. No client has more of it than is free.
+//! Memory budgets of webhook bodies: in total, per client and per origin. Receivers that hang on large files cannot starve
+//! others. No client has more memory than is free.
 //!
 //! Memory is reserved before a body is loaded, for the largest body that the stored bytes can become. When the real size is
 //! known the rest is released. Outcomes of verifications and payloads of flows have separate budgets, so no verification waits
@@ -19,16 +19,16 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
 use sakshi_trace::invariant::{Part, holds};
 
-/// Bytes that a body may have beyond its stored outcome: the JSON around it, the client's reference, and the message, which
-/// stands in it twice.
+/// Bytes that a body may have beyond its stored outcome: the surrounding JSON, the client's reference, and the message, which
+/// appears twice.
 pub(super) const ENVELOPE_BYTES: usize = 4 * 1_024;
 
-/// What a body is about.
+/// Subject of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyKind {
     /// The outcome of a verification, photo claim included.
     Outcome,
-    /// What an upstream reported, files included.
+    /// The report of an upstream, files included.
     Flow,
 }
 
@@ -66,7 +66,7 @@ impl Need {
     }
 }
 
-/// Bytes that the bodies of one kind may use. Smaller bounds than one body of the largest size are raised to it.
+/// Bytes that the bodies of one kind may use. Bounds below one body of the largest size are raised to it.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteBounds {
     /// To all receivers together.
@@ -83,12 +83,12 @@ impl ByteBounds {
     pub const FLOWS: Self = Self { in_all: 384 * 1_024 * 1_024, per_origin: 24 * 1_024 * 1_024 };
 }
 
-/// Whose budget is used up.
+/// The budget that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exceeded {
     /// The share of its client or of its origin.
     Share,
-    /// The one that all share.
+    /// The total that all share.
     Total,
 }
 
@@ -112,7 +112,7 @@ impl KindBudget {
         let of_receiver = self.by_receiver.get(receiver).copied().unwrap_or(0);
         let of_client = self.by_client.get(&receiver.client).copied().unwrap_or(0);
         let free = self.bounds.in_all.saturating_sub(self.reserved);
-        // A client without any may have what is free.
+        // A client without any reservation may take all that is free.
         if of_receiver.saturating_add(bytes) > self.bounds.per_origin || (of_client > 0 && of_client.saturating_add(bytes) > free) {
             Err(Exceeded::Share)
         } else if self.reserved.saturating_add(bytes) > self.bounds.in_all {
@@ -131,7 +131,7 @@ impl KindBudget {
         self.is_shared_out();
     }
 
-    /// Returns true if what is reserved is somebody's.
+    /// Returns true if all reserved memory has an owner.
     fn is_shared_out(&self) -> bool {
         let is_free = self.reserved == 0;
         holds(Part::Bounds, "webhook memory that is reserved is of a client", is_free == self.by_client.is_empty())
@@ -139,7 +139,7 @@ impl KindBudget {
     }
 }
 
-/// Replaces `from` bytes of an owner by `to`. Nothing is kept of who has none.
+/// Replaces `from` bytes of an owner by `to`. An owner without any is removed.
 fn change_share<K: Hash + Eq>(shares: &mut HashMap<K, usize>, owner: K, from: usize, to: usize) {
     match shares.entry(owner) {
         Entry::Occupied(mut share) => {
@@ -158,16 +158,15 @@ fn change_share<K: Hash + Eq>(shares: &mut HashMap<K, usize>, owner: K, from: us
     }
 }
 
-/// The memory of all bodies that are loaded or about to be. It outlives a restart of the
-/// dispatcher, as the attempts do.
+/// Memory of all bodies that are loaded or about to be. Like the attempts, it outlives a restart of the dispatcher.
 #[derive(Debug)]
 pub(super) struct Budget {
     kinds: RefCell<[KindBudget; 2]>,
     /// Bytes reserved for all kinds, for metrics.
     reserved: Arc<AtomicUsize>,
-    /// Memory was released since all blocked receivers were last checked.
+    /// True if memory was released since all blocked receivers were last checked.
     freed: Cell<bool>,
-    /// The dispatcher wants to be notified when memory is released.
+    /// True if the dispatcher wants a notification when memory is released.
     notify: Cell<bool>,
 }
 
@@ -180,7 +179,7 @@ impl Budget {
     /// Reserves memory for a body that has not been loaded yet.
     ///
     /// # Errors
-    /// Whose budget is used up; nothing is reserved then.
+    /// The budget that is used up; nothing is reserved then.
     pub(super) fn reserve(
         self: &Rc<Self>,
         need: Need,

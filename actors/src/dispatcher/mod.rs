@@ -1,13 +1,15 @@
 //! The webhook dispatcher: takes due deliveries from the outbox and attempts each at most once.
 //!
-//! Each receiver, an origin of a client, has a queue, so that a slow or dead one delays nobody else. The number of attempts in flight is
-//! bounded per queue and in total, no client has more of them than are free, and clients take turns. The outbox holds every due delivery; the queues are
-//! bounded copies of parts of it. It is read when a queue has room for more, when the dispatcher starts or restarts, and every
-//! few seconds in case a [`DeliveryQueued`] was lost. A queue whose next body does not fit into the memory budget is skipped
-//! until it fits; until then its delivery is not claimed and takes no place among the attempts in flight.
+//! Each receiver, an origin of a client, has a queue, so that a slow or dead one delays no other. Attempts in flight are bounded
+//! per queue and in total. No client has more of them than are free, and clients take turns.
 //!
-//! Nor does a delivery whose receiver's name does not resolve because our resolver fails. Each waits for up to
-//! `WEBHOOK_RESOLUTION_MAX`, and is then recorded as `unresolved`. What still waits when the process ends is sent by the next.
+//! The outbox holds every due delivery; the queues are bounded copies of parts of it. It is read when a queue has room, after a
+//! start or restart, and every few seconds in case a [`DeliveryQueued`] was lost. A queue whose next body exceeds the memory
+//! budget is skipped until it fits. Until then, its delivery is neither claimed nor in flight.
+//!
+//! The same holds while a receiver's name does not resolve because our resolver fails. The delivery waits for up to
+//! `WEBHOOK_RESOLUTION_MAX`, and is then recorded as `unresolved`. Deliveries that still wait when the process ends are sent by
+//! the next one.
 
 mod attempt;
 mod budget;
@@ -45,12 +47,12 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 const ORIGINS_RESOLVING: &str = "sakshi_webhook_origins_resolving";
 
-/// How many attempts may be in flight, and how much memory their bodies may use.
+/// Bounds on attempts in flight and on the memory of their bodies.
 #[derive(Clone, Copy, Debug)]
 pub struct DispatchBounds {
-    /// To all receivers together.
+    /// Attempts to all receivers together.
     pub in_flight: usize,
-    /// To one origin of a client.
+    /// Attempts to one origin of a client.
     pub in_flight_per_origin: usize,
     /// Bytes of webhooks about verifications.
     pub outcome_bytes: ByteBounds,
@@ -58,54 +60,53 @@ pub struct DispatchBounds {
     pub flow_bytes: ByteBounds,
 }
 
-/// Counts of webhooks that wait and are in flight, for the operator, for metrics and for draining.
+/// Counts of waiting webhooks and of attempts in flight, for the operator, for metrics and for draining.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     pub(crate) attempts: Arc<Gate>,
-    /// The webhooks that wait for each receiver.
+    /// Waiting webhooks, by receiver.
     pub(crate) queues: Queues,
-    /// The slots of those who make them.
+    /// Slots of the clients for attempts.
     pub(crate) slots: FairSlots<ClientId>,
     /// Bytes reserved for webhook bodies.
     pub(crate) body_bytes: Arc<AtomicUsize>,
 }
 
-/// Begins the attempts, one per receiver and turn.
+/// Begins attempts, one per receiver and turn.
 #[derive(Debug)]
 pub(crate) struct WebhookDispatcher {
     attempter: Rc<Attempter>,
     /// Counts the attempts in flight.
     attempts: Arc<Gate>,
-    /// Bounds them.
+    /// Bounds the attempts in flight.
     slots: FairSlots<ClientId>,
     in_flight_per_origin: usize,
     queues: Queues,
-    /// Receivers that have something to send and may begin an attempt.
+    /// Receivers with something to send that may begin an attempt.
     ready: Turns,
-    /// By the kind of their next body, the receivers whose turn has come and whose body does not fit into the memory budget;
-    /// the one that has waited longest is first.
+    /// By the kind of their next body: receivers whose turn has come, but whose body exceeds the memory budget. The longest
+    /// waiting is first.
     blocked: [Vec<Arc<Receiver>>; 2],
-    /// By kind, whether a blocked receiver waits for the memory that all share. Then no other body, however small,
-    /// overtakes it.
+    /// By kind: true if a blocked receiver waits for the shared memory. Then no other body, however small, overtakes it.
     exhausted: [bool; 2],
     budget: Rc<Budget>,
-    /// Deliveries that are queued, in flight or in their retry pause, and so are not queued again.
+    /// Deliveries that are queued, in flight or in their retry pause; they are not queued again.
     known: HashSet<DeliveryId>,
-    /// The next scan begins after this delivery; `None` for the start of the outbox.
+    /// Delivery after which the next scan begins; `None` for the start of the outbox.
     scan_after: Option<DeliveryId>,
     scanning: bool,
-    /// A scan has reached the end of the outbox since the last start or restart.
+    /// True if a scan has reached the end of the outbox since the last start or restart.
     caught_up: bool,
-    /// The number of restarts; reports of attempts and refills that began before the last one are ignored.
+    /// Number of restarts. Reports of attempts and refills that began before the last one are ignored.
     generation: u64,
-    /// The process is about to end; no further attempt begins.
+    /// True if the process is about to end; no further attempt begins.
     paused: bool,
-    /// The transaction whose delivery is just being queued. A delivery that has to wait is read again, so that none is held meanwhile.
+    /// The transaction whose delivery is being queued. If the delivery must wait, the transaction is not kept but read again.
     just_ended: Option<(DeliveryId, Box<CompletedRecord>)>,
 }
 
 impl WebhookDispatcher {
-    /// A dispatcher for the outbox of the attempter's store. The counts in `in_flight` go on across restarts.
+    /// Builds a dispatcher for the outbox of the attempter's store. The counts in `in_flight` survive restarts.
     #[must_use]
     pub(crate) fn new(attempter: Attempter, in_flight: InFlight, bounds: DispatchBounds) -> Self {
         Self {
@@ -153,7 +154,7 @@ impl WebhookDispatcher {
         self.caught_up |= !full_batch;
     }
 
-    /// Puts a delivery into its queue, unless it is known already, or the queue has to leave it to a refill.
+    /// Queues a delivery, unless it is known already or the queue leaves it to a refill.
     fn enqueue(&mut self, delivery: QueuedDelivery, source: Source, ctx: &mut Context<Self>) {
         if self.known.contains(&delivery.id) {
             return;
@@ -199,7 +200,7 @@ impl WebhookDispatcher {
         self.budget.set_notify(self.blocked.iter().any(|blocked| !blocked.is_empty()));
     }
 
-    /// The blocked receiver that has waited longest among those that may have a slot and whose next body fits now.
+    /// Returns the receiver that has been blocked longest, among those that may have a slot and whose next body fits now.
     fn next_unblocked(&mut self, ctx: &Context<Self>) -> Option<Begun> {
         let notify = ctx.address().recipient();
         let mut waits_for_slot = false;
@@ -222,14 +223,14 @@ impl WebhookDispatcher {
                 }
             }
         }
-        // The end of an attempt, which frees a slot, has them checked again.
+        // When an attempt ends and frees a slot, they are checked again.
         if !waits_for_slot {
             self.budget.all_checked();
         }
         None
     }
 
-    /// The next receiver in turn whose body fits into the memory budget; those before it become blocked.
+    /// Returns the next receiver in turn whose body fits into the memory budget. Those before it become blocked.
     fn next_ready(&mut self, ctx: &Context<Self>) -> Option<Begun> {
         let notify = ctx.address().recipient();
         while let Some((receiver, slot)) = self.ready.next(&self.slots) {
@@ -282,7 +283,7 @@ impl Actor for WebhookDispatcher {
 }
 
 impl Supervised for WebhookDispatcher {
-    /// Forgets its queues. Attempts in flight go on and record their outcomes themselves.
+    /// Forgets the queues. Attempts in flight continue and record their outcomes themselves.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.queues.clear();
         self.ready = Turns::default();
@@ -297,7 +298,7 @@ impl Supervised for WebhookDispatcher {
     }
 }
 
-/// A delivery was queued, perhaps by the end of this transaction.
+/// A delivery was queued, possibly by the end of this transaction.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct DeliveryQueued(pub QueuedDelivery, pub Option<Box<CompletedRecord>>);
@@ -354,15 +355,15 @@ impl Drop for ReportResolved {
     }
 }
 
-/// An origin's name has resolved, has failed for good, or has had no answer in time.
+/// An origin's name has resolved, has failed for good, or has timed out.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 struct NameResolved {
     receiver: Arc<Receiver>,
     generation: u64,
-    /// Since when the next delivery has waited.
+    /// Time from which the next delivery has waited.
     since: Instant,
-    /// The resolver has answered.
+    /// True if the resolver has answered.
     resolves: bool,
 }
 
@@ -384,7 +385,7 @@ struct AttemptEnded {
     receiver: Arc<Receiver>,
     id: DeliveryId,
     generation: u64,
-    /// The attempt could not begin; a scan will find the delivery again.
+    /// True if the attempt could not begin; a scan will find the delivery again.
     retry: bool,
 }
 
@@ -423,7 +424,7 @@ impl WebhookDispatcher {
     }
 
     fn enqueue_refill(&mut self, receiver: &Arc<Receiver>, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
-        // A store that fails is asked again after the next attempt, or with the next scan.
+        // After a failure of the store, the next attempt or scan tries again.
         let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
         let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
         due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill, ctx));

@@ -9,14 +9,14 @@ use sakshi_domain::ids::ClientId;
 
 use super::receiver_queue::ReceiverQueue;
 
-/// Queues by receiver. Clones share them; each look takes the lock for a moment.
+/// Queues by receiver. Clones share them; each access takes the lock for a moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues(Arc<Mutex<HashMap<Arc<Receiver>, ReceiverQueue>>>);
 
 /// The queue of a receiver as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverView {
-    /// The client that it receives for.
+    /// Client that it receives for.
     pub client: ClientId,
     /// Scheme, host and port.
     pub origin: String,
@@ -24,7 +24,7 @@ pub struct ReceiverView {
     pub waiting: usize,
     /// Attempts in flight.
     pub in_flight: usize,
-    /// Seconds that the first of those that wait has waited here.
+    /// Seconds that the oldest waiting webhook has waited here.
     pub oldest_s: Option<u64>,
 }
 
@@ -33,12 +33,12 @@ impl Queues {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at a queue or changes it; `None` when there is none.
+    /// Reads or changes a queue; `None` if there is none.
     pub(super) fn with<R>(&self, receiver: &Receiver, work: impl FnOnce(&mut ReceiverQueue) -> R) -> Option<R> {
         self.lock().get_mut(receiver).map(work)
     }
 
-    /// Makes a queue if there is none; returns the receiver that it is known by.
+    /// Creates the queue if it is missing. Returns the receiver that is its key.
     pub(super) fn of(&self, receiver: &Receiver) -> Arc<Receiver> {
         let mut queues = self.lock();
         if let Some((known, _)) = queues.get_key_value(receiver) {
@@ -49,7 +49,7 @@ impl Queues {
         receiver
     }
 
-    /// Changes a queue, and removes it when it is idle then.
+    /// Changes a queue, and removes it if it is idle then.
     pub(super) fn update(&self, receiver: &Receiver, change: impl FnOnce(&mut ReceiverQueue)) {
         let mut queues = self.lock();
         if let Some(queue) = queues.get_mut(receiver) {
@@ -60,7 +60,7 @@ impl Queues {
         }
     }
 
-    /// Every receiver that has a queue.
+    /// Returns every receiver that has a queue.
     pub(super) fn receivers(&self) -> Vec<Arc<Receiver>> {
         self.lock().keys().map(Arc::clone).collect()
     }
@@ -69,7 +69,7 @@ impl Queues {
         self.lock().clear();
     }
 
-    /// The longest queues, at most so many, and the number of all.
+    /// Returns the longest queues, at most `limit`, and the number of all.
     pub(crate) fn longest(&self, limit: usize) -> (Vec<ReceiverView>, usize) {
         let queues = self.lock();
         let total = queues.len();

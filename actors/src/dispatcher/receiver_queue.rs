@@ -14,16 +14,16 @@ const QUEUED_MAX: usize = 1_000;
 /// Deliveries read from the outbox at a time.
 pub(super) const BATCH: usize = 500;
 
-/// How a queue learns of a delivery.
+/// Source of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// A notice that it was just queued, or a scan of the whole outbox.
     NoticeOrScan,
-    /// A reading of the outbox for this receiver alone.
+    /// A read of the outbox for this receiver alone.
     Refill,
 }
 
-/// A delivery that is taken out for its attempt.
+/// A delivery taken out for its attempt.
 #[derive(Debug)]
 pub(super) struct DueDelivery {
     pub(super) delivery: QueuedDelivery,
@@ -35,30 +35,29 @@ pub(super) struct DueDelivery {
     pub(super) unresolved: Option<Duration>,
 }
 
-/// One receiver's queue. When a delivery does not fit, the queue is behind: from then on it takes deliveries only in the order of
-/// the outbox, until it has read the outbox to the end.
+/// Queue of one receiver. When a delivery does not fit, the queue is behind. From then on it takes deliveries only in the order
+/// of the outbox, until it has read the outbox to the end.
 #[derive(Debug, Default)]
 pub(super) struct ReceiverQueue {
-    /// With the times at which they came.
+    /// Deliveries with their times of arrival.
     queued: VecDeque<(Instant, QueuedDelivery)>,
     in_flight: usize,
-    /// Whether it has a turn, or waits for its name to resolve or for memory.
+    /// True if it has a turn, or waits for its name to resolve or for memory.
     ready: bool,
-    /// The last time at which all its attempts were in flight.
+    /// Last time at which all its attempts were in flight.
     full_at: Option<Instant>,
-    /// Since when its name has not resolved, because the resolver fails.
+    /// Time since which its name has not resolved, because the resolver fails.
     unresolved_since: Option<Instant>,
-    /// The last delivery up to which the queue has seen the outbox.
+    /// Last delivery up to which the queue has seen the outbox.
     seen_until: Option<DeliveryId>,
     behind: bool,
-    /// The first delivery not taken since the last refill began. Notices come in no strict order, so later ones may have been
-    /// taken.
+    /// First delivery not taken since the last refill began. Notices are not strictly ordered, so later ones may have been taken.
     missed: Option<DeliveryId>,
     refilling: bool,
 }
 
 impl ReceiverQueue {
-    /// Takes a delivery in; `false` when it is left to a refill.
+    /// Queues a delivery. Returns `false` if it is left to a refill.
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
         let id = delivery.id;
         let beyond = self.seen_until.is_none_or(|seen| id > seen);
@@ -79,8 +78,8 @@ impl ReceiverQueue {
         holds(Part::Dispatcher, "a queue of a receiver has its bound", self.queued.len() <= QUEUED_MAX)
     }
 
-    /// Becomes ready if it should get a turn now. Its name must resolve first; returns since when the next delivery has waited
-    /// for that.
+    /// Becomes ready if it should get a turn now; its name must resolve first. Returns the time since which the next delivery has
+    /// waited for that.
     pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<Instant> {
         if self.in_flight >= in_flight_max {
             self.full_at = Some(Instant::now());
@@ -94,12 +93,12 @@ impl ReceiverQueue {
         Some(self.unresolved_since.map_or_else(Instant::now, |since| since.max(*came)))
     }
 
-    /// Notes whether the name has resolved, or failed for good, for a delivery that has waited since then.
+    /// Records whether the name has resolved, or failed for good, for a delivery that has waited since `since`.
     pub(super) fn note_resolution(&mut self, resolves: bool, since: Instant) {
         self.unresolved_since = if resolves { None } else { self.unresolved_since.or(Some(since)) };
     }
 
-    /// The memory that the next delivery needs.
+    /// Returns the memory that the next delivery needs.
     pub(super) fn next_need(&self) -> Option<Need> {
         self.queued.front().map(|(_, next)| Need::of(next))
     }
@@ -123,7 +122,7 @@ impl ReceiverQueue {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Starts a refill if the queue is behind and has room for a batch: the delivery after which to read the outbox, or
+    /// Starts a refill if the queue is behind and has room for a batch. Returns the delivery after which to read the outbox, or
     /// `Some(None)` for its beginning.
     pub(super) fn start_refill(&mut self) -> Option<Option<DeliveryId>> {
         let wanted = self.behind && !self.refilling && self.queued.len() + BATCH <= QUEUED_MAX;
@@ -136,7 +135,7 @@ impl ReceiverQueue {
         })
     }
 
-    /// The outbox has been read up to `until`; `more` when it did not end there.
+    /// Ends a refill that has read the outbox up to `until`; `more` is true if the outbox did not end there.
     pub(super) fn finish_refill(&mut self, until: Option<DeliveryId>, more: bool) {
         holds(Part::Dispatcher, "a refill that ends was under way", self.refilling);
         self.refilling = false;
@@ -144,17 +143,17 @@ impl ReceiverQueue {
         self.behind = more || self.missed.is_some();
     }
 
-    /// Webhooks that wait here, and attempts in flight.
+    /// Returns the numbers of waiting webhooks and of attempts in flight.
     pub(super) fn load(&self) -> (usize, usize) {
         (self.queued.len(), self.in_flight)
     }
 
-    /// The time at which the first of those that wait came.
+    /// Returns the time at which the first waiting delivery arrived.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.queued.front().map(|(came, _)| *came)
     }
 
-    /// Whether nothing waits, nothing is in flight and nothing is to be read.
+    /// Returns true if nothing waits, nothing is in flight and nothing is left to read.
     pub(super) fn is_idle(&self) -> bool {
         self.queued.is_empty() && self.in_flight == 0 && !self.refilling && !self.behind
     }

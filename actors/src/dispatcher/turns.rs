@@ -1,4 +1,4 @@
-//! Turns: the clients take turns, and of each client its receivers do.
+//! Turns: clients take turns, and so do the receivers of each client.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use sakshi_domain::delivery::Receiver;
 use sakshi_domain::ids::ClientId;
 use sakshi_supervision::{FairSlot, FairSlots};
 
-/// Receivers that have something to send and may begin an attempt.
+/// Receivers with something to send that may begin an attempt.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// Clients that have receivers here, in the order of their turns.
+    /// Clients that have receivers here, in order of their turns.
     clients: VecDeque<ClientId>,
     receivers: HashMap<ClientId, VecDeque<Arc<Receiver>>>,
 }
@@ -25,7 +25,7 @@ impl Turns {
         of_client.push_back(receiver);
     }
 
-    /// The next receiver whose client may have another slot, with the slot.
+    /// Returns the next receiver whose client may have another slot, with the slot.
     pub(super) fn next(&mut self, slots: &FairSlots<ClientId>) -> Option<(Arc<Receiver>, FairSlot<ClientId>)> {
         let (place, slot) = self.clients.iter().enumerate().find_map(|(place, client)| Some((place, slots.enter(client)?)))?;
         let client = self.clients.remove(place)?;

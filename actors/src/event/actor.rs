@@ -1,8 +1,8 @@
-//! The event actor: a live copy of one event for those who look at it and watch it.
+//! The event actor: a live copy of one event for its readers and watchers.
 //!
-//! It decides nothing. The store decides whether a guest gets a place, in the step that takes it. Guests do not queue
-//! here, because each would wait for the commit of the one before, and changes by the organiser do not either. The actor tells watchers
-//! what happens, with many guests in one reading, and ends with the event.
+//! It decides nothing. The store decides whether a guest gets a place, in the step that takes it. Neither guests nor changes by
+//! the organiser queue here, because each would wait for the commit before it. The actor notifies watchers of changes, with many
+//! guests per read, and ends with the event.
 
 use std::mem;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use tokio::time::Instant;
 use super::message::{EventWatch, GetEvent, Refresh, WatchEvent};
 use crate::ask::Inquiry;
 
-/// Watchers learn of changes at most this often.
+/// Minimum interval between two notifications of watchers.
 const COALESCE: Duration = Duration::from_millis(200);
-/// Pause between two changes that they learn of, for each watcher: to tell all of them takes a bounded share of the processors.
+/// Minimum interval between two notifications, per watcher: notifying all of them takes a bounded share of the processors.
 const COALESCE_EACH: Duration = Duration::from_micros(200);
-/// Pause between two readings of a watched event when other nodes may change it.
+/// Pause between two reads of a watched event that other nodes may change.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 
-/// Guests for whom an event must have room, so that pages may show a recent reading: more than come between two readings.
+/// Free places that an event needs for pages to show a recent read: more than guests who come between two reads.
 const CROWD: u32 = 500;
 
-/// What every event actor of the node uses.
+/// Dependencies of the event actors of a node.
 #[derive(Debug)]
 pub(crate) struct EventContext {
     pub(crate) store: Store,
@@ -45,20 +45,20 @@ pub(crate) struct EventContext {
 pub(crate) struct EventActor {
     id: EventId,
     context: Arc<EventContext>,
-    /// The last reading; what watchers see.
+    /// The last read, which watchers see.
     seen: Option<watch::Sender<Arc<Event>>>,
-    /// The begin of the last reading, by the monotonic clock.
+    /// Start of the last read, by the monotonic clock.
     read_at: Option<Duration>,
-    /// The time of the last change that watchers were told of.
+    /// Time of the last notification of watchers.
     told_at: Option<Instant>,
-    /// The last reading was not shown to watchers, because they were told too recently.
+    /// True if the last read was not shown to watchers, because they were notified too recently.
     untold: bool,
     refreshing: bool,
-    /// Something happened since the reading for watchers began.
+    /// True if something happened since the read for watchers began.
     outdated: bool,
-    /// It is read again every [`FOLLOW_PAUSE`] as long as somebody watches it.
+    /// True if the event is read again every [`FOLLOW_PAUSE`] while it has watchers.
     following: bool,
-    /// Who waits for the reading that begins when the one under way has ended.
+    /// Callers who wait for the read that begins when the current one has ended.
     waiting: Vec<Reader>,
     reading: bool,
 }
@@ -67,7 +67,7 @@ pub(crate) struct EventActor {
 type Reader = oneshot::Sender<Result<Option<Arc<Event>>, StoreError>>;
 
 impl EventActor {
-    /// An actor for an event that was just read or created.
+    /// Builds an actor for an event that was just read or created.
     pub(crate) fn new(event: Arc<Event>, context: Arc<EventContext>) -> Self {
         let (id, seen) = (event.id, Some(watch::Sender::new(event)));
         Self {
@@ -85,7 +85,7 @@ impl EventActor {
         }
     }
 
-    /// Reads the event in the store, from now on.
+    /// Reads the event from the store. Returns the time at which the read begins, too.
     fn load(&self) -> (Duration, StoreFuture<Option<Event>>) {
         let (now, store) = (self.context.clock.monotonic(), &self.context.store);
         match &self.seen {
@@ -94,14 +94,14 @@ impl EventActor {
         }
     }
 
-    /// The last reading, if it will do for a page.
+    /// Returns the last read, if it is recent enough for a page.
     fn recent(&self) -> Option<Arc<Event>> {
         let age = self.context.clock.monotonic().saturating_sub(self.read_at?);
         let seen = self.seen.as_ref()?.borrow();
         (age < FOLLOW_PAUSE && seen.has_room_for(CROWD)).then(|| Arc::clone(&seen))
     }
 
-    /// Takes over a reading, and tells watchers if it differs from what they know: now, or after the pause between two changes.
+    /// Takes over a read. Notifies watchers if it differs from what they have: now, or after the minimum interval.
     fn publish(&mut self, event: &Arc<Event>, ctx: &mut Context<Self>) {
         if !self.is_own(event) {
             // Another actor reads it anew.
@@ -128,13 +128,13 @@ impl EventActor {
         }
     }
 
-    /// Returns true if a reading can be one of this event.
+    /// Returns true if a read can be of this event.
     fn is_own(&self, event: &Event) -> bool {
         let seen = self.seen.as_ref().map(|seen| Arc::clone(&seen.borrow()));
         holds(Part::Live, "an actor reads its own event", event.id == self.id) && can_follow(seen.as_deref(), event)
     }
 
-    /// The least time between two changes that watchers learn of.
+    /// Returns the minimum interval between two notifications of watchers.
     fn pause(&self) -> Duration {
         let watchers = self.seen.as_ref().map_or(0, watch::Sender::receiver_count);
         COALESCE.max(COALESCE_EACH * u32::try_from(watchers).unwrap_or(u32::MAX))
@@ -144,10 +144,10 @@ impl EventActor {
         self.seen.as_ref().is_some_and(|seen| seen.receiver_count() > 0)
     }
 
-    /// Reads the event after a pause, if anybody watches it.
+    /// Reads the event after a pause, if it has watchers.
     fn refresh(&mut self, pause: Duration, ctx: &mut Context<Self>) {
         if !self.is_watched() || self.refreshing {
-            // The reading under way may have begun before what is to be seen.
+            // The read under way may have begun before this change.
             self.outdated = self.refreshing;
             return;
         }
@@ -168,8 +168,8 @@ impl EventActor {
         });
     }
 
-    /// Begins to read the event regularly where other nodes may change it. Changes are not announced between nodes: few
-    /// nodes watch an event, and its guests come to all of them.
+    /// Begins to read the event regularly where other nodes may change it. Nodes do not announce changes to each other: few nodes
+    /// watch an event, and its guests come to all of them.
     fn follow(&mut self, ctx: &mut Context<Self>) {
         if !self.following && self.context.store.is_shared() {
             self.following = true;
@@ -185,8 +185,8 @@ impl EventActor {
         }
     }
 
-    /// Answers from a reading that begins after the question. One is under way at a time, and all who
-    /// ask meanwhile share the next one, so a crowd waits for two readings at most.
+    /// Answers from a read that begins after the question. One read is under way at a time, and questions that arrive meanwhile
+    /// share the next one. So a crowd waits for two reads at most.
     fn read<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
@@ -198,7 +198,7 @@ impl EventActor {
         Box::pin(told.into_actor(self).map(move |told, actor, ctx| {
             let event = told.unwrap_or_else(|_| Err(StoreError::Unavailable("the event's reading was given up".into())))?;
             if event.is_none() {
-                // The reaper has removed it: nobody needs this actor any more.
+                // The reaper has removed it: this actor is not needed any more.
                 ctx.stop();
             }
             Ok(then(actor, event))
@@ -229,7 +229,7 @@ impl EventActor {
     }
 }
 
-/// Returns true if a reading of an event can follow another one.
+/// Returns true if one read of an event can follow another.
 fn can_follow(seen: Option<&Event>, event: &Event) -> bool {
     let is_same = |seen: &Event| (&seen.client, &seen.app, seen.created_at) == (&event.client, &event.app, event.created_at);
     let (counts, most) = (&event.counts, event.terms.max_guests.get());
@@ -246,7 +246,7 @@ impl Actor for EventActor {
 }
 
 impl Supervised for EventActor {
-    /// The state that a panic left behind is not trusted; the next question reads the store.
+    /// Drops the state, which a panic may have spoiled. The next question reads the store.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.seen = None;
         self.read_at = None;

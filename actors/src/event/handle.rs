@@ -11,7 +11,7 @@ use super::message::{EventWatch, GetEvent, WatchEvent};
 use super::shard::event_changed;
 use crate::router::{AskError, ShardRouter};
 
-/// Sends questions about events to their shards, on behalf of one HTTP worker.
+/// Sends questions about events to their shards, for one HTTP worker.
 #[derive(Clone, Debug)]
 pub struct Events {
     pub(crate) router: ShardRouter<EventActor>,
@@ -19,13 +19,13 @@ pub struct Events {
 }
 
 impl Events {
-    /// A new id, whose event will be served by this worker's shard.
+    /// Returns a new id, whose event this worker's shard will serve.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> EventId {
         EventId::generate(client.partition(), self.router.new_shard_byte())
     }
 
-    /// The event as it is now, counts included; `None` when there is none.
+    /// Returns the current event with its counts; `None` if it does not exist.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
@@ -33,8 +33,8 @@ impl Events {
         self.router.ask_about(id, GetEvent { recent: false }).await
     }
 
-    /// The event for a page that decides nothing: while no limit is near, as another node may have changed it 300 ms ago; so a crowd of
-    /// guests costs the store a few readings a second.
+    /// Returns the event for a page that decides nothing. While no limit is near, it may miss changes by other nodes in the last
+    /// 300 ms. So a crowd of guests costs the store a few reads a second.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
@@ -42,7 +42,7 @@ impl Events {
         self.router.ask_about(id, GetEvent { recent: true }).await
     }
 
-    /// Follows the event; `None` when there is none.
+    /// Watches the event; `None` if it does not exist.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
@@ -50,7 +50,8 @@ impl Events {
         self.router.ask_about(id, WatchEvent).await
     }
 
-    /// The event as a watcher sees it now. Nothing tells of credits that a client gets, so an event without any is read when `is_due`.
+    /// Returns the event as a watcher sees it now. New credits of a client are not announced, so an event without any is read
+    /// when `is_due`.
     pub async fn seen(&self, watch: &mut EventWatch, is_due: bool) -> Arc<Event> {
         let event = Arc::clone(&watch.borrow_and_update());
         if event.is_funded || !is_due {
@@ -63,7 +64,7 @@ impl Events {
     /// Changes the event of this app, once.
     ///
     /// # Errors
-    /// [`AskError`] when there is no answer; the event may then have been changed or not.
+    /// [`AskError`] when there is no answer; the event may or may not have been changed.
     pub async fn patch(&self, id: EventId, app: AppId, patch: EventPatch) -> Result<PatchEventOutcome, AskError> {
         let _permits = self.router.admit(self.router.shards.index_of(&id))?;
         let change = self.context.store.patch_event(id, app, patch);
@@ -78,7 +79,7 @@ impl Events {
     /// Checks in a guest, once.
     ///
     /// # Errors
-    /// [`AskError`] when there is no answer; the guest may then have been checked in or not. The same check-in may be tried again.
+    /// [`AskError`] when there is no answer; the guest may or may not have been checked in. The same check-in may be retried.
     pub async fn check_in(&self, id: EventId, number: u64, check_in: CheckIn) -> Result<CheckInOutcome, AskError> {
         let _permits = self.router.admit(self.router.shards.index_of(&id))?;
         let step = self.context.store.check_in(id, number, check_in);

@@ -1,4 +1,4 @@
-//! What an event can be asked.
+//! Questions to an event.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use tokio::sync::watch;
 
 use crate::ask::Inquiry;
 
-/// Follows an event: the value changes when the event does. The sender goes when the event ends.
+/// Watch on an event: the value changes with the event. The sender is dropped when the event ends.
 pub type EventWatch = watch::Receiver<Arc<Event>>;
 
-/// A question for the event with its counts.
+/// Asks for the event with its counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GetEvent {
-    /// A reading of a moment ago will do.
+    /// True if a recent read is enough.
     pub(crate) recent: bool,
 }
 
-/// Tell me whenever the event changes.
+/// Asks for a watch on the event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchEvent;
 
-/// Something happened at the event: read the counts again for those who watch.
+/// Something happened at the event: read the counts again for its watchers.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Refresh {

@@ -1,4 +1,4 @@
-//! Events: the actor, what it can be asked, its shards and the handle to all events of the node.
+//! Events: the actor, its messages, its shards, and the handle to all events of the node.
 
 mod actor;
 mod handle;

@@ -1,7 +1,6 @@
 //! The part of a shard that is particular to events.
 //!
-//! An event has an actor from the moment it is asked about until its end; one that is asked about
-//! after its end gets an actor for a moment only.
+//! An event has an actor from the first question until its end. A question after the end gets an actor for a moment only.
 
 use std::sync::Arc;
 
@@ -67,7 +66,7 @@ impl Question<EventActor> for WatchEvent {
     }
 }
 
-/// Tells an event's actor, if it is live, that its guests changed, or that the organiser made the event what it is now.
+/// Notifies an event's actor, if it is live, that its guests changed, or that the organiser changed the event to `now`.
 pub(crate) fn event_changed(shards: &Shards<EventActor>, id: EventId, now: Option<Arc<Event>>) {
     if let Some(shard) = shards.of(&id) {
         shard.do_send(EventChanged { id, now });

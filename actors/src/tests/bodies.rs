@@ -1,4 +1,4 @@
-//! How much memory webhook bodies take, and whom a receiver of large files holds up.
+//! Memory of webhook bodies, and delays by a receiver of large files.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::{Fixture, roomy, run, until, verified};
 use crate::{ByteBounds, DispatchBounds, TreeBounds};
 
 const PATIENCE: Duration = Duration::from_secs(300);
-/// A file, and what it is in Base64.
+/// Bytes of a file, and of the file in Base64.
 const FILE: usize = 7_500_000;
 const BODY: usize = FILE / 3 * 4;
-/// Of these, one client has two.
+/// Attempts in flight, of which one client has two.
 const IN_FLIGHT: usize = 4;
 
 impl Fixture {
-    /// A document that is signed, with a file, and whose webhook is due.
+    /// Opens a document and reports it as signed, with a file, so that its webhook is due.
     async fn file_for(&self, receiver: &WebhookReceiver, bytes: usize) -> FlowId {
         let id = self.open_document(&receiver.url("/hook")).await;
         let outcome = self.flows.report(self.signed_file(id, bytes)).await;
@@ -36,7 +36,7 @@ impl Fixture {
         self.complete(id, verified(1)).await;
     }
 
-    /// Webhooks that nobody has claimed.
+    /// Counts the webhooks that nobody has claimed.
     pub(super) async fn not_begun(&self) -> usize {
         let mut waiting = 0;
         for due in self.store.due_deliveries(None, None, 100).await.unwrap() {
@@ -64,7 +64,7 @@ impl Slow {
     }
 }
 
-/// Watches from a thread of its own how many bytes bodies take.
+/// Samples the bytes that bodies take, on a thread of its own.
 struct Peak {
     ended: Arc<AtomicBool>,
     watcher: JoinHandle<usize>,
@@ -98,7 +98,7 @@ fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() 
         let bound = ByteBounds::OUTCOMES.in_all + ByteBounds::FLOWS.in_all;
         let peak = Peak::watch(&fixture);
         let mut hanging = Vec::new();
-        // All of them together may have more than one client may.
+        // All clients together may have more than one client may.
         for number in 0..20 {
             if number == 10 {
                 fixture.become_another_client().await;
@@ -117,7 +117,7 @@ fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() 
             assert_eq!(receiver.wait_for(most, PATIENCE).await.len(), most);
         }
         assert_eq!(fixture.not_begun().await, 1, "what finds no room is not claimed");
-        // The dispatcher takes a place for a moment to see whether an attempt can begin.
+        // The dispatcher takes a slot for a moment to see whether an attempt can begin.
         until("what finds no room holds no place", || fixture.tree.attempts_in_flight() == 21).await;
         let taken = fixture.tree.webhook_body_bytes();
         assert!((21 * BODY..21 * (BODY + 2_048)).contains(&taken), "{taken}");
@@ -179,7 +179,7 @@ fn receivers_of_one_client_that_hang_delay_no_webhook_of_another() {
         let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         fixture.verification_for(&healthy).await;
         assert_eq!(healthy.wait_for(1, PATIENCE).await.len(), 1);
-        // The same receiver hangs for the one client, and not for the other.
+        // The same receiver hangs for one client, and not for the other.
         fixture.verification_for(&hanging[0]).await;
         assert_eq!(hanging[0].wait_for(2, PATIENCE).await.len(), 2);
         assert_eq!(fixture.not_begun().await, 8, "those of {first} wait");

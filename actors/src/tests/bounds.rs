@@ -1,4 +1,4 @@
-//! What is shed when there is too much, and how long anybody waits.
+//! Load shedding, and bounds on waiting times.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use sakshi_store::OpenOutcome;
 use super::{Fixture, roomy, run, until};
 use crate::{AskError, TreeBounds, View};
 
-/// An arbiter that holds the second shard and is stuck until the sender is dropped.
+/// Starts an arbiter that holds the second shard and is stuck until the sender is dropped.
 fn stuck_shard(fixture: &Fixture) -> (actix_rt::Arbiter, mpsc::Sender<()>) {
     let arbiter = actix_rt::Arbiter::new();
     let (release, stuck) = mpsc::channel::<()>();

@@ -20,7 +20,7 @@ const TWO_DAYS_MS: i64 = 2 * 24 * 3_600_000;
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 impl Fixture {
-    /// Another tree on the same store, on the test's arbiter, whose timers follow the test's time.
+    /// Starts another tree on the same store, on the test's arbiter, whose timers follow the test's time.
     async fn start_here(&self) -> Tree {
         let tree = Tree::start(TreeConfig { on_one_arbiter: true, ..self.config.clone() }, roomy()).await.unwrap().0;
         self.settle().await;
@@ -33,8 +33,8 @@ impl Fixture {
         self.settle().await;
     }
 
-    /// Lets the actors of this arbiter run, the store do what they asked for, and the actors see its answer. The runtime is never idle,
-    /// which would move a paused time on.
+    /// Lets the actors of this arbiter run, then the store, then the actors again with its answers. The runtime is never idle,
+    /// which would advance a paused time.
     async fn settle(&self) {
         take_turns().await;
         let mut check = self.store.check();
@@ -113,7 +113,7 @@ fn a_node_that_starts_far_from_its_stores_time_deletes_nothing() {
         let pending = fixture.open().await;
         tokio::time::pause();
         fixture.clock.jump(TWO_DAYS_MS);
-        // One that starts, and one that starts again: health checks do not make the time of the clock the store's.
+        // A tree that starts, and one that starts again: health checks do not make the clock's time the store's.
         for _ in 0..2 {
             fixture.start_here().await;
             fixture.sweep().await;

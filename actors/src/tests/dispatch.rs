@@ -97,10 +97,10 @@ fn an_attempt_that_panics_is_unknown_and_is_not_made_again() {
     });
 }
 
-/// Receivers whose names resolve, fail to within their time, or are waited for.
+/// Receivers whose names resolve, fail to resolve in time, or are pending.
 #[derive(Debug)]
 struct Names {
-    /// The origin whose name is waited for until this is `Some`: whether it resolves then.
+    /// State of the pending origin: `None` while its lookup is pending, then true if it resolves.
     dark: watch::Sender<Option<bool>>,
     sent: Mutex<Vec<String>>,
 }
@@ -130,7 +130,7 @@ impl SendWebhook for Names {
     }
 }
 
-/// A tree with these receivers, and deliveries to each of the origins.
+/// Starts a tree with these receivers, and deliveries to each of the origins.
 async fn sending_to(fixture: &Fixture, names: &Arc<Names>, origins: &[&str]) -> (Tree, Vec<TxnId>) {
     let (tree, _escalations) = fixture.start_with(Arc::<Names>::clone(names)).await;
     let transactions = tree.start_shard().unwrap().transactions;

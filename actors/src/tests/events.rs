@@ -1,4 +1,4 @@
-//! What event actors promise to those who look at an event and watch it.
+//! Guarantees of event actors to readers and watchers of an event.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -127,7 +127,7 @@ fn an_events_actor_ends_with_the_event_and_lives_on_when_it_is_extended() {
     });
 }
 
-/// Counts how often an event was read from the store, and nothing else.
+/// Counts the reads of an event from the store, and nothing else.
 #[derive(Default)]
 struct Readings(Arc<AtomicU64>);
 

@@ -1,4 +1,4 @@
-//! Flows and reports that the tests start from.
+//! Flows and reports for the tests.
 
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
@@ -23,7 +23,7 @@ impl Fixture {
         self.flow(self.flows.new_id(&self.client))
     }
 
-    /// A document to be signed by two.
+    /// Builds a document to be signed by two.
     pub(super) fn document(&self, response_url: &str) -> OpenFlow {
         self.new_flow().document_opening(2, Some(HttpUrl::parse(response_url, Schemes::HttpAndHttps).unwrap()))
     }
@@ -32,7 +32,7 @@ impl Fixture {
         self.open_flow(self.document(response_url)).await
     }
 
-    /// Documents of the locker whose webhook goes to this URL.
+    /// Opens a flow of the document locker whose webhook goes to this URL.
     pub(super) async fn open_locker(&self, url: &str) -> FlowId {
         assert!(self.store.create_app(records::app(self.app.clone(), self.client.clone())).await.unwrap());
         let address = HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap();
@@ -51,19 +51,19 @@ impl Fixture {
         self.flow(id).document_of(status, &signers)
     }
 
-    /// What is reported when these have signed.
+    /// Builds the report of a document whose signers have these statuses.
     pub(super) fn signed(&self, id: FlowId, signers: [&str; 2]) -> FlowReport {
         parsed(ReportKind::ESign, &self.document_body(id, signers))
     }
 
-    /// The end of a document, with a file of so many bytes.
+    /// Builds the final report of a document, with a file of `bytes` bytes.
     pub(super) fn signed_file(&self, id: FlowId, bytes: usize) -> FlowReport {
         let mut body = self.document_body(id, ["Completed"; 2]);
         body["content"] = json!("QUJD".repeat(bytes / 3));
         parsed(ReportKind::ESign, &body)
     }
 
-    /// The end of a locker flow, with a file of so many bytes.
+    /// Builds the final report of a locker flow, with a file of `bytes` bytes.
     pub(super) fn fetched(&self, id: FlowId, bytes: usize) -> FlowReport {
         parsed(ReportKind::DocLocker, &self.flow(id).locker_with("Fetched", "QUJD".repeat(bytes / 3)))
     }

@@ -1,4 +1,4 @@
-//! What upstreams that report can rely on.
+//! Guarantees to upstreams that report.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! How documents lapse that nobody signs.
+//! Lapses of documents that nobody signs.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::{Fixture, run, take_turns, until};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The one webhook that says that the document has expired, and nothing after it.
+/// Expects the one webhook that says that the document has expired, and none after it.
 async fn told_once(fixture: &Fixture, receiver: &WebhookReceiver, id: FlowId) {
     let received = receiver.wait_for(1, PATIENCE).await;
     let body: Value = serde_json::from_slice(&received[0].body).unwrap();
@@ -23,7 +23,7 @@ async fn told_once(fixture: &Fixture, receiver: &WebhookReceiver, id: FlowId) {
     assert_eq!(receiver.received().len(), 1);
 }
 
-/// Lets the timers of this arbiter ring.
+/// Lets the timers of this arbiter fire.
 async fn tick() {
     tokio::time::advance(Duration::from_millis(1_000)).await;
     take_turns().await;

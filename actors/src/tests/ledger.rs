@@ -1,4 +1,4 @@
-//! How credits move: in order for each client, and together where they wait.
+//! Movements of credits: in order for each client, and together where they wait.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -27,12 +27,12 @@ use crate::ledger::{CreditLedger, Ledger};
 
 const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
 
-/// An engine whose steps wait until the test lets them go.
+/// An engine whose steps wait until the test releases them.
 #[derive(Clone, Debug)]
 struct Gated {
     engine: MemoryEngine,
     gate: Arc<Semaphore>,
-    /// The number of batches of each step.
+    /// Number of batches per step.
     steps: Arc<Mutex<Vec<usize>>>,
 }
 
@@ -100,14 +100,14 @@ impl Setting {
         id
     }
 
-    /// An opening that has begun to wait for the ledger.
+    /// Starts an opening, which waits for the ledger.
     fn waiting(&self, client: &ClientId) -> Opening<'_> {
         let mut opening = Box::pin(self.ledger.open(opening(client)));
         assert!(opening.as_mut().now_or_never().is_none());
         opening
     }
 
-    /// An opening whose step waits at the gate.
+    /// Starts an opening whose step waits at the gate.
     async fn under_way(&self, client: &ClientId) -> Opening<'_> {
         let opening = self.waiting(client);
         until("the first step is under way", || self.steps() == [1]).await;

@@ -1,4 +1,4 @@
-//! How long a transaction's actor lives, and how its window passes.
+//! Lifetime of a transaction's actor, and the end of its window.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -208,7 +208,8 @@ fn what_an_actor_has_not_answered_is_asked_of_the_record_whatever_actor_there_is
     });
 }
 
-/// Each answer of a caller who knows the transaction as pending starts an actor, which ends at once and takes the waiting with it.
+/// Each answer of a caller who knows the transaction as pending starts an actor. It ends at once, together with the questions
+/// that wait for it.
 #[test]
 fn whoever_asks_while_late_answers_come_and_go_is_answered() {
     run(async {
@@ -227,7 +228,7 @@ fn whoever_asks_while_late_answers_come_and_go_is_answered() {
     });
 }
 
-/// The reading of a question may be slow: meanwhile an actor may begin, end the transaction and be gone.
+/// The read for a question may be slow: meanwhile an actor may begin, end the transaction and be gone.
 #[test]
 fn what_was_read_before_the_end_of_a_transaction_is_not_shown_after_it() {
     run(async {
@@ -244,7 +245,7 @@ fn what_was_read_before_the_end_of_a_transaction_is_not_shown_after_it() {
     });
 }
 
-/// An actor may end while the store commits what it asked for, and the next one may read the record before.
+/// An actor may end while the store commits its step, and the next one may read the record before that.
 #[test]
 fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
     run(async {

@@ -1,5 +1,4 @@
-//! What the tree promises, proved on a real store: each test owns its store, its arbiters and its
-//! clock.
+//! Guarantees of the tree, tested on a real store. Each test owns its store, its arbiters and its clock.
 
 mod bodies;
 mod bounds;
@@ -53,7 +52,7 @@ pub(super) struct Fixture {
     pub(super) flows: Flows,
     pub(super) store: EmbeddedStore,
     pub(super) clock: Arc<ManualClock>,
-    /// The same one, unless a test asked for two.
+    /// The current client; the same throughout, unless a test asks for two.
     pub(super) client: ClientId,
     pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
     pub(super) app: AppId,
@@ -83,7 +82,7 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::starting_at(Timestamp::parse_iso8601("2026-01-01T00:00:00Z").unwrap()))
 }
 
-/// A new client with credits.
+/// Creates a client with credits.
 async fn funded(store: &Store, now: Timestamp) -> ClientId {
     let client = Client::new(ClientId::generate(), "Test".into(), now);
     let id = client.client_id.clone();
@@ -93,7 +92,7 @@ async fn funded(store: &Store, now: Timestamp) -> ClientId {
     id
 }
 
-/// A question as its shard gets it.
+/// Builds a question as its shard gets it.
 pub(super) fn ask<Q>(id: TxnId, question: Q) -> Ask<TransactionActor, Q> {
     Ask { id, inquiry: Inquiry { question, origin: sakshi_trace::Origin::current() }, again: false }
 }
@@ -112,7 +111,7 @@ impl Fixture {
         Self::start(bounds, Duration::from_secs(2)).await
     }
 
-    /// With receivers and actors that may take an hour: longer than any machine needs for the largest bodies.
+    /// Starts a fixture whose receivers and actors may take an hour: longer than any machine needs for the largest bodies.
     pub(super) async fn patient(bounds: TreeBounds) -> Self {
         let hour = Duration::from_secs(3_600);
         Self::start(TreeBounds { ask_timeout: hour, ..bounds }, hour).await
@@ -153,18 +152,18 @@ impl Fixture {
         Self { tree, transactions, events, flows, store, clock, client, escalations, app: AppId::generate(), config, _directory: directory }
     }
 
-    /// Goes on as another client; returns the one before.
+    /// Continues as another client. Returns the one before.
     pub(super) async fn become_another_client(&mut self) -> ClientId {
         let other = funded(&self.store, self.clock.now()).await;
         std::mem::replace(&mut self.client, other)
     }
 
-    /// Another tree on the same store, with attempts of its own.
+    /// Starts another tree on the same store, with its own sender of webhooks.
     pub(super) async fn start_with(&self, client: Arc<dyn SendWebhook>) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
         Tree::start(TreeConfig { client, ..self.config.clone() }, roomy()).await.unwrap()
     }
 
-    /// Another tree with the same configuration.
+    /// Starts another tree with the same configuration.
     pub(super) async fn start_again(&self) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
         Tree::start(self.config.clone(), roomy()).await.unwrap()
     }
@@ -186,7 +185,7 @@ impl Fixture {
         Ok(id)
     }
 
-    /// A transaction that another node has opened.
+    /// Opens a transaction as another node would.
     pub(super) async fn opened_elsewhere(&self) -> Arc<Pending> {
         let opening = self.opening(self.transactions.new_id(&self.client), None);
         let pending = Arc::clone(&opening.pending);
@@ -194,7 +193,7 @@ impl Fixture {
         pending
     }
 
-    /// Completes what the caller has just seen wait.
+    /// Completes a transaction that the caller has just seen pending.
     pub(super) async fn complete_known(&self, pending: &Arc<Pending>, answer: Answer) -> CompleteReply {
         let complete = Complete {
             answer,
@@ -223,7 +222,7 @@ impl Fixture {
         u64::try_from(CREDITS).unwrap() - self.store.balance(self.client.clone()).await.unwrap().unwrap()
     }
 
-    /// Every ledger adds up, and nothing has escalated.
+    /// Checks that every ledger adds up and nothing has escalated, then stops the tree.
     pub(super) async fn end(mut self) {
         assert!(self.store.audit().await.unwrap().iter().all(sakshi_store::Audit::is_clean));
         assert!(self.escalations.try_recv().is_err(), "nothing was to escalate");
@@ -246,7 +245,7 @@ pub(super) async fn take_turns() {
     }
 }
 
-/// Lets others run until the condition holds; fails when it does not within ten seconds.
+/// Lets others run until the condition holds; fails after ten seconds.
 pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
     let end = std::time::Instant::now() + Duration::from_secs(10);
     while !holds() {
@@ -255,7 +254,7 @@ pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A transaction that a credential with this mark has ended. Those of one mark are the same.
+/// Builds a transaction that a credential with this mark has ended. Equal marks give equal transactions.
 pub(crate) fn ended(mark: u8) -> CompletedRecord {
     let client: ClientId = "cl_1".parse().unwrap();
     let mut id = *TxnId::generate(client.partition(), 0).as_bytes();
@@ -275,7 +274,7 @@ pub(crate) fn ended(mark: u8) -> CompletedRecord {
     }
 }
 
-/// A vault of its own key.
+/// Builds a vault with its own key.
 pub(crate) fn vault() -> Vault {
     Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()
 }

@@ -7,12 +7,12 @@ use crate::dispatcher::WebhookDispatcher;
 use crate::ledger::CreditLedger;
 use crate::transaction::TransactionActor;
 
-/// Panic.
+/// Makes an actor panic.
 #[derive(Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub(super) struct Panic;
 
-/// Let the live actor with this id panic.
+/// Makes the live actor with this id panic.
 #[derive(Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub(super) struct PanicIn<Id>(pub(super) Id);

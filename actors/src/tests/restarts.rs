@@ -1,4 +1,4 @@
-//! What a panic costs: the message at fault, and nothing else.
+//! The cost of a panic: the message at fault, and nothing else.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ fn a_ledger_that_starts_again_begins_what_waits() {
     run(async {
         let fixture = Fixture::new().await;
         let ledger = &fixture.tree.ledger;
-        // The message that something waits reaches a ledger that knows nothing of it.
+        // The notice of a waiting movement reaches a ledger that knows nothing of it.
         let astray = CreditLedger::new(ledger.store.clone(), Arc::default()).start();
         let asker = Ledger { actor: astray, ..ledger.clone() };
         let mut open = Box::pin(asker.open(fixture.opening(fixture.transactions.new_id(&fixture.client), None)));

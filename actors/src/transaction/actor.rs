@@ -1,7 +1,7 @@
 //! The transaction actor: a live, timed copy of one pending transaction.
 //!
-//! It handles one message after the other, the next one when the store has committed. It keeps no
-//! credential and no claim longer than the message that brought it, and it ends with the transaction.
+//! It handles one message after the other, the next one after the store has committed. It keeps credentials and claims no longer
+//! than the message that brought them, and ends with the transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,13 +27,13 @@ use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
 use crate::figures::Tally;
 
-/// Watchers that one transaction wakes; further ones ask again by themselves.
+/// Maximum watchers that one transaction wakes; further callers poll.
 const WATCHERS_MAX: usize = 64;
 
-/// Pause after which an actor whose time is over asks again a store that says otherwise, or did not answer.
+/// Pause before an actor whose time is over asks the store again, after a contrary answer or none.
 const DEADLINE_RECHECK: Duration = Duration::from_millis(250);
 
-/// What every transaction actor of the node uses.
+/// Dependencies of the transaction actors of a node.
 #[derive(Debug)]
 pub(crate) struct TransactionContext {
     pub(crate) store: Store,
@@ -42,12 +42,12 @@ pub(crate) struct TransactionContext {
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) events: Arc<Shards<EventActor>>,
     pub(crate) tally: Arc<Tally>,
-    /// Whether other nodes work on the same store.
+    /// True if other nodes work on the same store.
     pub(crate) shared_store: bool,
 }
 
 impl TransactionContext {
-    /// Returns true if this node knows by itself that the window is over. Where nodes share a store, the store alone decides, by its own
+    /// Returns true if this node alone can tell that the window is over. On a shared store, only the store decides, by its own
     /// clock: otherwise one node could call expired what another one still completes.
     pub(crate) fn is_over(&self, pending: &Pending) -> bool {
         !self.shared_store && pending.is_expired(self.clock.now())
@@ -58,45 +58,45 @@ impl TransactionContext {
 #[derive(Debug)]
 pub(crate) struct TransactionActor {
     id: TxnId,
-    /// The transaction as it is known here; nothing until it is read from the store.
+    /// The transaction as it is known here; `None` until it is read from the store.
     view: Option<View>,
-    /// Who is told when it is no longer pending: their receivers end.
+    /// Watchers, whose receivers end when the transaction is no longer pending.
     watchers: Vec<oneshot::Sender<()>>,
     role: Role,
     context: Arc<TransactionContext>,
 }
 
-/// The knowledge of an actor.
+/// An actor's knowledge of its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// It has seen everything that happened since the transaction was opened, and decides by itself whether the window is over.
+    /// It has seen everything since the transaction was opened, and decides by itself whether the window is over.
     Witness,
-    /// Others may have ended the transaction: another node, or an actor before this one whose step was under way when it ended. The
-    /// store is asked again.
+    /// Others may have ended the transaction: another node, or an earlier actor whose step was under way when it ended. The store
+    /// is asked again.
     Copy,
-    /// The same, for one answer alone; other nodes do not know of it.
+    /// A copy for one answer alone; other nodes do not know of it.
     Temporary,
 }
 
 impl TransactionActor {
-    /// The actor of a transaction that was just opened here.
+    /// Builds the actor of a transaction that was just opened here.
     pub(crate) fn opened(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
         let role = if context.shared_store { Role::Copy } else { Role::Witness };
         Self { id: pending.id, view: Some(View::Pending(pending)), watchers: Vec::new(), role, context }
     }
 
-    /// An actor for a transaction in the store, which it reads before it handles a message.
+    /// Builds an actor for a transaction in the store, which it reads before it handles a message.
     pub(crate) const fn copy(id: TxnId, context: Arc<TransactionContext>) -> Self {
         Self { id, view: None, watchers: Vec::new(), role: Role::Copy, context }
     }
 
-    /// An actor for one answer to a transaction that the caller has just seen pending.
+    /// Builds an actor for one answer to a transaction that the caller has just seen pending.
     pub(crate) fn temporary(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
         Self { role: Role::Temporary, ..Self::opened(pending, context) }
     }
 
-    /// Wakes the watchers and ends the actor. Messages that already wait for it are sent again, and answered from the store: what has
-    /// ended may have been erased since.
+    /// Wakes the watchers and ends the actor. Waiting messages are sent again and answered from the store: an ended transaction
+    /// may have been erased since.
     fn retire(&mut self, ctx: &mut Context<Self>, view: View) {
         self.view = Some(view);
         self.watchers.clear();
@@ -118,7 +118,7 @@ impl TransactionActor {
         self.role == Role::Witness && self.context.is_over(pending)
     }
 
-    /// The transaction as this actor knows it.
+    /// Returns the transaction as this actor knows it.
     fn view(&mut self, ctx: &mut Context<Self>) -> View {
         match &self.view {
             Some(View::Pending(pending)) if self.is_over(pending) => {
@@ -130,7 +130,7 @@ impl TransactionActor {
         }
     }
 
-    /// Takes over what was read from the store.
+    /// Takes over a record that was read from the store.
     fn loaded(&mut self, loaded: Option<TransactionRecord>, ctx: &mut Context<Self>) {
         let is_own = loaded.as_ref().is_none_or(|record| record.opened().id == self.id);
         if !holds(Part::Live, "an actor reads its own transaction", is_own) {
@@ -148,7 +148,7 @@ impl TransactionActor {
         tracing::debug!(txn.id = %self.id, "transaction expired");
     }
 
-    /// Tells the transaction's event, if it has one, that something happened to a guest.
+    /// Notifies the transaction's event, if it has one, of a change to a guest.
     fn tell_event(&self, opened: &Pending) {
         if let Some(event) = opened.event {
             event_changed(&self.context.events, event, None);
@@ -165,12 +165,12 @@ impl Actor for TransactionActor {
             ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| match loaded {
                 Ok(loaded) => {
                     actor.loaded(loaded, ctx);
-                    // The message at fault may have been that of its deadline.
+                    // The message at fault may have been the deadline's.
                     if let Some(View::Pending(pending)) = &actor.view {
                         ctx.notify_later(Deadline, pending.expires_at.since(actor.context.clock.now()));
                     }
                 }
-                // It can answer nothing: whoever asks again finds a fresh actor.
+                // It can answer nothing: the next caller gets a fresh actor.
                 Err(_) => ctx.stop(),
             }));
         }
@@ -178,7 +178,7 @@ impl Actor for TransactionActor {
 }
 
 impl Supervised for TransactionActor {
-    /// The state that a panic left behind is not trusted; the store's is.
+    /// Drops the state, which a panic may have spoiled. The store's is read instead.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.view = None;
         self.role = Role::Copy;
@@ -234,7 +234,7 @@ impl Handler<Inquiry<Complete>> for TransactionActor {
             let reply = outcome.map(|outcome| origin.in_scope(|| actor.settle(outcome, &complete, ctx)));
             // After an error it may have ended all the same.
             if actor.is_pending() && (actor.role == Role::Temporary || reply.is_err()) {
-                // The messages behind are sent again, and answered from the store.
+                // Waiting messages are sent again and answered from the store.
                 ctx.stop();
             }
             reply
@@ -242,7 +242,7 @@ impl Handler<Inquiry<Complete>> for TransactionActor {
     }
 }
 
-/// The step that the store is asked for, with the outcome sealed. The store decides whether the window is over.
+/// Builds the step for the store, with the outcome sealed. The store decides whether the window is over.
 fn transition(pending: &Arc<Pending>, complete: &Complete, context: &TransactionContext) -> CompleteTransaction {
     let outcome = complete.answer.outcome();
     let credential = match &complete.answer {
@@ -264,7 +264,7 @@ fn transition(pending: &Arc<Pending>, complete: &Complete, context: &Transaction
     }
 }
 
-/// Refuses an outcome that is not that of this transaction and this answer.
+/// Refuses an outcome of another transaction or another answer.
 fn is_own(outcome: &CompleteOutcome, id: TxnId, complete: &Complete) -> Result<(), Broken> {
     let (record, is_this_answer) = match outcome {
         CompleteOutcome::Completed { record, .. } => (record, true),
@@ -281,7 +281,7 @@ fn is_own(outcome: &CompleteOutcome, id: TxnId, complete: &Complete) -> Result<(
 }
 
 impl TransactionActor {
-    /// Takes over the decision of the store.
+    /// Takes over the store's decision.
     fn settle(&mut self, outcome: CompleteOutcome, complete: &Complete, ctx: &mut Context<Self>) -> CompleteReply {
         match outcome {
             CompleteOutcome::Completed { record, queued, repeated } => {

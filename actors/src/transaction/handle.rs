@@ -1,4 +1,4 @@
-//! The handle through which a worker reaches all transactions of the node.
+//! The handle of a worker to all transactions of the node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,12 @@ use crate::ledger::Ledger;
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
 
-/// Pause after which a watcher asks again without a notice: longer than any notice takes, and short compared with a
-/// long poll.
+/// Pause before a watcher asks again without a notice: longer than any notice takes, and short compared with a long poll.
 const RECHECK: Duration = Duration::from_secs(5);
-/// Pause after which a caller asks again for whom there was no place among the watchers.
+/// Pause before a caller for whom there was no place among the watchers asks again.
 const UNWATCHED_RECHECK: Duration = Duration::from_secs(1);
 
-/// Asks transactions on behalf of one worker.
+/// Sends questions to transactions, for one worker.
 #[derive(Clone, Debug)]
 pub struct Transactions {
     pub(crate) router: ShardRouter<TransactionActor>,
@@ -35,14 +34,14 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    /// A fresh id whose transaction will live on this worker.
+    /// Returns a new id, whose transaction will live on this worker.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> TxnId {
         TxnId::generate(client.partition(), self.router.new_shard_byte())
     }
 
-    /// Announces a transaction of a client, until it is dropped just before the transaction is opened. Others that the client opens wait
-    /// a moment for it, so that they go together.
+    /// Announces a transaction of a client; drop it just before the transaction is opened. Other openings of the client wait a
+    /// moment for it, so that they share a step.
     #[must_use]
     pub fn announce(&self, client: &ClientId) -> Announcement {
         self.ledger.accounts.announce(client)
@@ -51,7 +50,7 @@ impl Transactions {
     /// Opens a transaction: debits its credit and begins to wait for the person.
     ///
     /// # Errors
-    /// [`AskError`]; the transaction may then have been opened or not.
+    /// [`AskError`]; the transaction may or may not have been opened.
     pub async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, AskError> {
         let pending = Arc::clone(&open.pending);
         let index = self.router.shards.index_of(&pending.id);
@@ -73,45 +72,45 @@ impl Transactions {
         Ok(outcome)
     }
 
-    /// Refuses a transaction that would find no room, before anything is computed for it.
+    /// Refuses a transaction for which there is no room, before anything is computed for it.
     ///
     /// # Errors
-    /// [`AskError::Overloaded`] when its shard or the node has too many under way, or keeps too many live.
+    /// [`AskError::Overloaded`] when its shard or the node has too many in flight, or too many live.
     pub fn expect_room(&self, id: TxnId) -> Result<(), AskError> {
         let index = self.router.shards.index_of(&id);
         drop(self.router.admit(index)?);
         if self.router.shards.is_full(index) { Err(AskError::Overloaded) } else { Ok(()) }
     }
 
-    /// Returns true if the client cannot pay so many credits, as far as that is known before anything is done.
+    /// Returns true if the client cannot pay `cost` credits, as far as is known beforehand.
     ///
     /// # Errors
-    /// [`AskError`] when that cannot be told now.
+    /// [`AskError`] when there is no answer.
     pub async fn is_short(&self, client: &ClientId, cost: u64) -> Result<bool, AskError> {
         Ok(self.ledger.is_short(client, cost).await?)
     }
 
-    /// The transaction as it is now.
+    /// Returns the current transaction.
     ///
     /// # Errors
-    /// [`AskError`] when that cannot be told now.
+    /// [`AskError`] when there is no answer.
     pub async fn get(&self, id: TxnId) -> Result<View, AskError> {
         self.router.ask_about(id, GetTransaction { fresh: true }).await
     }
 
-    /// The same, but a transaction that another node has just ended may still be shown as pending. For callers who ask the
-    /// store again before they act on the answer.
+    /// Like [`Self::get`], but may show as pending what another node has just ended. For callers who ask the store again before
+    /// they act on the answer.
     ///
     /// # Errors
-    /// [`AskError`] when that cannot be told now.
+    /// [`AskError`] when there is no answer.
     pub async fn get_maybe_stale(&self, id: TxnId) -> Result<View, AskError> {
         self.router.ask_about(id, GetTransaction { fresh: false }).await
     }
 
-    /// The transaction once it is no longer pending, or when `wait` is over.
+    /// Waits until the transaction is no longer pending, for `wait` at most, and returns it.
     ///
     /// # Errors
-    /// [`AskError`] when that cannot be told now.
+    /// [`AskError`] when there is no answer.
     pub async fn wait_for_end(&self, id: TxnId, wait: Duration) -> Result<View, AskError> {
         let end = tokio::time::Instant::now() + wait;
         loop {
@@ -121,7 +120,7 @@ impl Transactions {
             if !matches!(view, View::Pending(_)) || left.is_zero() {
                 return Ok(view);
             }
-            // The next reading tells what happened, if anything.
+            // The next read tells what happened, if anything.
             match watch {
                 Some(changed) => {
                     let pause = sleep(left.min(RECHECK));
@@ -132,18 +131,18 @@ impl Transactions {
         }
     }
 
-    /// Hands in the identity app's answer.
+    /// Submits the identity app's answer.
     ///
     /// # Errors
-    /// [`AskError`] when its fate is not known; it may be handed in again.
+    /// [`AskError`] when its outcome is unknown; it may be submitted again.
     pub async fn complete(&self, id: TxnId, complete: Complete) -> Result<CompleteReply, AskError> {
         self.router.ask_about(id, complete).await
     }
 
-    /// Ends the window of a pending transaction now; the answer is what the transaction is then.
+    /// Ends the window of a pending transaction now. Returns what the transaction is then.
     ///
     /// # Errors
-    /// [`AskError`] when that cannot be told now.
+    /// [`AskError`] when there is no answer.
     pub async fn expire(&self, id: TxnId) -> Result<View, AskError> {
         self.router.ask_about(id, Expire).await
     }

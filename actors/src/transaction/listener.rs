@@ -1,6 +1,6 @@
 //! Receives notices of transactions that other nodes have ended, and stops the actors here that have a copy of them.
 //!
-//! A notice is only a hint. When one is lost or late, a caller who waits learns of the end at its next look.
+//! A notice is only a hint. If one is lost or late, a waiting caller learns of the end at its next check.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct ChangeListener {
 }
 
 impl ChangeListener {
-    /// A listener for the shards of this node.
+    /// Builds a listener for the shards of this node.
     pub(crate) const fn new(store: Store, transactions: Arc<Shards<TransactionActor>>) -> Self {
         Self { store, transactions }
     }
@@ -39,7 +39,7 @@ impl Actor for ChangeListener {
     }
 }
 
-/// The notices as they come, without those for which this node was too slow.
+/// Returns the notices as they arrive, without those for which this node was too slow.
 fn notices(ended: Receiver<TxnId>) -> impl Stream<Item = TxnId> {
     unfold(ended, |mut ended| async move {
         loop {

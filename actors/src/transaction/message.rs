@@ -1,4 +1,4 @@
-//! What a transaction can be asked, and the answers that its record alone can give.
+//! Messages to a transaction, and the answers that its record alone can give.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub enum View {
     Completed(Box<CompletedRecord>),
     /// Its window has passed.
     Expired(Arc<Pending>),
-    /// There is none.
+    /// It does not exist.
     Unknown,
 }
 
@@ -35,51 +35,50 @@ impl From<TransactionRecord> for View {
     }
 }
 
-/// What is the transaction now?
+/// Asks for the current transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GetTransaction {
-    /// Whether to ask the store, when another node may have ended it.
+    /// True if the store is to be asked, in case another node has ended it.
     pub(crate) fresh: bool,
 }
 
-/// Tell me when the transaction changes.
+/// Asks for a notification when the transaction changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscribe;
 
-/// Ends when the transaction has changed, or when nobody can tell any more. There is none when there is nothing to wait
-/// for, or there are too many watchers.
+/// Ends when the transaction has changed, or when notice of that is no longer possible. There is none if there is nothing to wait for, or
+/// there are too many watchers.
 pub(crate) type Watcher = oneshot::Receiver<()>;
 
-/// End the window now, as if its time had passed.
+/// Ends the window now, as if its time had passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expire;
 
-/// Here is the identity app's final answer.
+/// The identity app's final answer, with its context.
 #[derive(Clone, Debug)]
 pub struct Complete {
     /// The answer.
     pub answer: Answer,
-    /// The transaction, if the caller has just seen that it is pending: then the store is not read before the step that
-    /// decides.
+    /// The transaction, if the caller has just seen it pending. The store is then not read before the step that decides.
     pub known: Option<Arc<Pending>>,
-    /// The sealed proof to keep beside it.
+    /// Sealed proof to store with the answer.
     pub evidence: Option<Sealed>,
-    /// The person, if the transaction is a guest's.
+    /// Details of the person, if the transaction is a guest's.
     pub guest: GuestDetails,
-    /// How long its credential is refused under other transactions.
+    /// Time for which its credential is refused under other transactions.
     pub replay_window: Duration,
-    /// How long the result can be fetched.
+    /// Time for which the result can be fetched.
     pub result_ttl: Duration,
 }
 
-/// What became of an answer.
+/// Outcome of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompleteReply {
     /// It ended the transaction, now or when it was first delivered.
     Accepted,
     /// It ended the transaction of a guest for whom the event had no place.
     EventRefused(EventRefusal),
-    /// Another answer ended it before.
+    /// An earlier, different answer ended it.
     AlreadyCompleted,
     /// The window has passed.
     Expired,
@@ -89,18 +88,18 @@ pub enum CompleteReply {
     Unknown,
 }
 
-/// The reply to the answer that ended a transaction.
+/// Returns the reply to the answer that ended a transaction.
 pub(super) fn accepted(record: &CompletedRecord) -> CompleteReply {
     record.refused.map_or(CompleteReply::Accepted, CompleteReply::EventRefused)
 }
 
 impl Complete {
-    /// The reply once another answer, or the same, has been stored.
+    /// Returns the reply once an answer has been stored: this one or another.
     pub(super) fn compare(&self, record: &CompletedRecord) -> CompleteReply {
         if self.answer.digest() == record.answer { accepted(record) } else { CompleteReply::AlreadyCompleted }
     }
 
-    /// The reply of a transaction that is not pending.
+    /// Returns the reply for a transaction that is not pending.
     pub(super) fn reply(&self, view: View) -> CompleteReply {
         match view {
             View::Completed(record) => self.compare(&record),
@@ -110,13 +109,12 @@ impl Complete {
     }
 }
 
-/// This transaction was just opened here: begin to wait.
+/// The transaction was just opened here: begin to wait.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Opened(pub(crate) Arc<Pending>);
 
-/// Another node has ended this transaction. Its actor stops: its watchers wake, and whoever asks from now on is answered
-/// from the store.
+/// Another node has ended this transaction. Its actor stops: its watchers wake, and later questions are answered from the store.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct EndedElsewhere(pub(crate) TxnId);

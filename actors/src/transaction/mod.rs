@@ -1,5 +1,5 @@
-//! Transactions: the actor, what it can be asked, its shards, the handle to all transactions of the node, and the listener
-//! for what other nodes have ended.
+//! Transactions: the actor, its messages, its shards, the handle to all transactions of the node, and the listener for
+//! transactions that other nodes have ended.
 
 mod actor;
 mod handle;

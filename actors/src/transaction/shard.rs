@@ -1,7 +1,7 @@
 //! The part of a shard that is particular to transactions.
 //!
-//! A pending transaction has an actor from the moment it is opened, or asked about, until its end;
-//! one that has ended is answered from its record.
+//! A pending transaction has an actor from its opening, or the first question, until its end. An ended one is answered from its
+//! record.
 
 use std::sync::Arc;
 
@@ -46,19 +46,20 @@ impl RecordActor for TransactionActor {
         record.opened().expires_at
     }
 
-    /// It reads the record once more, with all questions waiting behind it: since the shard has read it, the transaction may have ended.
+    /// Builds a copy that reads the record once more, with all questions waiting behind it: the transaction may have ended since
+    /// the shard read it.
     fn from_record(record: TransactionRecord, context: &Arc<TransactionContext>) -> Self {
         Self::copy(record.opened().id, Arc::clone(context))
     }
 }
 
-/// Whether the transaction still waits for the person.
+/// Returns true if the transaction still waits for the person.
 const fn is_pending(record: &TransactionRecord) -> bool {
     matches!(record, TransactionRecord::Pending(_))
 }
 
-/// Where nodes share a store, another node may have ended the transaction, so an actor would have to read the record again. There
-/// the answer is the record that the shard has read, and no actor is started.
+/// On a shared store, another node may have ended the transaction, so an actor would have to read the record again. There the
+/// answer is the record that the shard has read, and no actor is started.
 impl Question<TransactionActor> for GetTransaction {
     type Answer = View;
 

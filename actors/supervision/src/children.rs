@@ -1,7 +1,7 @@
-//! Which actors are live on a shard.
+//! Live actors of a shard.
 //!
-//! The table is split into 256 small maps: one map that grows past a million entries moves them
-//! all at once and stalls its arbiter for a third of a second.
+//! The table is split into 256 small maps. One map that grows past a million entries moves them all at once and stalls its
+//! arbiter for a third of a second.
 
 use std::collections::HashMap;
 
@@ -23,19 +23,19 @@ impl<A: ShardActor> Default for Children<A> {
 }
 
 impl<A: ShardActor> Children<A> {
-    /// The address of a live actor.
+    /// Returns the address of a live actor.
     pub(crate) fn get(&self, id: &A::Id) -> Option<&Addr<A>> {
         self.maps[map_index::<A>(id)].get(id).filter(|child| child.connected())
     }
 
-    /// Remembers an actor.
+    /// Adds an actor.
     pub(crate) fn insert(&mut self, id: A::Id, child: Addr<A>) {
         if self.maps[map_index::<A>(&id)].insert(id, child).is_none() {
             self.len += 1;
         }
     }
 
-    /// Forgets an actor that has ended, unless another one has taken its place.
+    /// Removes an actor that has ended, unless another one has taken its place.
     pub(crate) fn forget_ended(&mut self, id: &A::Id) {
         let map = &mut self.maps[map_index::<A>(id)];
         if map.get(id).is_some_and(|child| !child.connected()) {
@@ -44,7 +44,7 @@ impl<A: ShardActor> Children<A> {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of actors.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

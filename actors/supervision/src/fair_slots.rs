@@ -1,7 +1,7 @@
-//! Fair slots: places that many owners take, of which no owner has more than are free.
+//! Fair slots: places that many owners share. No owner has more than are free.
 //!
-//! So an owner alone has half of the places at most, two have a third each, and who has none finds one. When a place becomes free, of
-//! those who wait the owner with fewest gets it.
+//! An owner alone has half of the places at most, two have a third each, and an owner with none finds one. A freed place goes to
+//! the waiting owner with the fewest.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A number of places, and who has them. Cloning slots them.
+/// A number of places, and their owners. Clones share them.
 #[derive(Debug)]
 pub struct FairSlots<K: Clone + Eq + Hash>(Arc<Mutex<Places<K>>>);
 
@@ -20,13 +20,13 @@ pub struct FairSlots<K: Clone + Eq + Hash>(Arc<Mutex<Places<K>>>);
 struct Places<K: Clone + Eq + Hash> {
     all: usize,
     free: usize,
-    /// Of owners with one at least.
+    /// Places by owner, for owners with at least one.
     held: HashMap<K, usize>,
-    /// In the order in which they came.
+    /// Waiting callers, in order of arrival.
     waiting: VecDeque<(K, oneshot::Sender<FairSlot<K>>)>,
 }
 
-/// A place, given back when this is dropped.
+/// A place, given back on drop.
 #[derive(Debug)]
 pub struct FairSlot<K: Clone + Eq + Hash> {
     slots: FairSlots<K>,
@@ -40,26 +40,27 @@ impl<K: Clone + Eq + Hash> Clone for FairSlots<K> {
 }
 
 impl<K: Clone + Eq + Hash> FairSlots<K> {
-    /// So many places.
+    /// Creates `places` free places.
     #[must_use]
     pub fn new(places: usize) -> Self {
         Self(Arc::new(Mutex::new(Places { all: places, free: places, held: HashMap::new(), waiting: VecDeque::new() })))
     }
 
-    /// A place, unless the owner has as many as are free.
+    /// Takes a place, unless the owner has as many as are free.
     #[must_use]
     pub fn enter(&self, owner: &K) -> Option<FairSlot<K>> {
         self.places().take(owner).then(|| FairSlot { slots: self.clone(), owner: owner.clone() })
     }
 
-    /// A place, as soon as there is one for this owner. `None` when that takes longer, or as many of the owner wait as there are places.
+    /// Takes a place as soon as there is one for this owner. Returns `None` after `time`, or at once if as many callers of the
+    /// owner wait as there are places.
     pub async fn enter_within(&self, owner: &K, time: Duration) -> Option<FairSlot<K>> {
         let given = {
             let mut places = self.places();
             if places.take(owner) {
                 return Some(FairSlot { slots: self.clone(), owner: owner.clone() });
             }
-            // Nobody is told who has given up.
+            // Callers that have given up are dropped.
             places.waiting.retain(|(_, place)| !place.is_closed());
             if places.waiting.iter().filter(|(waiting, _)| waiting == owner).count() >= places.all {
                 return None;
@@ -71,7 +72,7 @@ impl<K: Clone + Eq + Hash> FairSlots<K> {
         timeout(time, given).await.ok()?.ok()
     }
 
-    /// Places that owners have.
+    /// Returns the number of places taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         let places = self.places();
@@ -88,7 +89,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
         self.held.get(owner).copied().unwrap_or(0)
     }
 
-    /// Takes a place; false when the owner must not have another.
+    /// Takes a place; false if the owner must not have another.
     fn take(&mut self, owner: &K) -> bool {
         let may = self.held(owner) < self.free;
         if may {
@@ -108,7 +109,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
         }
     }
 
-    /// Takes a place for the one who waits whose owner has fewest; the first of those that came.
+    /// Takes a place for the waiting owner with the fewest; among equals, for the first.
     fn take_for_next(&mut self) -> Option<(K, oneshot::Sender<FairSlot<K>>)> {
         self.waiting.retain(|(_, place)| !place.is_closed());
         let (place, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.held(owner))?;
@@ -125,7 +126,7 @@ impl<K: Clone + Eq + Hash> Drop for FairSlot<K> {
             places.take_for_next()
         };
         if let Some((owner, place)) = next {
-            // A receiver that has given up drops it, and so the next one gets it.
+            // A receiver that has given up drops the place, which then goes to the next.
             drop(place.send(FairSlot { slots: self.slots.clone(), owner }));
         }
     }

@@ -1,7 +1,7 @@
-//! Admission: how many requests may be under way at once.
+//! Admission: a bound on requests in flight.
 //!
-//! actix mailboxes accept any number of messages whatever their capacity, so the bound is a counter
-//! in front of them: a request that finds no permit left is refused at once instead of queued.
+//! actix mailboxes accept any number of messages whatever their capacity, so the bound is a counter in front of them. A request
+//! that finds no permit left is refused at once instead of queued.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// At most `most` permits at a time.
+    /// Creates a gate with `most` permits.
     #[must_use]
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, inside: AtomicUsize::new(0), emptied: Notify::new() })
     }
 
-    /// A permit, unless all are taken.
+    /// Takes a permit, unless all are taken.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<Permit> {
         let (permit, before) = self.take();
         (before < self.most).then_some(permit)
     }
 
-    /// A permit, however many are taken: for work that is only counted.
+    /// Takes a permit, however many are taken: for work that is only counted.
     #[must_use]
     pub fn enter_anyway(self: &Arc<Self>) -> Permit {
         self.take().0
@@ -44,13 +44,13 @@ impl Gate {
         (Permit(Arc::clone(self)), before)
     }
 
-    /// Permits taken.
+    /// Returns the number of permits taken.
     #[must_use]
     pub fn inside(&self) -> usize {
         self.inside.load(Ordering::Acquire)
     }
 
-    /// Permits taken, as a share of the bound; above 1 when work was let in anyway.
+    /// Returns the permits taken, as a share of the bound; above 1 when work was let in anyway.
     #[must_use]
     pub fn fill_ratio(&self) -> f64 {
         // Counts of requests are far from 53 bits.
@@ -59,7 +59,7 @@ impl Gate {
         ratio
     }
 
-    /// Waits until no permit is taken, for `time` at most; returns how many still are.
+    /// Waits until no permit is taken, for `time` at most. Returns the number still taken.
     pub async fn emptied(&self, time: Duration) -> usize {
         let emptied = async {
             loop {

@@ -1,14 +1,14 @@
-//! Heartbeats: which arbiter hangs? A blocked arbiter cannot be noticed from inside, so each writes the time of its last
-//! heartbeat where others read it.
+//! Heartbeats, to detect an arbiter that hangs. A blocked arbiter cannot be noticed from inside, so each writes the time of its
+//! last heartbeat where others read it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Heartbeats within the time after which an arbiter counts as hung.
+/// Number of heartbeats within the time after which an arbiter counts as hung.
 const BEATS: u32 = 3;
 
-/// An arbiter's name, and its last heartbeat in milliseconds since the beginning.
+/// An arbiter's name, and the time of its last heartbeat in milliseconds since `began`.
 type LastBeat = (String, Arc<AtomicU64>);
 
 /// The last heartbeats of all arbiters.
@@ -20,7 +20,7 @@ pub struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Arbiters silent for longer than `timeout` count as hung.
+    /// Creates heartbeats; an arbiter silent for longer than `timeout` counts as hung.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self { began: Instant::now(), timeout, arbiters: Arc::default() }
@@ -43,7 +43,7 @@ impl Heartbeats {
         });
     }
 
-    /// The name of an arbiter that has been silent for too long.
+    /// Returns the name of an arbiter that has been silent for too long.
     #[must_use]
     pub fn hung(&self) -> Option<String> {
         let now = self.elapsed();

@@ -1,5 +1,5 @@
-//! The visible state of the supervision tree: one node for each supervised actor and each group of actors. The nodes
-//! are outside the actors, so they can be read while an arbiter (a thread that runs actors) is blocked.
+//! The visible state of the supervision tree: one node for each supervised actor and each group of actors. The nodes are outside
+//! the actors, so they can be read while an arbiter (a thread that runs actors) is blocked.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::restart::ExitReason;
 pub(crate) struct Node {
     name: String,
     kind: &'static str,
-    /// It stands for any number of actors; having none is no failure.
+    /// True if it stands for any number of actors; having none is no failure.
     group: bool,
     live: AtomicI64,
     restarts: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Node {
 /// The events of a node's actors.
 #[derive(Debug, Default)]
 struct History {
-    /// The start or the last restart.
+    /// Time of the start or the last restart.
     since: Option<Instant>,
     last_exit: Option<&'static str>,
     last_panic: Option<LastPanic>,
@@ -38,11 +38,11 @@ struct History {
 /// The last panic of a node's actors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastPanic {
-    /// The time by the clock of the machine.
+    /// Time by the clock of the machine.
     pub at: SystemTime,
     /// File and line in the source.
     pub place: String,
-    /// The request that was being handled.
+    /// Id of the request that was being handled.
     pub request_id: Option<String>,
     /// Panics in a row at this place.
     pub count: u64,
@@ -59,28 +59,27 @@ pub struct NodeView {
     pub state: &'static str,
     /// Live actors: 1 or 0 for a single actor, any number for a group.
     pub live: i64,
-    /// Since the process began, the panics of its actors, also of those that were then given up, and how often the shard started
-    /// over.
+    /// Panics of its actors since the process began, of given-up ones too, plus the times that the shard started over.
     pub restarts: u64,
     /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
     pub last_exit: Option<&'static str>,
     /// The last panic, if there was one.
     pub last_panic: Option<LastPanic>,
-    /// Seconds since it started or was last restarted; `None` when it is down. For a shard, since the shard did.
+    /// Seconds since it started or was last restarted; `None` when it is down. For a shard, its own start counts.
     pub age_s: Option<u64>,
-    /// Requests that were sent and not answered yet.
+    /// Requests sent and not answered yet.
     pub mailbox: usize,
     /// The nodes below it.
     pub children: Vec<NodeView>,
 }
 
 impl Node {
-    /// A node for one actor.
+    /// Builds a node for one actor.
     pub(crate) fn new(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
         Self::create(name.into(), kind, false, 0)
     }
 
-    /// A node for any number of actors, to which at most `requests_max` requests may be under way.
+    /// Builds a node for any number of actors, with at most `requests_max` requests in flight.
     pub(crate) fn group(name: impl Into<String>, kind: &'static str, requests_max: usize) -> Arc<Self> {
         Self::create(name.into(), kind, true, requests_max)
     }
@@ -150,17 +149,17 @@ impl Node {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Live actors.
+    /// Returns the number of live actors.
     pub(crate) fn live(&self) -> i64 {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Counts and bounds the requests to its actors.
+    /// Returns the gate that counts and bounds the requests to its actors.
     pub(crate) const fn requests(&self) -> &Arc<Gate> {
         &self.requests
     }
 
-    /// The node and all below it.
+    /// Returns the view of the node and of all below it.
     pub(crate) fn view(&self) -> NodeView {
         let children = self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
         let is_up = self.live() > 0 || self.group;

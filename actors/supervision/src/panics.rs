@@ -1,5 +1,5 @@
-//! The latest panic of a thread. The panic hook of the process notes its place, which the unwinding stack no longer tells; the
-//! restart loop takes the note. The message of a panic may hold personal data and is not kept.
+//! The latest panic of a thread. The panic hook of the process notes its place, which is lost once the stack unwinds; the restart
+//! loop takes the note. The message of a panic may hold personal data and is not kept.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -8,12 +8,12 @@ use std::path::Path;
 /// The place of a panic that no hook has noted.
 const UNKNOWN: &str = "unknown";
 
-/// A panic as it is noted when it happens.
+/// A panic as noted when it happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panic {
     /// File and line, without the folders of the machine that built it.
     pub(crate) place: String,
-    /// The request that was being handled.
+    /// Id of the request that was being handled.
     pub(crate) request_id: Option<String>,
 }
 
@@ -21,8 +21,8 @@ thread_local! {
     static LATEST: RefCell<Option<Panic>> = const { RefCell::new(None) };
 }
 
-/// Notes the panic that is happening on this thread; for the panic hook of the process. `request_id` is the id of the request that the
-/// thread was handling.
+/// Notes the panic that is happening on this thread; for the panic hook of the process. `request_id` is the id of the request
+/// that the thread was handling.
 pub fn note_panic(location: Option<&Location<'_>>, request_id: Option<String>) {
     let place = location.map_or_else(|| UNKNOWN.to_owned(), |location| format!("{}:{}", short(location.file()), location.line()));
     // A hook must not panic: the note is lost when the thread is ending.
@@ -35,7 +35,7 @@ pub(crate) fn take_panic() -> Panic {
     noted.unwrap_or_else(|| Panic { place: UNKNOWN.to_owned(), request_id: None })
 }
 
-/// A source file: relative to the workspace, to the registry of crates, or to the compiler's sources.
+/// Shortens the path of a source file: relative to the workspace, to the registry of crates, or to the compiler's sources.
 fn short(file: &str) -> &str {
     if !Path::new(file).is_absolute() {
         return file;

@@ -1,9 +1,8 @@
-//! What happens when an actor panics: it is caught, counted, and restarted in its place.
+//! Panics of actors: each is caught and counted, and the actor is restarted in its place.
 //!
-//! [`RestartLoop`] owns the actor's context and its value. A panic unwinds no further than one poll;
-//! the supervisor says whether to restart. A restart keeps the address and the queued messages,
-//! calls [`actix::Supervised::restarting`], where the actor throws its state away, and then
-//! `started`, where it loads it again. Only the message at fault is lost.
+//! [`RestartLoop`] owns the actor's context and its value. A panic unwinds no further than one poll; the supervisor decides about
+//! a restart. A restart keeps the address and the queued messages. It calls [`actix::Supervised::restarting`], where the actor
+//! drops its state, and then `started`, where it loads it again. Only the message at fault is lost.
 //!
 //! actix's own `Supervisor` does none of this after a panic and is banned by `clippy.toml`.
 
@@ -29,7 +28,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Pause before the second restart of a window; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-/// Why an actor ended.
+/// Reason for the end of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExitReason {
     /// It stopped by itself or lost its last address.
@@ -38,19 +37,20 @@ pub(crate) enum ExitReason {
     GivenUp,
 }
 
-/// Decides about one actor and is told of its end.
+/// Decides about one actor and is notified of its end.
 pub(crate) trait Supervisor: 'static {
-    /// The actor panicked. Returns the pause before its restart; with `None` it ends, and its messages are dropped.
+    /// Handles a panic of the actor. Returns the pause before its restart; with `None` it ends, and its messages are dropped.
     fn panicked(&self, panic: Panic) -> Option<Duration>;
-    /// Whether it knows of the actor no more: then that ends before it handles another message, for another one may have its place.
+    /// Returns true if the supervisor has forgotten the actor. The actor then ends before its next message, because another one
+    /// may have its place.
     fn has_forgotten(&self) -> bool {
         false
     }
-    /// The actor is gone.
+    /// Handles the end of the actor.
     fn ended(&self, reason: ExitReason);
 }
 
-/// How many restarts are allowed within [`WINDOW`].
+/// Budget of restarts within [`WINDOW`].
 #[derive(Clone, Debug)]
 pub(crate) struct RestartBudget {
     most: usize,
@@ -58,13 +58,12 @@ pub(crate) struct RestartBudget {
 }
 
 impl RestartBudget {
-    /// At most `most` restarts within a window.
+    /// Creates a budget of at most `most` restarts within a window.
     pub(crate) const fn new(most: usize) -> Self {
         Self { most, crashes: VecDeque::new() }
     }
 
-    /// Counts a crash and returns the pause before the restart: none before the first of a window. `None` when the budget
-    /// is spent.
+    /// Counts a crash. Returns the pause before the restart, zero before the first of a window; `None` when the budget is spent.
     pub(crate) fn spend(&mut self) -> Option<Duration> {
         let now = Instant::now();
         while self.crashes.front().is_some_and(|at| now.duration_since(*at) > WINDOW) {
@@ -80,7 +79,7 @@ impl RestartBudget {
         })
     }
 
-    /// Whether every crash has left the window.
+    /// Returns true if every crash has left the window.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.crashes.back().is_none_or(|at| at.elapsed() > WINDOW)
     }
@@ -173,7 +172,7 @@ where
     A: Actor<Context = Context<A>> + Supervised,
     S: Supervisor,
 {
-    /// Drops what is left of the actor, which may panic once more, and reports its end.
+    /// Drops the rest of the actor, which may panic once more, and reports its end.
     fn finish(&mut self, reason: ExitReason) -> Poll<()> {
         let left = self.running.take();
         drop(catch_unwind(AssertUnwindSafe(|| drop(left))));

@@ -1,5 +1,5 @@
-//! The root of the tree: it restarts the actors directly under it, and when that does not help it asks the process to end,
-//! so that the init system starts a new one.
+//! The root of the tree. It restarts the actors directly under it. When that does not help, it asks the process to end, so that
+//! the init system starts a new one.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::restart::{self, ExitReason, RESTARTS_MAX, RestartBudget, Supervisor};
 /// A failure that restarts did not end; the process should drain and exit non-zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Escalation {
-    /// The name of the actor that kept failing.
+    /// Name of the actor that kept failing.
     pub actor: String,
 }
 
@@ -26,12 +26,12 @@ pub struct Escalation {
 pub struct Root {
     node: Arc<Node>,
     escalations: mpsc::UnboundedSender<Escalation>,
-    /// How often shards may start over, all together.
+    /// Budget for shards to start over, all shards together.
     shard_resets: Arc<Mutex<RestartBudget>>,
 }
 
 impl Root {
-    /// A root, and the channel of the failures that it escalates.
+    /// Creates a root, and the channel of the failures that it escalates.
     #[must_use]
     pub fn new() -> (Self, mpsc::UnboundedReceiver<Escalation>) {
         let (escalations, receiver) = mpsc::unbounded_channel();
@@ -62,7 +62,7 @@ impl Root {
         Addr::new(sender)
     }
 
-    /// The tree as it is now; readable while an arbiter is blocked.
+    /// Returns the current tree; readable while an arbiter is blocked.
     #[must_use]
     pub fn view(&self) -> NodeView {
         self.node.view()
@@ -79,7 +79,7 @@ impl Root {
         let _ = self.escalations.send(Escalation { actor: actor.to_owned() });
     }
 
-    /// Whether a shard whose actors keep failing may start over.
+    /// Returns true if a shard whose actors keep failing may start over.
     pub(crate) fn may_reset_shard(&self) -> bool {
         self.shard_resets.lock().unwrap_or_else(PoisonError::into_inner).spend().is_some()
     }
@@ -97,7 +97,7 @@ pub(crate) struct RootChild {
 
 impl RootChild {
     pub(crate) fn new(root: Root, node: Arc<Node>, label: &'static str) -> Self {
-        // A first restart is an increase.
+        // The counter starts at 0, so that a first restart is an increase.
         metrics::counter!("sakshi_actor_restarts_total", "actor" => label).increment(0);
         Self { root, node, label, budget: RefCell::new(RestartBudget::new(RESTARTS_MAX)) }
     }

@@ -1,7 +1,7 @@
 //! One shard: the supervisor of the actors that are live on one worker arbiter.
 //!
-//! It knows which actors there are, starts one for an id, wakes each at its deadline, and forgets
-//! those that have ended. What they can be asked is added by implementing `Handler` for it.
+//! It knows its actors, starts one for an id, wakes each at its deadline, and forgets those that have ended. Implementing
+//! `Handler` for it adds messages.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Shard<A: ShardActor> {
     failures: Rc<ShardFailures<A>>,
     children: Children<A>,
     wheel: Wheel<A::Id>,
-    /// The wheel turns while it has timers.
+    /// True if the wheel turns, as it does while it has timers.
     turns: bool,
     next_turn: Option<SpawnHandle>,
     me: Addr<Self>,
@@ -49,17 +49,17 @@ impl<A: ShardActor> Shard<A> {
         restart::start(context, shard, RootChild::new(root, node, "registry"))
     }
 
-    /// What the actors of this shard use.
+    /// Returns the dependencies of the actors of this shard.
     pub const fn shared(&self) -> &A::Shared {
         &self.shared
     }
 
-    /// The address of a live actor.
+    /// Returns the address of a live actor.
     pub fn get(&self, id: &A::Id) -> Option<&Addr<A>> {
         self.children.get(id)
     }
 
-    /// Whether as many actors live here as should. The shard itself refuses nobody.
+    /// Returns true if as many actors live here as should. The shard itself refuses nobody.
     pub fn is_full(&self) -> bool {
         self.children.len() >= self.live_max
     }
@@ -72,7 +72,7 @@ impl<A: ShardActor> Shard<A> {
         child
     }
 
-    /// Sends [`Deadline`] to an actor at this time, if it still lives then.
+    /// Sends [`Deadline`] to an actor at this time, if it is still live then.
     pub fn wake_at(&mut self, id: A::Id, millis: i64) {
         self.wheel.set(id, millis);
         if !std::mem::replace(&mut self.turns, true) {
@@ -88,7 +88,7 @@ impl<A: ShardActor> Shard<A> {
         self.next_turn = self.turns.then(|| ctx.run_later(TICK, Self::turn));
     }
 
-    /// Wakes those whose deadline has come, a slice at a time.
+    /// Wakes the actors whose deadline has come, a slice at a time.
     fn tick(&mut self, ctx: &mut Context<Self>) {
         let due = self.wheel.take_due(A::now_millis(&self.shared), SLICE);
         for id in &due {
@@ -101,7 +101,7 @@ impl<A: ShardActor> Shard<A> {
         }
     }
 
-    /// Drops timers of actors that have ended, so many times a slice of them.
+    /// Drops timers of actors that have ended, in at most `times` slices.
     fn tidy(&mut self, times: u32, ctx: &mut Context<Self>) {
         if times == 0 || !self.wheel.is_untidy(self.children.len()) {
             return;
@@ -117,7 +117,7 @@ impl<A: ShardActor> Actor for Shard<A> {
 }
 
 impl<A: ShardActor> Supervised for Shard<A> {
-    /// Forgets all actors: they end, and are started again when they are needed.
+    /// Forgets all actors: they end, and are started again when needed.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.failures.all_forgotten();
         self.children = Children::default();

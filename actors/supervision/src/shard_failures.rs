@@ -1,8 +1,8 @@
-//! What a shard does about the failures of its actors.
+//! Handling of the failures of a shard's actors.
 //!
-//! An actor that panics is restarted, three times a minute at most; then it is given up, and
-//! whoever asks for it next gets a fresh actor. When more than five are given up within a minute
-//! something more is wrong: the shard starts over. When that does not help either, the root ends the process.
+//! An actor that panics is restarted, three times a minute at most. Then it is given up, and the next caller gets a fresh actor.
+//! When more than five are given up within a minute, the shard starts over. When that does not help either, the root ends the
+//! process.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,17 +23,17 @@ const GIVEN_UP_MAX: usize = 5;
 /// Budgets kept before those without a recent crash are dropped.
 const BUDGETS_KEPT: usize = 1_024;
 
-/// An actor of the shard is gone.
+/// An actor of the shard has ended.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct ChildEnded<K>(pub(crate) K);
 
-/// Too many actors kept failing: forget all of them.
+/// Too many actors kept failing: the shard forgets all of them.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct StartOver;
 
-/// The failures of one shard's actors. They are remembered when the shard restarts.
+/// The failures of one shard's actors. They survive a restart of the shard.
 #[derive(Debug)]
 pub(crate) struct ShardFailures<A: ShardActor> {
     pub(crate) node: Arc<Node>,
@@ -42,7 +42,7 @@ pub(crate) struct ShardFailures<A: ShardActor> {
     start_over: Recipient<StartOver>,
     crashes: RefCell<HashMap<A::Id, RestartBudget>>,
     given_up: RefCell<RestartBudget>,
-    /// How often the shard has forgotten all its actors.
+    /// Number of times that the shard has forgotten all its actors.
     times_forgotten: Cell<u64>,
 }
 
@@ -52,12 +52,12 @@ impl<A: ShardActor> ShardFailures<A> {
         Self { node, root, ended, start_over, crashes: RefCell::default(), given_up, times_forgotten: Cell::new(0) }
     }
 
-    /// Supervises an actor that is started now.
+    /// Builds the supervisor of an actor that starts now.
     pub(crate) fn child(self: &Rc<Self>, id: A::Id) -> ShardChild<A> {
         ShardChild { id, failures: Rc::clone(self), started_after: self.times_forgotten.get() }
     }
 
-    /// The shard has forgotten all actors.
+    /// Notes that the shard has forgotten all actors.
     pub(crate) fn all_forgotten(&self) {
         self.times_forgotten.update(|times| times + 1);
     }
@@ -81,7 +81,7 @@ impl<A: ShardActor> ShardFailures<A> {
 pub(crate) struct ShardChild<A: ShardActor> {
     id: A::Id,
     failures: Rc<ShardFailures<A>>,
-    /// How often the shard had forgotten all its actors before.
+    /// Value of `times_forgotten` when the actor was started.
     started_after: u64,
 }
 

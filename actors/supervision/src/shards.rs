@@ -11,14 +11,14 @@ use crate::root::Root;
 use crate::shard::Shard;
 use crate::shard_actor::ShardActor;
 
-/// How much the shards of a node take on.
+/// Limits of the shards of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardBounds {
-    /// How many shards there are.
+    /// Number of shards.
     pub shards: usize,
     /// Live actors of all shards.
     pub live: usize,
-    /// Requests under way to one shard.
+    /// Requests in flight to one shard.
     pub requests: usize,
 }
 
@@ -32,7 +32,7 @@ pub struct Shards<A: ShardActor> {
 }
 
 impl<A: ShardActor> Shards<A> {
-    /// Places for shards named after `name`, which start with their workers.
+    /// Creates places for shards named after `name`. The shards start with their workers.
     #[must_use]
     pub fn new(root: &Root, name: &str, kind: &'static str, shared: A::Shared, bounds: ShardBounds) -> Arc<Self> {
         let count = bounds.shards;
@@ -42,8 +42,8 @@ impl<A: ShardActor> Shards<A> {
         Arc::new(Self { places, nodes, root: root.clone(), shared, live_max: bounds.live.div_ceil(count) })
     }
 
-    /// Starts a shard on the current arbiter, in the first free place: at the start, or that of a worker that has died.
-    /// `None` when all places are taken.
+    /// Starts a shard on the current arbiter, in the first free place, and returns its number. A place is free at the start, or
+    /// when its worker has died. `None` if all places are taken.
     pub fn start_here(&self) -> Option<usize> {
         for (index, place) in self.places.iter().enumerate() {
             let mut place = place.write().unwrap_or_else(PoisonError::into_inner);
@@ -56,25 +56,25 @@ impl<A: ShardActor> Shards<A> {
         None
     }
 
-    /// The shard at a place, if it has started.
+    /// Returns the shard at a place, if it has started.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Addr<Shard<A>>> {
         self.places.get(index)?.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The number of the shard that serves an id.
+    /// Returns the number of the shard that serves an id.
     #[must_use]
     pub fn index_of(&self, id: &A::Id) -> usize {
         usize::from(A::shard_byte(id)) % self.places.len()
     }
 
-    /// The shard that serves an id, if it has started.
+    /// Returns the shard that serves an id, if it has started.
     #[must_use]
     pub fn of(&self, id: &A::Id) -> Option<Addr<Shard<A>>> {
         self.get(self.index_of(id))
     }
 
-    /// A permit for one request to the shard at a place, unless too many are under way.
+    /// Takes a permit for one request to the shard at a place, unless too many are in flight.
     #[must_use]
     pub fn admit(&self, index: usize) -> Option<Permit> {
         self.nodes[index].requests().enter()
@@ -86,7 +86,7 @@ impl<A: ShardActor> Shards<A> {
         self.nodes[index].live() >= i64::try_from(self.live_max).unwrap_or(i64::MAX)
     }
 
-    /// A shard byte that this shard serves; which one follows from `pick`.
+    /// Returns a shard byte that this shard serves; `pick` chooses which.
     #[must_use]
     pub fn shard_byte(&self, index: usize, pick: u64) -> u8 {
         let count = self.places.len();
@@ -95,13 +95,13 @@ impl<A: ShardActor> Shards<A> {
         u8::try_from(index + pick * count).unwrap_or(0)
     }
 
-    /// Live actors of all shards.
+    /// Returns the number of live actors of all shards.
     #[must_use]
     pub fn live(&self) -> i64 {
         self.nodes.iter().map(|node| node.live()).sum()
     }
 
-    /// Whether every shard has started.
+    /// Returns true if every shard has started.
     #[must_use]
     pub fn all_started(&self) -> bool {
         (0..self.places.len()).all(|index| self.get(index).is_some_and(|shard| shard.connected()))

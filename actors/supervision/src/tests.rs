@@ -1,4 +1,4 @@
-//! Shards and what stands above them, with an actor that does what it is told.
+//! Shards and their supervisors, tested with an actor that obeys commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, advance};
 use crate::shard_failures::StartOver;
 use crate::{Deadline, Escalation, LastPanic, NodeView, Root, Shard, ShardActor, ShardBounds, Shards, note_panic};
 
-/// The number of its shard, and a number there.
+/// Number of a shard, and a number within it.
 type Id = u16;
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Handler<Deadline> for Obedient {
     fn handle(&mut self, _: Deadline, _: &mut Self::Context) {}
 }
 
-/// What an actor is told.
+/// A command to an actor.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 enum Told {
@@ -89,7 +89,7 @@ impl Handler<Start> for Shard<Obedient> {
     }
 }
 
-/// Which of these actors the shard knows, and whether it is full.
+/// Asks which of these actors the shard knows, and whether it is full.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "(Vec<Id>, bool)")]
 struct Known(Vec<Id>);
@@ -103,7 +103,7 @@ impl Handler<Known> for Shard<Obedient> {
     }
 }
 
-/// Runs a test in an actix system whose time stands still.
+/// Runs a test in an actix system whose time is paused.
 pub(crate) fn in_a_system(test: impl Future<Output = ()>) {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     actix_rt::System::with_tokio_rt(runtime).block_on(test);
@@ -115,12 +115,12 @@ fn shards(count: usize, live: usize) -> (Arc<Shards<Obedient>>, Root, UnboundedR
     (shards, root, escalations)
 }
 
-/// The first shard as the operator sees it.
+/// Returns the first shard as the operator sees it.
 fn first(root: &Root) -> NodeView {
     root.view().children.swap_remove(0)
 }
 
-/// Lets everything happen that can without time.
+/// Lets everything run that needs no time to pass.
 async fn settle() {
     for _ in 0..100 {
         yield_now().await;

@@ -1,5 +1,4 @@
-//! The timers of a shard: which actor reaches its deadline when, in steps of a quarter
-//! second.
+//! The timers of a shard: actors by their deadlines, in steps of a quarter second.
 //!
 //! One timer per actor in the runtime's own wheel costs more memory and stalls the arbiter when many fall due together.
 
@@ -8,10 +7,10 @@ use std::time::Duration;
 
 /// Timers that are served before other work gets a turn.
 pub(crate) const SLICE: usize = 256;
-/// Timers looked at before other work gets a turn, for actors that ended early: a third of a
-/// millisecond when every look misses the processor's caches.
+/// Timers looked at for ended actors before other work gets a turn: a third of a millisecond when every look misses the
+/// processor's caches.
 pub(crate) const TIMERS_TIDIED: usize = 1_024;
-/// How often that is done per tick while there are many such timers, and the pause between.
+/// Number of such slices per tick while there are many such timers, and the pause between them.
 pub(crate) const TIDIED_PER_TICK: u32 = 4;
 pub(crate) const TIDY_PAUSE: Duration = Duration::from_millis(20);
 /// The step of the wheel.
@@ -23,7 +22,7 @@ const TICK_MS: i64 = 250;
 pub(crate) struct Wheel<K> {
     buckets: BTreeMap<i64, Vec<K>>,
     len: usize,
-    /// Where tidying goes on: a bucket, and a place in it.
+    /// Position at which tidying continues: a bucket, and a place in it.
     tidied: (i64, usize),
 }
 
@@ -45,8 +44,8 @@ impl<K> Wheel<K> {
         self.len == 0
     }
 
-    /// Whether so many of its timers are for actors that have ended, when `live` have not, that to
-    /// look for them is worth the time: more than an eighth as many.
+    /// Returns true if enough timers may be of ended actors to make a search worth the time: more than an eighth of `live`, plus
+    /// one slice.
     pub(crate) const fn is_untidy(&self, live: usize) -> bool {
         self.len > live + live / 8 + TIMERS_TIDIED
     }

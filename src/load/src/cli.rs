@@ -1,5 +1,4 @@
-//! The command line. What the options mean together is decided by `workload`; whether the target may be tested at all, by
-//! `target`.
+//! The command line. `workload` decides what the options mean together; `target` decides whether the target may be tested at all.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -13,47 +12,47 @@ use crate::process::Watched;
 
 /// Sends guests through a running sakshi and checks that it keeps its promises.
 ///
-/// Ends with 0 when every invariant held, 1 when one did not, 2 when the run could not be made or the tester itself was wrong.
+/// Exits with 0 when every invariant held, 1 when one did not, 2 when the run could not be made or the tester itself was wrong.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sakshi-load", version, after_help = "sakshi-load plan computes machines for a load: sakshi-load plan --help")]
 pub(crate) struct Options {
-    /// What to run.
+    /// Scenario to run.
     #[arg(value_enum)]
     pub(crate) scenario: Scenario,
-    /// The public listener, or a balancer before several; repeated, guests take them in turn.
+    /// Public listener of a node, or of a balancer before several. Can be repeated; guests take the listeners in turn.
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     pub(crate) base: Vec<Url>,
-    /// The internal listener of any node.
+    /// Internal listener of any node.
     #[arg(long, default_value = "http://127.0.0.1:8081")]
     pub(crate) internal: Url,
-    /// The operator's token; the default is the sandbox's.
+    /// Operator's token; the default is the sandbox's.
     #[arg(long, env = "SAKSHI__ADMIN__TOKEN", default_value = "sandbox-admin-token-never-in-production", hide_env_values = true)]
     pub(crate) admin_token: SecretString,
-    /// The sandbox issuer's private key, which signs the guests' credentials.
+    /// Private key of the sandbox issuer, which signs the guests' credentials.
     #[arg(long, default_value = "var/sakshi/sandbox-keys/issuer.p8")]
     pub(crate) issuer_key: PathBuf,
-    /// The `iss` of those credentials.
+    /// `iss` of those credentials.
     #[arg(long, default_value = "https://issuer.sandbox.invalid")]
     pub(crate) issuer: String,
-    /// How many guests come (api: how many inits).
+    /// Number of guests (api: of inits).
     #[arg(long)]
     pub(crate) guests: Option<u64>,
-    /// Over how many minutes they come.
+    /// Minutes over which the guests come.
     #[arg(long)]
     pub(crate) minutes: Option<f64>,
-    /// Arrivals per second; open model: on average.
+    /// Arrivals per second; in the open model: on average.
     #[arg(long)]
     pub(crate) rate: Option<f64>,
-    /// The closed model: so many guests at a time, the next one when one has finished.
+    /// Closed model: guests present at a time; the next one starts when one has finished.
     #[arg(long)]
     pub(crate) users: Option<u32>,
-    /// The share of guests who leave before they answer.
+    /// Share of guests who leave before they answer.
     #[arg(long, default_value_t = 0.1)]
     pub(crate) abandon: f64,
-    /// The share of guests who decline.
+    /// Share of guests who decline.
     #[arg(long, default_value_t = 0.05)]
     pub(crate) decline: f64,
-    /// The share of guests who are a person that has come before: the same name, date of birth and device key, a new credential.
+    /// Share of guests who have come before: the same name, date of birth and device key, a new credential.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     pub(crate) duplicates: f64,
     /// The event's handling of a person who registers again: allow, flag or refuse.
@@ -62,40 +61,40 @@ pub(crate) struct Options {
     /// Doors of the event, which check in the guests while others still come.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) doors: u32,
-    /// The share of guests who are scanned at two doors at the same time.
+    /// Share of guests who are scanned at two doors at the same time.
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     pub(crate) twice: f64,
     /// Seconds without a network at the first door, from a quarter of the run on. It keeps its scans and sends them afterwards.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub(crate) door_offline: f64,
-    /// The event's places; by default there is one for each guest.
+    /// Places of the event. Default: one for each guest.
     #[arg(long)]
     pub(crate) max_guests: Option<u64>,
-    /// Mean seconds that a guest thinks before each step.
+    /// Mean time that a guest thinks before each step, in seconds.
     #[arg(long, default_value_t = 0.0)]
     pub(crate) think_time: f64,
-    /// The share of guests who come with a desktop; the others have phones.
+    /// Share of guests who come with a desktop; the others have phones.
     #[arg(long, default_value_t = 0.0)]
     pub(crate) desktops: f64,
-    /// Makes the same guests come at the same intended moments.
+    /// Seed of all random choices: the same seed makes the same guests come at the same intended moments.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Seconds after which a request without an answer counts as lost.
+    /// Timeout of a request in seconds; without an answer by then, it counts as lost.
     #[arg(long, default_value_t = 30.0)]
     pub(crate) timeout: f64,
-    /// A webhook counts as late so many seconds after its callback was answered.
+    /// Seconds after the answer to its callback from which a webhook counts as late.
     #[arg(long, default_value_t = 5.0)]
     pub(crate) late: f64,
-    /// Seconds in which the last webhooks must have come.
+    /// Seconds within which the last webhooks must arrive.
     #[arg(long, default_value_t = 60.0)]
     pub(crate) patience: f64,
-    /// Waits until those who left have expired, and checks their count exactly.
+    /// Waits until the guests who left have expired, and checks their count exactly.
     #[arg(long)]
     pub(crate) until_expired: bool,
-    /// The address of this machine to which the service sends its webhooks.
+    /// Address of this machine to which the service sends its webhooks.
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) webhook_host: IpAddr,
-    /// A process of the service on this machine, whose memory and processor time are read; repeated for several, as `redis=1234`.
+    /// Process of the service on this machine, whose memory and processor time are read. Can be repeated, as `redis=1234`.
     #[arg(long, value_name = "[NAME=]PID")]
     pub(crate) pid: Vec<Watched>,
     /// Writes the report as one HTML file.

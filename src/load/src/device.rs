@@ -1,15 +1,15 @@
-//! What guests hold in their hands: the browsers by which the service chooses what a page shows.
+//! Browsers of the guests, by which the service chooses the content of a page.
 
 const ANDROID: &str =
     "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36";
 const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1";
 const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36";
-/// One phone in so many is an iPhone, about as in India.
+/// One phone in this many is an iPhone, about as in India.
 const IPHONES: u64 = 20;
-/// Its multiples, modulo one, are spread evenly.
+/// Golden ratio: its multiples, modulo one, are spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// The `User-Agent` of a guest, when such a share of all comes with a desktop.
+/// Returns the `User-Agent` of a guest, for this share of desktops.
 pub(crate) fn user_agent(guest: u64, desktops: f64) -> &'static str {
     if (guest as f64 * GOLDEN).fract() < desktops {
         DESKTOP

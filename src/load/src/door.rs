@@ -20,12 +20,12 @@ use crate::transport::{Exchange, exchange};
 use crate::visit::{HTML, Site};
 
 const FORM: &str = "application/x-www-form-urlencoded";
-/// The timeout of a request of the page.
+/// Timeout of a request of the page.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// More than the doors of an event.
+/// A number above that of an event's doors.
 const DOORS: i64 = 64;
 
-/// The reason for which a door cannot be used, in words.
+/// The reason why a door cannot be used, in words.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct DoorError(pub(crate) String);
@@ -37,16 +37,16 @@ pub(crate) struct Door {
     number: u64,
     path: String,
     cookie: String,
-    /// The lead of the service's clock over this machine's, in milliseconds.
+    /// Lead of the service's clock over this machine's, in milliseconds.
     ahead: i64,
 }
 
-/// The guests after some others, and the state of all.
+/// The guests after a position, and the state of all.
 #[derive(Debug, Deserialize)]
 pub(crate) struct GuestList {
     registered: u64,
     inside: u64,
-    /// Codes and names.
+    /// Codes and names of guests.
     pub(crate) guests: Vec<(String, String)>,
     /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was listed.
     checked_in: Option<String>,
@@ -60,7 +60,7 @@ struct CheckInState {
 }
 
 impl GuestList {
-    /// True if no guests follow.
+    /// Returns true if no guests follow.
     pub(crate) const fn is_whole(&self) -> bool {
         self.checked_in.is_some()
     }
@@ -92,7 +92,7 @@ impl Door {
         Ok(door)
     }
 
-    /// The page of the door.
+    /// Fetches the page of the door.
     async fn page(&self, site: &Site) -> Result<String, String> {
         let shown = exchange(self.request(site, Method::GET, "").header(ACCEPT, HTML)).await;
         match (shown.outcome, shown.answer) {
@@ -106,15 +106,15 @@ impl Door {
         request.header(COOKIE, &self.cookie).header("sec-fetch-site", "same-origin")
     }
 
-    /// The time by the service's clock, in milliseconds since 1970.
+    /// Returns the time by the service's clock, in milliseconds since 1970.
     pub(crate) fn now(&self) -> i64 {
         SystemClock.now().millis() + self.ahead
     }
 
-    /// The guests who follow the first `after`.
+    /// Reads the guests who follow the first `after`.
     ///
     /// # Errors
-    /// There is no list in the answer.
+    /// The answer has no list.
     pub(crate) async fn list(&self, site: &Site, after: u64) -> Result<GuestList, DoorError> {
         let asking = self.request(site, Method::GET, &format!("/guests?after={after}")).header(ACCEPT, "application/json");
         let read = site.transport.exchange(Step::Guests, Due::Every(None), asking.timeout(PATIENCE)).await;
@@ -122,7 +122,7 @@ impl Door {
         list.ok_or_else(|| DoorError(format!("{}: its list of guests was answered with {}", self.gate, read.outcome)))
     }
 
-    /// Checks in a guest who was scanned at this time; door and time tell the scan apart. None if there is no answer, or none yet.
+    /// Checks in a guest who was scanned at this time; door and time identify the scan. Returns `None` without a final answer.
     pub(crate) async fn check_in(&self, site: &Site, due: Due, code: &str, at: i64) -> Option<CheckInAnswer> {
         let request = self.request(site, Method::POST, "/check-ins").header(ACCEPT, "application/json").header(CONTENT_TYPE, FORM);
         let id = at * DOORS + i64::try_from(self.number).unwrap_or(0);
@@ -130,10 +130,10 @@ impl Door {
         answer_in(site.transport.exchange(Step::CheckIn, due, request).await)
     }
 
-    /// The whole list as the door shows it.
+    /// Reads the whole list as the door shows it.
     ///
     /// # Errors
-    /// There is no list in an answer.
+    /// An answer has no list.
     pub(crate) async fn view(&self, site: &Site) -> Result<DoorView, DoorError> {
         let mut guests = Vec::new();
         loop {
@@ -155,7 +155,7 @@ impl Door {
     }
 }
 
-/// The answer to a check-in, as the page's script reads it: without an answer, and after a 5xx, it is sent again.
+/// Returns the answer to a check-in as the page's script reads it: without an answer, and after a 5xx, the scan is sent again.
 fn answer_in(exchange: Exchange) -> Option<CheckInAnswer> {
     let answer = exchange.answer.filter(|answer| answer.status < 500)?;
     let state = (answer.status == 200).then(|| serde_json::from_slice::<CheckInState>(&answer.body).ok()).flatten();

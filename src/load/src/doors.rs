@@ -1,5 +1,5 @@
-//! Doors of the event. They check in the guests of the list while guests still come, as a door's page does: one guest after the other, and
-//! what was scanned without a network is sent later, first in first out.
+//! Doors of the event. They check in the listed guests while others still come, one after the other, as a door's page does. Scans
+//! made without a network are sent later, first in, first out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::record::Due;
 use crate::visit::Site;
 use crate::workload::Workload;
 
-/// The interval at which a door's page reads the list.
+/// Interval at which a door's page reads the list.
 const REFRESH: Duration = Duration::from_secs(10);
-/// All doors together read it at least this often, so that no guest waits longer.
+/// Maximum interval at which all doors together read it, so that no guest waits longer.
 const REFRESH_OF_ALL: Duration = Duration::from_secs(1);
-/// Tries of sending a kept scan, or of reading the list.
+/// Attempts to send a kept scan, or to read the list.
 const TRIES: u32 = 20;
-/// The pause between two tries.
+/// Pause between two attempts.
 const RETRY: Duration = Duration::from_millis(500);
-/// The interval at which a door without a network checks that the run goes on.
+/// Interval at which a door without a network checks that the run goes on.
 const CHECK: Duration = Duration::from_millis(100);
-/// Separates these choices from the others that are made with the same seed.
+/// Separates these choices from others made with the same seed.
 const SALT: u64 = 0x0064_6f6f_7273;
 
 /// The doors of a run.
@@ -39,9 +39,9 @@ pub(crate) struct Doors {
     doors: Vec<Arc<Door>>,
     seed: u64,
     twice: f64,
-    /// The first door has no network from the first time to the second.
+    /// Times between which the first door has no network.
     offline: Option<(Instant, Instant)>,
-    /// The mean time between two guests at a door.
+    /// Mean time between two guests at a door.
     cadence: Option<Duration>,
 }
 
@@ -49,11 +49,11 @@ pub(crate) struct Doors {
 #[derive(Debug)]
 struct Ticket {
     code: String,
-    /// Waits for the other door that scans the same guest.
+    /// Barrier shared with the other door that scans the same guest.
     together: Option<Arc<Barrier>>,
 }
 
-/// A scan that has no answer yet.
+/// A scan without an answer yet.
 #[derive(Debug)]
 struct UnansweredScan {
     code: String,
@@ -68,7 +68,7 @@ pub(crate) struct DoorsTask {
 }
 
 impl Doors {
-    /// Opens the doors of an event, and enters the PIN of each. None if the run has none.
+    /// Opens the doors of an event, and enters the PIN of each. Returns `None` if the run has none.
     ///
     /// # Errors
     /// A door does not open.
@@ -137,14 +137,14 @@ impl Doors {
             if is_last {
                 sleep(RETRY).await;
             } else {
-                // Whichever comes first: the next reading, or the end of the run.
+                // Whichever comes first: the next read, or the end of the run.
                 let _ = timeout(pause, is_over.wait_for(|is_over| *is_over)).await;
             }
         }
         Ok(())
     }
 
-    /// A door with a network.
+    /// Returns a door with a network.
     fn reader(&self, site: &Site, turn: usize) -> &Door {
         let number = turn % self.doors.len();
         let is_away = number == 0 && self.is_offline(site);

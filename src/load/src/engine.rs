@@ -1,5 +1,5 @@
-//! Starts the guests: at intended moments whatever the service does (open model), or one after the
-//! other for each of so many users (closed model).
+//! Starts the guests: at intended moments whatever the service does (open model), or one after the other for each user (closed
+//! model).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,9 +16,9 @@ use crate::schedule::{Arrivals, Guest};
 use crate::visit::{Progress, Site};
 use crate::workload::{Model, Workload};
 
-/// Rounds after which a user's mean is a cadence.
+/// Rounds after which a user's mean counts as its cadence.
 const ROUNDS: u32 = 3;
-/// How often the thread that starts guests checks whether it shall stop.
+/// Interval at which the thread that starts guests checks for a stop.
 const CHECK: Duration = Duration::from_millis(100);
 
 /// Starts all guests and waits until the last one has finished.
@@ -38,7 +38,7 @@ async fn open(workload: &Workload, rate: f64, site: &Arc<Site>) {
     let (call, mut called) = mpsc::unbounded_channel();
     let (arrivals, guests, origin) = (Arrivals::new(rate, workload.seed), workload.guests, site.origin.into_std());
     let watched = Arc::clone(site);
-    // A thread of its own keeps the moments: the runtime's timers are good to a millisecond only.
+    // A thread of its own keeps the moments: the runtime's timers are accurate to a millisecond only.
     let pace = move || {
         for (number, at) in (0..guests).zip(arrivals) {
             let due = origin + at;
@@ -70,7 +70,7 @@ async fn open(workload: &Workload, rate: f64, site: &Arc<Site>) {
             site.progress.lag.add(due.elapsed());
             Box::pin(site.visit(guest, Due::At(due))).await
         });
-        // Those who have finished need not be remembered.
+        // Finished guests need not be kept.
         while guests.try_join_next().is_some() {}
     }
     while guests.join_next().await.is_some() {}

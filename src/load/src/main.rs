@@ -1,8 +1,8 @@
 //! The kiosk load tester: sends guests through a running service and checks that the service keeps its promises.
 //!
-//! It knows the service from outside only: HTTP, the authority's protocol and the sandbox issuer's key. Every run ends
-//! with a comparison: the service's ledger, registrations and counts, and the webhooks that arrived, with a journal of
-//! what the service answered. [`capacity`] makes no run: it computes machines from measured costs.
+//! It knows the service from outside only: HTTP, the authority's protocol and the sandbox issuer's key. Every run ends with a
+//! comparison. The service's ledger, registrations and counts, and the webhooks that arrived, are compared with a journal of its
+//! answers. [`capacity`] makes no run: it computes machines from measured costs.
 
 mod capacity;
 mod cli;
@@ -50,13 +50,13 @@ async fn main() -> ExitCode {
         return plan(&PlanOptions::parse_from(std::env::args().skip(1)));
     }
     let options = Options::parse();
-    // Each guest inside takes a descriptor, and so does each webhook; what is not granted shows as failed requests.
+    // Each guest inside takes a descriptor, and so does each webhook; missing ones show as failed requests.
     let _ = rlimit::increase_nofile_limit(u64::MAX);
     let summary = match Box::pin(run(&options)).await {
         Ok(summary) => summary,
         Err(error) => return unable(&error.to_string()),
     };
-    // Whoever closed stdout does not want the table; the code still tells.
+    // If stdout is closed, nobody wants the table; the exit code still tells.
     let _ = write!(std::io::stdout(), "{}", table::write(&summary));
     if let Err(error) = write(&options, &summary) {
         return unable(&format!("the report could not be written: {error}"));
@@ -78,7 +78,7 @@ fn write(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// Computes instead of running.
+/// Computes a plan instead of running.
 fn plan(options: &PlanOptions) -> ExitCode {
     let done = match &options.document {
         Some(path) => fs::read_to_string(path).map_err(Into::into).and_then(|text| fill(&text)).and_then(|text| Ok(fs::write(path, text)?)),

@@ -1,5 +1,4 @@
-//! The operator and the client backend of a run: they create a client for the run, and read the service's records
-//! afterwards.
+//! The operator and the client backend of a run. They create a client for the run, and read the service's records afterwards.
 
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ pub(crate) struct Operator {
 /// A client of the service with its app and key.
 #[derive(Clone, Debug)]
 pub(crate) struct Backend {
-    /// Whose credits are spent.
+    /// Id of the client whose credits are spent.
     pub(crate) client: String,
     pub(crate) api: Client,
 }
@@ -34,7 +33,7 @@ impl Operator {
         Self { api: Client::new(http.clone(), internal, Credentials::Bearer(token.clone())), http }
     }
 
-    /// Creates a client with so many credits, which calls the listener at `base`.
+    /// Creates a client with these credits. It calls the listener at `base`.
     pub(crate) async fn backend(&self, base: &Url, credits: i64) -> Result<Backend, Error> {
         let client = self.api.send(internal::create_client("Load test")).await?.client_id.to_string();
         let app = self.api.send(internal::create_app(&client, "Load test")).await?.app_id.to_string();
@@ -43,7 +42,7 @@ impl Operator {
         Ok(Backend { client, api: Client::new(self.http.clone(), base.clone(), Credentials::Client { key, app }) })
     }
 
-    /// What the service recorded about a transaction's webhook, in words.
+    /// Describes the service's record of a transaction's webhook.
     pub(crate) async fn delivery(&self, txn: &str) -> String {
         match self.api.send(internal::delivery(txn)).await {
             Ok(record) => format!("the service's record of its webhook: {}", json!(record.attempt)),
@@ -51,7 +50,7 @@ impl Operator {
         }
     }
 
-    /// Resident bytes that `/metrics` names, if it names them.
+    /// Returns the resident bytes that `/metrics` names, if it names them.
     pub(crate) async fn resident_bytes(&self) -> Option<u64> {
         let answer = exchange(self.api.plain(Method::GET, "/metrics")).await.answer?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
@@ -61,7 +60,7 @@ impl Operator {
 }
 
 impl Backend {
-    /// Creates an event that lasts so long.
+    /// Creates an event of this duration.
     pub(crate) async fn create_event(
         &self,
         places: u64,

@@ -1,5 +1,5 @@
-//! The people whom guests are. Most guests are a person of their own; a share of them is a person who has come before, with the same
-//! name, date of birth and device key, and a new credential.
+//! The people whom guests are. Most guests are a new person. A share of them has come before, with the same name, date of birth
+//! and device key, and a new credential.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use sakshi_sandbox::residents::Resident;
 
 /// Half of those who come again do so within this many guests, so that both answer at about the same time.
 const SOON: u64 = 4;
-/// Separates these choices from the others that are made with the same seed.
+/// Separates these choices from others made with the same seed.
 const SALT: u64 = 0x7065_6f70_6c65;
 
 /// A person with a phone.
@@ -23,7 +23,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    /// A person like this resident, with a name and a device key of their own.
+    /// Creates a person like this resident, with a name and a device key of their own.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -32,7 +32,7 @@ impl Person {
     }
 }
 
-/// The person of a guest, as the number of that person's first guest, when this share of guests has come before.
+/// Returns the number of the first guest who is the same person, when this share of guests has come before.
 pub(crate) fn person_of(seed: u64, guest: u64, duplicates: f64) -> u64 {
     let mut person = guest;
     // Each round leads to an earlier guest, who may have come before, too.

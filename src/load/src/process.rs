@@ -1,4 +1,4 @@
-//! What processes on this machine use: processor time and memory, where the system tells.
+//! Processor time and memory of processes on this machine, where the system reports them.
 
 use std::num::ParseIntError;
 use std::str::FromStr;
@@ -22,12 +22,12 @@ impl FromStr for Watched {
     }
 }
 
-/// Processor time that this process has used so far, where the system says.
+/// Returns the processor time that this process has used so far, where the system reports it.
 pub(crate) fn processor_time() -> Option<Duration> {
     processor_time_of(std::process::id())
 }
 
-/// The same of another process.
+/// Returns the same for another process.
 pub(crate) fn processor_time_of(pid: u32) -> Option<Duration> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Fields 14 and 15 after the command's name, which may hold spaces; in hundredths of a second.
@@ -36,7 +36,7 @@ pub(crate) fn processor_time_of(pid: u32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// Resident bytes of a process, where the system says.
+/// Returns the resident bytes of a process, where the system reports them.
 pub(crate) fn resident_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

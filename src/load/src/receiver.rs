@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// A longer body is counted as one that cannot be read.
+/// Maximum bytes of a body; a longer one counts as unreadable.
 const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// A listening receiver; it ends when it is dropped.
@@ -37,12 +37,12 @@ impl Receiver {
         Ok(Self { arrivals, url, listening })
     }
 
-    /// Where webhooks go.
+    /// Returns the URL for webhooks.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// Looks at what has arrived.
+    /// Reads the arrivals so far.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&Arrivals) -> T) -> T {
         look(&lock(&self.arrivals))
     }
@@ -60,7 +60,7 @@ fn lock(arrivals: &Mutex<Arrivals>) -> MutexGuard<'_, Arrivals> {
 
 async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: Instant) {
     loop {
-        // Without a descriptor left there is nothing to do but to try again.
+        // Without a free descriptor, the only option is to try again.
         let Ok((stream, _)) = listener.accept().await else {
             tokio::task::yield_now().await;
             continue;
@@ -68,7 +68,7 @@ async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: I
         let arrivals = Arc::clone(&arrivals);
         tokio::spawn(async move {
             let service = service_fn(|request| take(request, &arrivals, origin));
-            // What broke off is not an arrival; the judge sees that it is missing.
+            // A broken connection is no arrival; the judge sees that the webhook is missing.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -77,7 +77,7 @@ async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: I
 async fn take(request: Request<Incoming>, arrivals: &Mutex<Arrivals>, origin: Instant) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await.map(http_body_util::Collected::to_bytes);
     let at = Instant::now() - origin;
-    // What cannot be read is counted as such.
+    // An unreadable body is counted as such.
     lock(arrivals).add(&body.unwrap_or_default(), at);
     Ok(Response::default())
 }

@@ -1,9 +1,8 @@
 //! Latencies and outcomes of every step, over the whole run and over time.
 //!
-//! Each step has two histograms. `sent` counts from the moment at which the request was sent.
-//! `due` corrects for coordinated omission: it counts from the moment at which the request was
-//! intended, or, in the closed model where there is no such moment, adds the samples that a stalled
-//! user did not send. So `due` shows every stall.
+//! Each step has two histograms. `sent` counts from the moment at which the request was sent. `due` corrects for coordinated
+//! omission, and so shows every stall. It counts from the intended moment. The closed model has no such moment: there it adds the
+//! samples that a stalled user did not send.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +14,7 @@ use tokio::time::Instant;
 /// Latencies in microseconds.
 pub(crate) type Latencies = Histogram<u32>;
 
-/// An hour; longer ones are recorded as an hour.
+/// An hour, in microseconds; longer times are recorded as an hour.
 const HIGHEST_US: u64 = 3_600_000_000;
 
 /// A request that guests or backends make.
@@ -34,7 +33,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Its request, as a title.
+    /// Returns its request, as a title.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Page => "GET /e/{id}",
@@ -51,15 +50,15 @@ impl Step {
     }
 }
 
-/// From when a latency counts.
+/// Moment from which a latency counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Due {
     At(Instant),
-    /// From when it was sent. A user makes the same request this often.
+    /// The moment of sending. A user makes the same request at this interval.
     Every(Option<Duration>),
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     Status(u16),
@@ -79,14 +78,14 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// What was recorded of a step.
+/// Records of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepRecord {
-    /// Counted from when requests were sent.
+    /// Latencies from the moment of sending.
     pub(crate) sent: Latencies,
-    /// Counted from when they were due.
+    /// Latencies from the due moment.
     pub(crate) due: Latencies,
-    /// The same for each slice of time.
+    /// The latter, for each slice of time.
     pub(crate) slices: Vec<Latencies>,
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
 }
@@ -99,7 +98,7 @@ pub(crate) struct Recorder {
     steps: Mutex<BTreeMap<Step, StepRecord>>,
 }
 
-/// An empty histogram that keeps so many digits, 5 at most.
+/// Creates an empty histogram that keeps this many digits, 5 at most.
 ///
 /// # Panics
 /// With more digits.
@@ -130,7 +129,7 @@ impl SharedLatencies {
 
 /// Records a time, rounded to microseconds.
 pub(crate) fn add(histogram: &mut Latencies, time: Duration) {
-    // It grows to the highest time there is; if it cannot, the highest that it can hold is counted.
+    // It grows to the highest time; if it cannot, the highest that it can hold is counted.
     if histogram.record(micros(time)).is_err() {
         histogram.saturating_record(micros(time));
     }
@@ -141,7 +140,7 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Recorder {
-    /// Counts time from `origin` in slices.
+    /// Creates a recorder that counts time from `origin` in slices.
     pub(crate) const fn new(origin: Instant, slice: Duration) -> Self {
         Self { origin, slice, steps: Mutex::new(BTreeMap::new()) }
     }
@@ -173,12 +172,12 @@ impl Recorder {
         }
     }
 
-    /// What is known so far.
+    /// Returns the records so far.
     pub(crate) fn snapshot(&self) -> BTreeMap<Step, StepRecord> {
         self.steps().clone()
     }
 
-    /// How many requests ended in which way so far.
+    /// Returns the number of requests so far, by outcome.
     pub(crate) fn outcomes(&self) -> BTreeMap<Outcome, u64> {
         let mut sums = BTreeMap::new();
         for (outcome, count) in self.steps().values().flat_map(|record| &record.outcomes) {
@@ -192,8 +191,8 @@ impl Recorder {
     }
 }
 
-/// Adds a time, and what the same user would have measured meanwhile had it gone on at its cadence:
-/// the time less one cadence, less two, and so on.
+/// Adds a time, and the times that the same user would have measured meanwhile at its cadence: the time less one cadence, less
+/// two, and so on.
 fn histogram_correct(histogram: &mut Latencies, time: Duration, cadence: Duration) {
     add(histogram, time);
     let cadence = cadence.max(Duration::from_millis(1));

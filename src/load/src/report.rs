@@ -1,4 +1,4 @@
-//! What a run says at the end: figures that can be written as a table, as one HTML file and as JSON.
+//! Summary of a run: figures that can be written as a table, as one HTML file and as JSON.
 
 use std::time::Duration;
 
@@ -15,36 +15,36 @@ pub(crate) mod table;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
     pub(crate) scenario: String,
-    /// How many guests came and when, in words.
+    /// Number and arrivals of guests, in words.
     pub(crate) model: String,
-    /// How the latencies were corrected, in words.
+    /// Correction of the latencies, in words.
     pub(crate) correction: String,
-    /// When it began, RFC 3339.
+    /// Beginning of the run, RFC 3339.
     pub(crate) began: String,
-    /// How long it took until the last guest had finished, in seconds.
+    /// Seconds until the last guest had finished.
     pub(crate) seconds: f64,
     pub(crate) verdict: Verdict,
     pub(crate) guests: Guests,
     pub(crate) findings: Vec<Finding>,
     pub(crate) steps: Vec<StepSummary>,
     pub(crate) webhooks: WebhookCounts,
-    /// Credits that were spent, and the least and most that may have been.
+    /// Credits spent, and the least and most that may have been spent.
     pub(crate) credits: Credits,
     /// The event's places with its registrations.
     pub(crate) places: Option<Places>,
     /// Check-ins at the doors of the event.
     pub(crate) doors: Option<Doors>,
-    /// Whether the tester was the limit.
+    /// Measurements of the tester itself.
     pub(crate) tester: Tester,
     /// Seconds and resident bytes of the service.
     pub(crate) memory: Vec<(f64, u64)>,
-    /// The service's processes on this machine, as far as they were named.
+    /// The service's processes on this machine, if any were named.
     pub(crate) processes: Vec<Process>,
     /// The first problems, in words.
     pub(crate) problems: Vec<String>,
 }
 
-/// Guests by what became of them.
+/// Guests by outcome.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Guests {
     pub(crate) started: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Guests {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Process {
     pub(crate) name: String,
-    /// Processor time for one guest, in ms.
+    /// Processor time per guest, in ms.
     pub(crate) ms_per_guest: f64,
 }
 
@@ -89,14 +89,14 @@ pub(crate) struct Doors {
     pub(crate) sent_later: u64,
 }
 
-/// Whether the tester itself was the limit of what was measured.
+/// Measurements that show if the tester itself was the limit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Tester {
-    /// How late guests started, p99 and highest in ms; in the open model also part of the latencies.
+    /// Delays of guests' starts, p99 and highest in ms; in the open model also part of the latencies.
     pub(crate) lag_ms: (f64, f64),
-    /// How long they waited for a credential, p99 and highest in ms.
+    /// Waits of guests for a credential, p99 and highest in ms.
     pub(crate) wait_ms: (f64, f64),
-    /// Share of all processors that the tester used, where the system tells.
+    /// Share of all processors that the tester used, where the system reports it.
     pub(crate) busy: Option<f64>,
     /// Signs that the tester was the limit.
     pub(crate) signs: Vec<String>,
@@ -117,13 +117,13 @@ pub(crate) struct StepSummary {
     pub(crate) title: &'static str,
     pub(crate) count: u64,
     pub(crate) per_second: f64,
-    /// Counted from when requests were sent.
+    /// Latencies from the moment of sending.
     pub(crate) sent: Percentiles,
-    /// Counted from when they were due.
+    /// Latencies from the due moment.
     pub(crate) due: Percentiles,
     pub(crate) outcomes: Vec<(String, u64)>,
     pub(crate) over_time: Vec<Slice>,
-    /// Percentile and ms, for the curve.
+    /// Points of the curve: percentile and ms.
     pub(crate) curve: Vec<(f64, f64)>,
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct Slice {
 /// Points of a curve: half as far from 1 each.
 const CURVE: [f64; 14] = [0.0, 50.0, 75.0, 87.5, 90.0, 95.0, 97.5, 99.0, 99.5, 99.75, 99.9, 99.95, 99.99, 99.999];
 
-/// A value in ms.
+/// Returns the value at a percentile, in ms.
 pub(crate) fn at(latencies: &Latencies, percentile: f64) -> f64 {
     latencies.value_at_percentile(percentile) as f64 / 1_000.0
 }
@@ -155,14 +155,13 @@ impl Percentiles {
     }
 }
 
-/// A guest who started later than this, or waited longer for a credential, was late because of the tester; in ms at the
-/// 99th percentile.
+/// Delay of a guest's start, or wait for a credential, above which the tester was the cause; in ms at the 99th percentile.
 const LAG_MS: f64 = 10.0;
-/// A tester that uses a larger share of all processors may be the limit.
+/// Share of all processors above which the tester may be the limit.
 const BUSY: f64 = 0.6;
 
 impl Tester {
-    /// From how late guests started, how long they waited for credentials, and the share of all processors used.
+    /// Evaluates the delays of starts, the waits for credentials, and the share of all processors used.
     pub(crate) fn of(lag: &Latencies, waits: &Latencies, busy: Option<f64>) -> Self {
         let ms = |latencies: &Latencies| (at(latencies, 99.0), latencies.max() as f64 / 1_000.0);
         let (lag_ms, wait_ms) = (ms(lag), ms(waits));

@@ -32,16 +32,16 @@ use crate::visit::{Place, Progress, Site};
 use crate::watch::Watch;
 use crate::workload::{Workload, WorkloadError};
 
-/// How often the last webhooks are checked for.
+/// Interval at which the last webhooks are checked for.
 const CHECK: Duration = Duration::from_millis(20);
-/// How long a second webhook for something may take to show itself.
+/// Time within which a second webhook for the same subject would arrive.
 const AFTERMATH: Duration = Duration::from_millis(500);
-/// Beyond the intended length, so that the event outlives a slow run.
+/// Margin beyond the intended length, so that the event outlives a slow run.
 const EVENT_MARGIN: Duration = Duration::from_secs(24 * 3_600);
-/// Beyond the last intent's end, so that the service's clock has passed it too.
+/// Seconds beyond the last intent's end, so that the service's clock has passed it too.
 const EXPIRY_MARGIN: i64 = 15;
 
-/// Why there was no run.
+/// The error when a run cannot be made.
 #[derive(Debug, Error)]
 pub(crate) enum Unable {
     #[error(transparent)]
@@ -97,7 +97,7 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, Unable> {
     let processes = processes.collect();
 
     settle(options, &workload, &site, &receiver).await;
-    // By now every registration is done, also that of a guest whose answer was lost.
+    // By now every registration is done, even that of a guest whose answer was lost.
     let views = match doors {
         Some(doors) => doors.end(&site).await?,
         None => Vec::new(),
@@ -111,12 +111,12 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, Unable> {
     Ok(summarise(&workload, &evidence, findings, Course { began, took, steps, tester, memory, processes }))
 }
 
-/// Credits for every guest and one more.
+/// Returns credits for every guest and one more.
 fn granted(workload: &Workload) -> i64 {
     i64::try_from(workload.guests).unwrap_or(i64::MAX).saturating_add(1)
 }
 
-/// One guest alone at each listener, of another client: whatever fails here is a wrong target, key or tester, not load.
+/// Sends one guest alone to a listener, as another client's. A failure here means a wrong target, key or tester, not load.
 async fn rehearse(options: &Options, workload: &Workload, http: &reqwest::Client, operator: &Operator, base: &Url) -> Result<(), Unable> {
     let alone = Workload { guests: 0, max_guests: 1, think: Duration::ZERO, ..workload.clone() };
     let (site, _receiver) = prepare(options, &alone, http, operator, std::slice::from_ref(base)).await?;
@@ -162,19 +162,19 @@ async fn prepare(
     Ok((Arc::new(site), receiver))
 }
 
-/// Processor time of each so far, where the system says.
+/// Returns the processor time of each so far, where the system reports it.
 fn spent(processes: &[Watched]) -> Vec<Option<Duration>> {
     processes.iter().map(|process| processor_time_of(process.pid)).collect()
 }
 
-/// The share of all processors that was used since.
+/// Returns the share of all processors that was used since `before`.
 fn share(before: Option<Duration>, took: Duration) -> Option<f64> {
     let used = processor_time()?.checked_sub(before?)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Some(used.as_secs_f64() / took.as_secs_f64().max(0.01) / processors as f64)
 }
 
-/// Waits for the expected webhooks, then for unexpected ones, then until those who left have expired.
+/// Waits for the expected webhooks, then for unexpected ones, then until the guests who left have expired.
 async fn settle(options: &Options, workload: &Workload, site: &Site, receiver: &Receiver) {
     let owed = site.journal.with(|records| owed(records, workload.has_event()));
     let end = Instant::now() + Duration::from_secs_f64(options.patience);
@@ -210,7 +210,7 @@ async fn read_refused(site: &Site) {
     }
 }
 
-/// Asks the service for its ledger, its counts and its registrations.
+/// Reads the service's ledger, counts and registrations.
 async fn gather(options: &Options, workload: &Workload, operator: &Operator, site: &Site, receiver: &Receiver) -> Result<Evidence, Unable> {
     let read_at = SystemClock.now().seconds();
     let (mut event, mut guests) = (None, None);

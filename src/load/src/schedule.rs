@@ -1,4 +1,4 @@
-//! When guests come and what each will do: drawn from one seed, whatever the service answers.
+//! Arrivals and choices of guests: drawn from one seed, whatever the service answers.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// With so many arrivals per second on average.
+    /// Creates a process with this many arrivals per second on average.
     pub(crate) fn new(rate: f64, seed: u64) -> Self {
         Self { dice: SmallRng::seed_from_u64(seed), rate, at: 0.0 }
     }
@@ -30,7 +30,7 @@ impl Iterator for Arrivals {
     }
 }
 
-/// What a guest will do.
+/// A guest's course of action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Abandons,
@@ -41,16 +41,16 @@ pub(crate) enum Fate {
 /// One guest's own choices.
 #[derive(Debug)]
 pub(crate) struct Guest {
-    /// Guests are numbered from 0.
+    /// Number of the guest, from 0.
     pub(crate) number: u64,
-    /// The number of the first guest who is the same person; their own if they come for the first time.
+    /// Number of the first guest who is the same person; their own number if they come for the first time.
     pub(crate) person: u64,
     pub(crate) fate: Fate,
     dice: SmallRng,
 }
 
 impl Guest {
-    /// The same for the same seed and number, as a person of their own.
+    /// Draws a guest who is a new person; the same seed and number give the same guest.
     pub(crate) fn draw(seed: u64, number: u64, abandon: f64, decline: f64) -> Self {
         let mut dice = SmallRng::seed_from_u64(seed.rotate_left(32) ^ number);
         let drawn = dice.random::<f64>();
@@ -62,12 +62,12 @@ impl Guest {
         Self { number, person: number, fate, dice }
     }
 
-    /// The guest as this person.
+    /// Returns the guest as this person.
     pub(crate) const fn with_person(self, person: u64) -> Self {
         Self { person, ..self }
     }
 
-    /// A pause between 0.5 and 1.5 times the mean.
+    /// Draws a pause between 0.5 and 1.5 times the mean.
     pub(crate) fn think(&mut self, mean: Duration) -> Duration {
         mean.mul_f64(0.5 + self.dice.random::<f64>())
     }

@@ -1,8 +1,8 @@
 //! Signs the guests' credentials.
 //!
-//! A thread makes people ahead, each with a name, a device key and a signed credential. The holder's key binding names the transaction, so
-//! it is signed when the transaction is known, and so is the new credential of a person who comes again. How long guests wait for a
-//! credential is recorded: it is the tester's delay, not the service's.
+//! A thread makes people ahead, each with a name, a device key and a signed credential. The holder's key binding names the
+//! transaction, so it is signed later, and so is the new credential of a person who comes again. The waits of guests for a
+//! credential are recorded: they are the tester's delay, not the service's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use tokio::time::Instant;
 use crate::people::{KnownPeople, Person};
 use crate::record::SharedLatencies;
 
-/// What guests are asked for, by the API's names.
+/// Claims that guests are asked for, by the API's names.
 pub(crate) const CLAIMS: [&str; 3] = ["name", "dob", "gender"];
-/// People with credentials that are signed ahead; one thread makes about 29,000 a second.
+/// People whose credentials are signed ahead; one thread makes about 29,000 a second.
 const STOCK: usize = 2_048;
 
-/// Why no credential can be signed.
+/// The error when no credential can be signed.
 #[derive(Debug, Error)]
 pub(crate) enum SignerError {
     #[error("the sandbox issuer's key {0} cannot be read ({1}); it lies under the store.path of a sandbox node")]
@@ -43,7 +43,7 @@ pub(crate) enum SignerError {
     Thread(#[from] std::io::Error),
 }
 
-/// A person with a credential that was never used.
+/// A person with an unused credential.
 type SignedPerson = (Person, String);
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct CredentialSigner {
     claims: ClaimSet,
     /// The people so far, if any come again.
     known: Option<KnownPeople>,
-    /// How long guests waited for their credentials.
+    /// Waits of guests for their credentials.
     pub(crate) waits: SharedLatencies,
 }
 
@@ -61,7 +61,7 @@ impl CredentialSigner {
     /// Begins to sign ahead. People are kept if some of them come again.
     ///
     /// # Errors
-    /// Without a key, a resident or a thread.
+    /// There is no key, no resident or no thread.
     pub(crate) fn new(issuer: &str, key: &Path, some_come_again: bool) -> Result<Self, SignerError> {
         let bytes = std::fs::read(key).map_err(|error| SignerError::File(key.display().to_string(), error))?;
         let issuer = Arc::new(SandboxIssuer::from_pkcs8(issuer, &bytes)?);
@@ -89,7 +89,7 @@ impl CredentialSigner {
         Ok(Self { stock: AsyncMutex::new(stock), issuer, claims, known, waits: SharedLatencies::default() })
     }
 
-    /// A credential of this person that was never used, bound to the intent's transaction.
+    /// Returns an unused credential of this person, bound to the intent's transaction.
     pub(crate) async fn credential(&self, person: u64, intent: &IntentClaims) -> Result<String, SignerError> {
         let began = Instant::now();
         let (person, bare) = self.bare(person).await?;
@@ -110,11 +110,11 @@ impl CredentialSigner {
         Ok((person, bare))
     }
 
-    /// Another credential of somebody who has one.
+    /// Issues another credential for a person who has one.
     fn another(&self, person: &Person) -> Result<String, KeyError> {
         self.issuer.issue(&person.resident, self.claims, &person.holder, SystemClock.now())
     }
 }
 
-/// How often an answer is posted again when nothing came back, and how long after.
+/// Pauses before an answer that got no response is posted again.
 pub(crate) const REDELIVERIES: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];

@@ -1,4 +1,4 @@
-//! Puts evidence, findings and latencies of a run into the figures that are reported.
+//! Builds the reported figures from the evidence, findings and latencies of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::record::{Step, StepRecord};
 use crate::report::{Credits, Doors, Guests, Places, Process, StepSummary, Summary, Tester};
 use crate::workload::{Model, Workload};
 
-/// How a run went, besides its evidence.
+/// The course of a run, besides its evidence.
 #[derive(Debug)]
 pub(crate) struct Course {
     pub(crate) began: Timestamp,
@@ -70,7 +70,7 @@ fn doors(evidence: &Evidence) -> Option<Doors> {
     (doors > 0).then_some(Doors { doors, checked_in, at_two_doors, sent_later })
 }
 
-/// The model in words.
+/// Describes the model and its correction in words.
 fn in_words(workload: &Workload) -> (String, &'static str) {
     match workload.model {
         Model::Open { rate } => (

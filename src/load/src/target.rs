@@ -1,4 +1,4 @@
-//! Which targets may be tested: this machine, or one that the caller declares to own.
+//! Admission of targets: this machine, or one that the caller declares to own.
 
 use thiserror::Error;
 use url::{Host, Url};
@@ -12,7 +12,7 @@ pub(crate) enum TargetRefusal {
 }
 
 /// # Errors
-/// When it is not on this machine, unless it is `owned`.
+/// The target is not on this machine, and is not `owned`.
 pub(crate) fn admit(target: &Url, owned: bool) -> Result<(), TargetRefusal> {
     if !matches!(target.scheme(), "http" | "https") {
         return Err(TargetRefusal::Scheme(target.to_string()));

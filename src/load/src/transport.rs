@@ -1,4 +1,4 @@
-//! One request as a guest, a phone or a backend makes it: timed, recorded, its outcome a value.
+//! Requests as a guest, a phone or a backend makes them: timed, recorded, with the outcome as a value.
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
@@ -15,7 +15,7 @@ pub(crate) struct Transport {
     pub(crate) recorder: Recorder,
 }
 
-/// An answer as it came.
+/// An answer as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -23,11 +23,11 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
-/// A request with what came of it.
+/// A request and its result.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) sent: Instant,
-    /// When its end was known.
+    /// Time at which its end was known.
     pub(crate) done: Instant,
     pub(crate) outcome: Outcome,
     pub(crate) answer: Option<Answer>,
@@ -38,7 +38,7 @@ impl Transport {
         Self { http, bases, recorder }
     }
 
-    /// A request to the listener whose turn it is with this guest.
+    /// Builds a request to the listener whose turn it is for this guest.
     pub(crate) fn request(&self, guest: u64, method: Method, path: &str) -> RequestBuilder {
         let turn = usize::try_from(guest).unwrap_or_default() % self.bases.len().max(1);
         let base = self.bases.get(turn).map_or("", Url::as_str);

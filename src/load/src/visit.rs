@@ -1,7 +1,7 @@
 //! One guest: at an event through the pages, or of a client backend through the API.
 //!
-//! Each request is due when the person would have made it: the first at the intended arrival, the
-//! others after the answer before and the time to think.
+//! Each request is due when the person would have made it: the first at the intended arrival, the others after the previous
+//! answer and the time to think.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -26,22 +26,22 @@ use crate::transport::{Exchange, Transport};
 
 pub(crate) const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 const INTENT: &str = "application/jwt";
-/// How often a finished result is asked for before it counts as missing.
+/// Polls for a finished result before it counts as missing.
 const POLLS: u32 = 20;
 const POLL_GAP: Duration = Duration::from_millis(100);
 
-/// What all visits share.
+/// State shared by all visits.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) transport: Transport,
     pub(crate) signer: CredentialSigner,
-    /// What happened, for the comparison at the end.
+    /// Record of the run, for the comparison at the end.
     pub(crate) journal: Journal,
-    /// The client whose guests they are.
+    /// The client whose guests come.
     pub(crate) backend: Backend,
-    /// The event, or where the API's webhooks go.
+    /// The event, or the URL for the API's webhooks.
     pub(crate) place: Place,
-    /// The share of guests with a desktop.
+    /// Share of guests with a desktop.
     pub(crate) desktops: f64,
     /// Mean time before a step.
     pub(crate) think: Duration,
@@ -50,23 +50,23 @@ pub(crate) struct Site {
     pub(crate) progress: Progress,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Guests who have started.
     pub(crate) started: AtomicU64,
-    /// No further guest starts.
+    /// True if no further guest starts.
     pub(crate) stopped: AtomicBool,
-    /// How late guests started, in the open model.
+    /// Delays of guests' starts, in the open model.
     pub(crate) lag: SharedLatencies,
 }
 
-/// Where guests come from.
+/// Origin of the guests.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// They scan this event's code.
     Event(String),
-    /// A backend opens a transaction for each, reported to this URL.
+    /// A backend opens a transaction for each; its webhook goes to this URL.
     Api(String),
 }
 
@@ -122,12 +122,12 @@ impl Site {
         self.answer(guest, due, &intent).await
     }
 
-    /// A request by the client's backend.
+    /// Signs a request as the client's backend.
     fn sign(&self, request: RequestBuilder) -> RequestBuilder {
         self.backend.api.credentials().sign(request)
     }
 
-    /// A request by the guest's browser.
+    /// Builds a request of the guest's browser.
     fn browse(&self, guest: &Guest, method: Method, path: &str) -> RequestBuilder {
         let agent = user_agent(guest.number, self.desktops);
         self.transport.request(guest.number, method, path).header(ACCEPT, HTML).header(USER_AGENT, agent)
@@ -168,7 +168,7 @@ impl Site {
         Err(Stuck("the result stayed pending after the answer was accepted".to_owned()))
     }
 
-    /// The transaction's result.
+    /// Polls the transaction's result.
     async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Polled, String> {
         let request = self.sign(self.transport.request(guest.number, Method::GET, &result_path(txn)));
         let polled = self.transport.exchange(step, due, request).await;
@@ -177,7 +177,7 @@ impl Site {
         Ok(Polled::read(&body))
     }
 
-    /// What the person does with the intent.
+    /// Carries out the person's action on the intent.
     async fn answer(&self, guest: &mut Guest, due: Due, intent: &IntentClaims) -> Result<Visit, Stuck> {
         let (posted, body) = match guest.fate {
             Fate::Abandons => return Ok(Visit::Done),
@@ -196,7 +196,7 @@ impl Site {
         let exchange = loop {
             let request = self.transport.request(guest.number, Method::POST, &path).header(CONTENT_TYPE, "application/json");
             let exchange = self.transport.exchange(Step::Callback, due, request.body(body.clone())).await;
-            // The identity app delivers again what was not answered, or not yet.
+            // The identity app repeats a delivery that has no final answer.
             match (again(exchange.outcome), later.next()) {
                 (true, Some(pause)) => sleep(*pause).await,
                 _ => break exchange,
@@ -219,7 +219,7 @@ impl Site {
         }
     }
 
-    /// The transaction of the page to which the start button redirects.
+    /// Returns the transaction of the page to which the start button redirects.
     fn redirected_to(&self, guest: &Guest, started: &Exchange) -> Result<String, Stuck> {
         let location = started.answer.as_ref().and_then(|answer| answer.header(LOCATION.as_str()));
         let txn = location.and_then(|location| location.rsplit_once("/v/")).map(|(_, txn)| txn.to_owned());
@@ -237,7 +237,7 @@ impl Site {
     }
 
     fn not_opened(&self, step: Step, outcome: Outcome, exchange: &Exchange) -> Stuck {
-        // A refusal debits nothing; after a 5xx or without an answer nobody here can know.
+        // A refusal debits nothing. After a 5xx or without an answer, the tester cannot know.
         if !matches!(outcome, Outcome::Status(status) if status < 500) && outcome != Outcome::Unreachable {
             self.journal.opening_unknown();
         }
@@ -258,7 +258,7 @@ impl Site {
         Visit::TurnedAway
     }
 
-    /// Lets the person think; the next request is due after it.
+    /// Lets the person think; the next request is due afterwards.
     async fn think(&self, guest: &mut Guest, due: Due) -> Due {
         let moment = Instant::now() + guest.think(self.think);
         if !self.think.is_zero() {
@@ -272,7 +272,7 @@ impl Site {
     }
 }
 
-/// Due at once after the previous answer.
+/// Returns the due moment of a request right after the previous answer.
 fn soon(due: Due) -> Due {
     match due {
         Due::At(_) => Due::At(Instant::now()),
@@ -280,7 +280,7 @@ fn soon(due: Due) -> Due {
     }
 }
 
-/// The reply in a 409 to a callback.
+/// Returns the reply in a 409 to a callback.
 fn conflict(exchange: &Exchange) -> Reply {
     let body = exchange.answer.as_ref().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
     let is_duplicate = body.is_some_and(|body| body["responseMsg"] == EventRefusal::Duplicate.message());
@@ -297,7 +297,7 @@ fn stuck(step: Step, exchange: &Exchange) -> Stuck {
     Stuck(format!("{}: {} {code}", step.title(), exchange.outcome).trim_end().to_owned())
 }
 
-/// The callback's path. It is requested from the tested address, whatever host name the service uses for itself.
+/// Returns the callback's path. It is requested from the tested address, whatever host name the service uses for itself.
 fn callback_path(cb: &str) -> Result<String, Stuck> {
     let url = url::Url::parse(cb).map_err(|_| Stuck("the intent's callback is not a URL".to_owned()))?;
     Ok(url.path().to_owned())

@@ -1,5 +1,5 @@
-//! What is shown and sampled during a run: a line each second on stderr, and the service's memory. After Ctrl-C no further
-//! guest starts; those present finish, and the run is judged as usual.
+//! Display and samples during a run: a line each second on stderr, and the service's memory. After Ctrl-C no further guest
+//! starts; those present finish, and the run is judged as usual.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Watches until the guests have finished. Returns the memory samples, and how long it took.
+    /// Watches until the guests have finished. Returns the memory samples and the duration.
     pub(crate) async fn during(
         &self,
         guests: impl Future<Output = ()>,
@@ -80,7 +80,7 @@ impl Watch<'_> {
     }
 }
 
-/// Of all processes together.
+/// Returns the resident bytes of all processes together; without processes, those that the service reports.
 async fn resident(operator: &Operator, processes: &[Watched]) -> Option<u64> {
     match processes {
         [] => operator.resident_bytes().await,

@@ -1,4 +1,4 @@
-//! What a run will do, settled before anything is sent.
+//! The intended run, settled before anything is sent.
 
 use std::time::Duration;
 
@@ -8,46 +8,46 @@ use thiserror::Error;
 
 use crate::cli::{Options, Scenario};
 
-/// What a run will do.
+/// The intended run.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) scenario: Scenario,
-    /// When the next guest comes.
+    /// Arrival model of the guests.
     pub(crate) model: Model,
     pub(crate) guests: u64,
-    /// The intended length of the run.
+    /// Intended length of the run.
     pub(crate) length: Duration,
     pub(crate) abandon: f64,
     pub(crate) decline: f64,
     pub(crate) max_guests: u64,
     /// Mean time before each step.
     pub(crate) think: Duration,
-    /// The seed of every random choice.
+    /// Seed of every random choice.
     pub(crate) seed: u64,
-    /// The share of guests who are a person that has come before.
+    /// Share of guests who have come before.
     pub(crate) duplicates: f64,
     /// The event's handling of them.
     pub(crate) on_duplicate: OnDuplicate,
     /// Doors of the event.
     pub(crate) doors: u32,
-    /// The share of guests who are scanned at two doors.
+    /// Share of guests who are scanned at two doors.
     pub(crate) twice: f64,
-    /// The time for which the first door has no network.
+    /// Time for which the first door has no network.
     pub(crate) door_offline: Duration,
     /// Width of the report's points in time.
     pub(crate) slice: Duration,
 }
 
-/// When the next guest comes.
+/// Arrival model of the guests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Model {
-    /// At times that do not depend on the service: a Poisson process with this many arrivals per second.
+    /// Arrivals at times independent of the service: a Poisson process with this many per second.
     Open { rate: f64 },
-    /// When one of so many users has finished, at the earliest an interval after its previous start.
+    /// Arrivals after one of these users has finished, at the earliest an interval after its previous start.
     Closed { users: u32, interval: Option<Duration> },
 }
 
-/// Why the options make no run.
+/// The error when the options describe no run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum WorkloadError {
     #[error("--{0} must be a number {1}")]
@@ -64,20 +64,20 @@ pub(crate) enum WorkloadError {
     StormLength,
 }
 
-/// Places of an event, at most (the service's limit).
+/// Maximum places of an event (the service's limit).
 const PLACES_MAX: u64 = 1_000_000;
-/// Guests of an event whose doors keep a list (the service's limit).
+/// Maximum guests of an event whose doors keep a list (the service's limit).
 const LISTED_MAX: u64 = 20_000;
 /// Points of a plot.
 const SLICES: u32 = 120;
-/// Longest run that is planned for, a week.
+/// Minutes of the longest planned run: a week.
 const MINUTES_MAX: f64 = 10_080.0;
 
 impl Workload {
-    /// The run that the options describe.
+    /// Builds the run that the options describe.
     ///
     /// # Errors
-    /// When they contradict each other or describe none.
+    /// The options contradict each other or describe none.
     pub(crate) fn of(options: &Options) -> Result<Self, WorkloadError> {
         let share = |value: f64| (0.0..=1.0).contains(&value);
         let at_least_0 = |value: f64| (0.0..1e6).contains(&value);
@@ -138,7 +138,7 @@ impl Workload {
         })
     }
 
-    /// Arrivals per second, if something sets them.
+    /// Returns the arrivals per second, if the model sets them.
     pub(crate) fn rate(&self) -> Option<f64> {
         match self.model {
             Model::Open { rate } => Some(rate),
@@ -146,7 +146,7 @@ impl Workload {
         }
     }
 
-    /// Whether guests of an event come, or client backends.
+    /// Returns true if guests of an event come, false if client backends do.
     pub(crate) const fn has_event(&self) -> bool {
         !matches!(self.scenario, Scenario::Api)
     }
@@ -163,7 +163,7 @@ fn check_doors(options: &Options, guests: u64) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// How many guests in how many seconds.
+/// Returns the number of guests and the seconds over which they come.
 fn amount(options: &Options) -> Result<(u64, f64), WorkloadError> {
     let (guests, minutes, rate) = (options.guests, options.minutes, options.rate);
     if options.scenario == Scenario::Storm {

@@ -1,5 +1,5 @@
-//! The sandbox identity app: it reads an intent, shows who asks for which claims, and lets the tester
-//! answer like a user of the real app.
+//! The sandbox identity app: it reads an intent, shows the requester and the requested claims, and lets the tester answer like a
+//! user of the real app.
 //!
 //! The pages work without JavaScript and under a strict content security policy. Scripts use a JSON
 //! endpoint. Both post a real callback to the intent's `cb`.
@@ -27,8 +27,8 @@ pub use unasked::{answer_unasked, check_hint};
 /// Bytes of a form or a JSON body, which contains an intent or its QR value.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Mounts `/sandbox/app` with its style sheet and JSON endpoint, `/sandbox/residents`, and where the issuer publishes the status of
-/// its credentials.
+/// Mounts `/sandbox/app` with its style sheet and JSON endpoint, `/sandbox/residents`, and the issuer's endpoint for the status
+/// of its credentials.
 pub fn configure(cfg: &mut ServiceConfig, state: Data<SandboxApp>) {
     cfg.service(
         web::scope("/sandbox/app")

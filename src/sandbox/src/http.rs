@@ -1,17 +1,17 @@
-//! How the stand-ins call the service: by HTTP/1.1, directly, without following redirects.
+//! Calls of the stand-ins to the service: HTTP/1.1, directly, without following redirects.
 
 use std::time::Duration;
 
 use reqwest::{ClientBuilder, Response, redirect};
 
-/// A client of the service at `base` that waits at most `timeout` for an answer. The system's root certificates are loaded
-/// only for HTTPS: that takes longer than the rest of a node's start.
+/// Builds a client of the service at `base` with this timeout. The system's root certificates are loaded only for HTTPS: that
+/// takes longer than the rest of a node's start.
 pub(crate) fn client(base: &str, timeout: Duration) -> ClientBuilder {
     let builder = reqwest::Client::builder().http1_only().no_proxy().redirect(redirect::Policy::none()).timeout(timeout);
     if base.starts_with("http:") { builder.tls_certs_only([]) } else { builder }
 }
 
-/// The body of an answer, up to `most` bytes.
+/// Reads the body of an answer, up to `most` bytes.
 ///
 /// # Errors
 /// The connection broke before that.

@@ -1,7 +1,7 @@
-//! Inboxes: URLs of the sandbox that take webhooks for developers whose machines have no public address. A listener opens one, has
-//! webhooks sent to its URL, and reads what arrives, oldest first.
+//! Inboxes: URLs of the sandbox that take webhooks for developers whose machines have no public address. A listener opens one,
+//! directs webhooks to its URL, and reads them, oldest first.
 //!
-//! They are in the memory of this node, within limits, and are closed when nobody has read them for a while.
+//! They are in the memory of this node, within limits. An inbox that nobody reads for a while is closed.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -28,16 +28,16 @@ pub const WEBHOOK_BYTES_MAX: usize = REPORT_BYTES_MAX;
 const WEBHOOKS_MAX: usize = 200;
 /// Bytes that wait in all inboxes together.
 const BYTES_MAX: usize = 64 * 1_024 * 1_024;
-/// Inboxes of one app; beyond that, the one that was read least recently is closed.
+/// Inboxes of one app; beyond that, the least recently read one is closed.
 pub const INBOXES_OF_APP_MAX: usize = 20;
 /// Inboxes of all apps.
 const INBOXES_MAX: usize = 1_000;
-/// How long an inbox stays open without being read.
+/// Time for which an inbox stays open without being read.
 const UNREAD_MAX: Duration = Duration::from_secs(10 * 60);
-/// How long the sandbox tries to reach a new inbox.
+/// Time within which the sandbox must reach a new inbox.
 const TRIAL_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Why an inbox cannot be used.
+/// The error when an inbox cannot be used.
 #[derive(Debug, Error)]
 pub enum InboxError {
     /// It was never opened, or is closed, or belongs to another app.
@@ -46,7 +46,7 @@ pub enum InboxError {
              node answers."
     )]
     NoSuchInbox,
-    /// Too much waits to be read.
+    /// Too much is unread.
     #[error("The inbox is full: nobody reads it.")]
     Full,
     /// There are too many.
@@ -58,9 +58,9 @@ pub enum InboxError {
              server.public_base_url must lead to this node."
     )]
     Unreachable {
-        /// Where the inbox would be.
+        /// URL of the intended inbox.
         url: String,
-        /// What came instead.
+        /// Reason for the failure.
         reason: String,
     },
 }
@@ -70,7 +70,7 @@ pub enum InboxError {
 pub struct OpenInbox {
     /// Identifies it to its reader.
     pub id: String,
-    /// Where webhooks are to be sent.
+    /// URL to which webhooks are sent.
     pub url: String,
 }
 
@@ -100,7 +100,7 @@ impl InboxWebhook {
         }
     }
 
-    /// The request as it arrived; `None` when this is not one.
+    /// Returns the request as it arrived; `None` if this is not one.
     #[must_use]
     pub fn received(self) -> Option<Received> {
         let header = |(name, value): &(String, String)| Some((name.parse().ok()?, value.parse().ok()?));
@@ -118,7 +118,7 @@ struct Inbox {
     app: AppId,
     read_at: Instant,
     waiting: VecDeque<(u64, Received)>,
-    /// How many have arrived.
+    /// Number of webhooks that have arrived.
     arrived: watch::Sender<u64>,
 }
 
@@ -140,7 +140,7 @@ pub struct Inboxes {
 }
 
 impl Inboxes {
-    /// No inbox yet; webhooks will reach them under `public_base`, the public URL of this service.
+    /// Creates an empty set of inboxes. Webhooks reach them under `public_base`, the public URL of this service.
     ///
     /// # Errors
     /// The HTTP client cannot be built.
@@ -149,7 +149,7 @@ impl Inboxes {
         Ok(Self { public_base: public_base.to_owned(), http, open: Mutex::default() })
     }
 
-    /// Opens an inbox of an app, and makes sure that what is sent to its URL arrives in it.
+    /// Opens an inbox of an app, and checks that a request to its URL arrives in it.
     ///
     /// # Errors
     /// [`InboxError::TooMany`] and [`InboxError::Unreachable`].
@@ -189,7 +189,7 @@ impl Inboxes {
         Ok(())
     }
 
-    /// Forgets the webhooks up to number `after`, and reads the next one; `None` when none arrives within `wait`.
+    /// Forgets the webhooks up to number `after`, and reads the next one; `None` if none arrives within `wait`.
     ///
     /// # Errors
     /// [`InboxError::NoSuchInbox`], also when the inbox is another app's.

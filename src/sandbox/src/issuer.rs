@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::keys::{KeyError, SigningKey};
 use crate::residents::{PublishedState, Resident};
 
-/// How long a credential is valid.
+/// Time for which a credential is valid.
 const CREDENTIAL_LIFETIME: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// Lifetime of an answer about a credential's status.
 const STATUS_LIFETIME: Duration = Duration::from_secs(60);
@@ -51,12 +51,12 @@ impl HolderKey {
     }
 }
 
-/// The keys of the residents' phones, each made when it is first needed.
+/// The keys of the residents' phones, each made when first needed.
 #[derive(Debug, Default)]
 pub struct HolderKeys(Mutex<HashMap<&'static str, Arc<HolderKey>>>);
 
 impl HolderKeys {
-    /// The key of a resident's phone.
+    /// Returns the key of a resident's phone.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -80,7 +80,7 @@ pub struct SandboxIssuer {
 }
 
 impl SandboxIssuer {
-    /// An issuer of this name (the credential's `iss`) with a new key.
+    /// Creates an issuer of this name (the credential's `iss`) with a new key.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -88,7 +88,7 @@ impl SandboxIssuer {
         SigningKey::generate().map(|key| Self::new(name.into(), key))
     }
 
-    /// An issuer of this name with a stored key.
+    /// Creates an issuer of this name with a stored key.
     ///
     /// # Errors
     /// The bytes are not a P-256 key in PKCS#8.
@@ -101,7 +101,7 @@ impl SandboxIssuer {
         Self { key, name, key_id }
     }
 
-    /// The private key as PKCS#8, to be stored.
+    /// Returns the private key as PKCS#8, to be stored.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -109,19 +109,19 @@ impl SandboxIssuer {
         self.key.to_pkcs8()
     }
 
-    /// Its name, the `iss` of its credentials.
+    /// Returns its name, the `iss` of its credentials.
     #[must_use]
     pub fn issuer(&self) -> &str {
         &self.name
     }
 
-    /// The id of its key, the `kid` of its credentials.
+    /// Returns the id of its key, the `kid` of its credentials.
     #[must_use]
     pub fn kid(&self) -> &str {
         &self.key_id
     }
 
-    /// Its public key as a JWK set.
+    /// Returns its public key as a JWK set.
     #[must_use]
     pub fn jwks_json(&self) -> String {
         let mut key = self.key.public_jwk();
@@ -139,8 +139,8 @@ impl SandboxIssuer {
         self.issue_with_status(resident, claims, holder, now, |_| None)
     }
 
-    /// Issues a credential that discloses those of the claims that the resident has. It names the holder's
-    /// key, has no key-binding JWT yet, and ends in `~`. `status_url` makes its `status` from its id.
+    /// Issues a credential that discloses those of the claims that the resident has. It names the holder's key, has no
+    /// key-binding JWT yet, and ends in `~`. `status_url` makes its `status` from its id.
     ///
     /// # Errors
     /// The cryptographic library failed.

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-/// Why a key cannot be used.
+/// The error when a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum KeyError {
     /// The bytes are not a P-256 private key in PKCS#8.
@@ -40,7 +40,7 @@ impl SigningKey {
         Self::from_pair(pair)
     }
 
-    /// The key in this PKCS#8 document.
+    /// Reads the key in this PKCS#8 document.
     ///
     /// # Errors
     /// The bytes are not a P-256 key in PKCS#8.
@@ -57,7 +57,7 @@ impl SigningKey {
         Ok(Self { pair, random: SystemRandom::new(), x, y })
     }
 
-    /// The private key as PKCS#8, to be stored.
+    /// Returns the private key as PKCS#8, to be stored.
     ///
     /// # Errors
     /// The cryptographic library failed.
@@ -66,19 +66,19 @@ impl SigningKey {
         Ok(document.as_ref().to_vec())
     }
 
-    /// The public key as a JWK.
+    /// Returns the public key as a JWK.
     #[must_use]
     pub fn public_jwk(&self) -> Value {
         json!({"kty": "EC", "crv": "P-256", "x": self.x, "y": self.y})
     }
 
-    /// The thumbprint of the public key (RFC 7638), used as its id.
+    /// Returns the thumbprint of the public key (RFC 7638), used as its id.
     pub(crate) fn thumbprint(&self) -> String {
         let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, self.x, self.y);
         URL_SAFE_NO_PAD.encode(digest(&SHA256, canonical.as_bytes()))
     }
 
-    /// The compact JWS of a header and a payload.
+    /// Signs a header and a payload as a compact JWS.
     ///
     /// # Errors
     /// The cryptographic library failed.

@@ -1,4 +1,4 @@
-//! How pages and errors of the sandbox are sent: pages with one style sheet, a strict content security policy, and no caching.
+//! Pages and errors of the sandbox: one style sheet, a strict content security policy, and no caching.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -27,7 +27,7 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
     }
 }
 
-/// The JSON body of an error.
+/// Builds the JSON body of an error.
 pub(crate) fn problem(status: StatusCode, code: &str, message: &impl ToString) -> Value {
     json!({
         "success": false,
@@ -38,7 +38,7 @@ pub(crate) fn problem(status: StatusCode, code: &str, message: &impl ToString) -
     })
 }
 
-/// The style sheet.
+/// Serves the style sheet.
 pub(crate) async fn style() -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/css; charset=utf-8")

@@ -1,5 +1,5 @@
 //! A webhook receiver for the demo, `sakshi listen` and tests. A [`WebhookReceiver`] records requests and
-//! answers as configured. [`listen`] passes each request to the caller instead, who decides the answer.
+//! answers as configured. [`listen`] passes each request to the caller, who decides the answer.
 //!
 //! It is an HTTP/1.1 server on the caller's runtime. Dropping it closes all connections.
 
@@ -29,10 +29,10 @@ use tokio::time::{sleep, timeout};
 
 /// Bytes of a body; a longer one closes the connection.
 const BODY_BYTES_MAX: usize = 32 * 1_024 * 1_024;
-/// How long [`Behaviour::CloseIdle`] keeps a connection before closing it.
+/// Time for which [`Behaviour::CloseIdle`] keeps a connection.
 const IDLE_TIME: Duration = Duration::from_millis(2);
 
-/// How the receiver answers requests.
+/// Behaviour of the receiver towards requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Answers with this status.
@@ -61,7 +61,7 @@ pub struct Received {
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
-    /// When it was complete.
+    /// Time at which it was complete.
     pub at: Timestamp,
 }
 
@@ -74,7 +74,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Answers the request like this.
+    /// Answers the request with this behaviour.
     pub fn respond(self, behaviour: Behaviour) {
         // The sender may have closed the connection meanwhile.
         let _ = self.behaviour.send(behaviour);
@@ -137,26 +137,26 @@ impl WebhookReceiver {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of a path on it; the path begins with `/`.
+    /// Returns the URL of a path on it; the path begins with `/`.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// Changes how later requests are answered; no effect on a receiver of [`listen`].
+    /// Sets the behaviour for later requests; no effect on a receiver of [`listen`].
     pub fn set_behaviour(&self, behaviour: Behaviour) {
         if let Some(recorder) = self.recorder() {
             *lock(&recorder.behaviour) = behaviour;
         }
     }
 
-    /// The requests so far, in order; always empty for a receiver of [`listen`].
+    /// Returns the requests so far, in order; always empty for a receiver of [`listen`].
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.recorder().map_or_else(Vec::new, |recorder| lock(&recorder.received).clone())

@@ -54,7 +54,7 @@ pub enum PublishedState {
 impl PublishedState {
     const ALL: [Self; 3] = [Self::Valid, Self::Revoked, Self::Suspended];
 
-    /// The word for it in status answers and their URLs.
+    /// Returns the word for it in status answers and their URLs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl PublishedState {
     }
 }
 
-/// Where a resident lives.
+/// Address of a resident.
 #[derive(Clone, Debug)]
 struct Home {
     building: &'static str,
@@ -93,7 +93,7 @@ pub struct Resident {
     pub id: &'static str,
     /// The resident's name.
     pub name: Cow<'static, str>,
-    /// What this resident is useful for in tests.
+    /// Use of this resident in tests.
     pub about: &'static str,
     local_name: Option<&'static str>,
     /// Year, month, day.
@@ -112,41 +112,41 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// Every resident of the sandbox.
+    /// Returns every resident of the sandbox.
     #[must_use]
     pub const fn all() -> &'static [Self] {
         sample::RESIDENTS
     }
 
-    /// One whose credential has a date of birth and a gender in no known form.
+    /// Returns a resident whose credential has a date of birth and a gender in no known form.
     pub(crate) const fn spoiled() -> &'static Self {
         &sample::SPOILED
     }
 
-    /// The resident with this id.
+    /// Returns the resident with this id.
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Self> {
         Self::all().iter().find(|resident| resident.id == id)
     }
 
-    /// Somebody like this resident with another name, for tests that need many people.
+    /// Returns a resident like this one with another name, for tests that need many people.
     #[must_use]
     pub fn named(&self, name: String) -> Self {
         Self { name: Cow::Owned(name), ..self.clone() }
     }
 
-    /// The year in which the resident was born.
+    /// Returns the year in which the resident was born.
     pub(crate) const fn birth_year(&self) -> i32 {
         self.born.0
     }
 
-    /// The value of a claim in a credential that is issued now, if the resident has it.
+    /// Returns the value of a claim in a credential that is issued now, if the resident has it.
     #[must_use]
     pub fn claim(&self, claim: Claim, now: Timestamp) -> Option<Value> {
         self.text(claim, now).map(Value::String)
     }
 
-    /// Whether the resident has a value for a claim.
+    /// Returns true if the resident has a value for a claim.
     #[must_use]
     pub fn has(&self, claim: Claim, now: Timestamp) -> bool {
         // Everybody has a photo, and encoding it would be slow.
@@ -221,8 +221,7 @@ impl Resident {
     }
 }
 
-/// The portrait grown to about `size` bytes by comment segments after its first marker, which any
-/// JPEG reader skips.
+/// Returns the portrait grown to about `size` bytes by comment segments after its first marker, which any JPEG reader skips.
 fn padded_portrait(size: usize) -> Vec<u8> {
     let (start, rest) = PORTRAIT.split_at(2);
     let mut image = start.to_vec();

@@ -37,7 +37,7 @@ use crate::page::style;
 /// The most bytes of a form or of a JSON body.
 const BODY_BYTES_MAX: usize = 16 * 1_024;
 
-/// Mounts what testers and scripts use on the public listener: `/sandbox/flows`, `/sandbox/checks` and the
+/// Mounts the endpoints for testers and scripts on the public listener: `/sandbox/flows`, `/sandbox/checks` and the
 /// pages of each upstream.
 #[allow(clippy::needless_pass_by_value, reason = "the signature is that of every `configure` function")]
 pub fn configure_pages(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) {

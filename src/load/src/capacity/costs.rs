@@ -1,6 +1,6 @@
-//! The measured table from which a plan is computed: what each step of a verification costs, on each store.
+//! The measured costs from which a plan is computed: each step of a verification, on each store.
 //!
-//! `benches/costs.json` is written by the bench `verification`; the one that is committed is part of this program.
+//! The bench `verification` writes `benches/costs.json`; the committed file is part of this program.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,12 +10,12 @@ use super::number::number;
 
 const COMMITTED: &str = include_str!("../../../../benches/costs.json");
 
-/// Why a table is refused.
+/// The error for a refused table.
 #[derive(Debug, Error)]
 pub(crate) enum CostsError {
     #[error("the costs are no measured table: {0}")]
     Shape(#[from] serde_json::Error),
-    /// A cost below nothing, or none at all.
+    /// A negative cost, or none at all.
     #[error("the costs are no measured table: {0} must be a number from 0")]
     Negative(String),
 }
@@ -38,15 +38,15 @@ pub(crate) struct Machine {
     pub(crate) processor: String,
     pub(crate) cores: u32,
     pub(crate) avx512_ifma: bool,
-    /// When and by which command.
+    /// Date and command of the measurement.
     pub(crate) measured: String,
 }
 
-/// Microseconds of one core for a signature alone.
+/// Processor time of one core for a signature alone, in microseconds.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Signature {
     pub(crate) rs256_us: f64,
-    /// On the same processor, when the library is told that AVX-512 IFMA is missing.
+    /// On the same processor, with AVX-512 IFMA hidden from the library.
     pub(crate) rs256_without_ifma_us: f64,
     pub(crate) es256_check_us: f64,
 }
@@ -55,66 +55,66 @@ pub(crate) struct Signature {
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct BalancedRequest {
     pub(crate) balancer_us: f64,
-    /// The node's, for a connection that is opened for the request.
+    /// Extra time of the node, for a connection that is opened for the request.
     pub(crate) node_more_us: f64,
-    /// The same with little to do.
+    /// The same at light load.
     pub(crate) light_balancer_us: f64,
     pub(crate) light_node_more_us: f64,
 }
 
 impl BalancedRequest {
-    /// Of the balancer and of the node, at such a use of the processors.
+    /// Returns the times of balancer and node, at this utilisation of the processors.
     pub(crate) fn at(&self, share: f64) -> [f64; 2] {
         [between(self.light_balancer_us, self.balancer_us, share), between(self.light_node_more_us, self.node_more_us, share)]
     }
 }
 
-/// On the line from a cost with little to do to that of a busy machine.
+/// Interpolates between the cost at light load and that of a busy machine.
 fn between(light: f64, busy: f64, share: f64) -> f64 {
     light + (busy - light) * share
 }
 
-/// Of one store. Bytes are resident, or in Redis' memory, or in the embedded store's files.
+/// Costs of one store. Bytes are resident, in Redis' memory, or in the embedded store's files.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct StoreCosts {
     pub(crate) init_rs256: Cost,
     pub(crate) pending_poll: Cost,
-    /// With both ES256 checks of a credential.
+    /// Includes both ES256 checks of a credential.
     pub(crate) callback: Cost,
     pub(crate) webhook: Cost,
     pub(crate) ended_poll: Cost,
     /// A guest of an event with a phone, from page to webhook.
     pub(crate) guest_rs256: Cost,
-    /// Of a node that holds next to nothing.
+    /// Bytes of a node that holds next to nothing.
     pub(crate) node_bytes: f64,
     pub(crate) node_pending_bytes: f64,
     pub(crate) store_pending_bytes: f64,
     pub(crate) store_ended_bytes: f64,
 }
 
-/// Of one step: processor time in microseconds, and bytes.
+/// Cost of one step: processor time in microseconds, and bytes.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(crate) struct Cost {
     pub(crate) node_us: f64,
     pub(crate) redis_us: f64,
-    /// The same with little to do: each request then has a wake, a commit and a sync of its own.
+    /// The same at light load: each request then has a wake, a commit and a sync of its own.
     pub(crate) light_node_us: f64,
     pub(crate) light_redis_us: f64,
-    /// From clients and to them.
+    /// Bytes from clients and to them.
     pub(crate) received_bytes: f64,
     pub(crate) sent_bytes: f64,
-    /// Written in blocks, and appended to Redis' file.
+    /// Bytes written in blocks, and appended to Redis' file.
     pub(crate) disk_bytes: f64,
     pub(crate) log_bytes: f64,
     pub(crate) redis_in_bytes: f64,
     pub(crate) redis_out_bytes: f64,
 }
 
-/// One of a store's steps.
+/// Selector of one of a store's steps.
 type Step = fn(&StoreCosts) -> Cost;
 
 impl Cost {
-    /// At such a use of the processors.
+    /// Returns the cost at this utilisation of the processors.
     pub(crate) fn at(self, share: f64) -> Self {
         let node_us = between(self.light_node_us, self.node_us, share);
         Self { node_us, redis_us: between(self.light_redis_us, self.redis_us, share), ..self }
@@ -125,7 +125,7 @@ impl Costs {
     /// Reads a table.
     ///
     /// # Errors
-    /// With the field that is missing or below nothing.
+    /// Names the field that is missing or negative.
     pub(crate) fn read(text: &str) -> Result<Self, CostsError> {
         let value: Value = serde_json::from_str(text)?;
         let costs = serde_json::from_value(value.clone())?;
@@ -138,7 +138,7 @@ impl Costs {
         Self::read(COMMITTED)
     }
 
-    /// The table as Markdown.
+    /// Renders the table as Markdown.
     pub(crate) fn table(&self) -> String {
         let Machine { processor, cores, avx512_ifma, measured } = &self.machine;
         let with = if *avx512_ifma { "with" } else { "without" };
@@ -192,7 +192,7 @@ fn of_both(costs: &Costs, part: fn(&StoreCosts) -> f64) -> String {
     format!("{} B, {} B", number(part(&costs.redis)), number(part(&costs.embedded)))
 }
 
-/// The first field that is a number below 0.
+/// Returns the path of the first field that is a number below 0.
 fn negative(value: &Value, path: &str) -> Option<String> {
     match value {
         Value::Number(figure) => figure.as_f64().is_none_or(|figure| figure < 0.0).then(|| path.to_owned()),

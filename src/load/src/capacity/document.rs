@@ -1,5 +1,5 @@
-//! What `sakshi-load plan` prints, and a document that shows it: a comment names a command, and what stands between it
-//! and the next comment is what that command prints.
+//! Output of `sakshi-load plan`, and documents that show it. A comment in a document names a command; the text up to the next
+//! comment is the output of that command.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use super::table::brief;
 const BEGIN: &str = "<!-- sakshi-load plan";
 const END: &str = "<!-- end -->";
 
-/// Who comes in the examples, in the options of a plan.
+/// Loads of the examples, as options of a plan.
 pub(crate) const EXAMPLES: [(&str, &str); 4] = [
     ("bank", "--peak 10 --store embedded"),
     ("fair", "--guests 20000 --minutes 3"),
@@ -23,7 +23,7 @@ pub(crate) const EXAMPLES: [(&str, &str); 4] = [
     ("country", "--day 100000000 --peak 12000"),
 ];
 
-/// What a command prints.
+/// Returns the output of a command.
 ///
 /// # Errors
 /// As [`Plan::of`], and when the costs cannot be read.
@@ -48,7 +48,7 @@ pub(crate) fn printed(options: &PlanOptions) -> Result<String, PlanError> {
     Ok(plan.table())
 }
 
-/// A document with what its comments ask for.
+/// Fills in a document the outputs that its comments name.
 pub(crate) fn fill(text: &str) -> Result<String, PlanError> {
     let mut filled = String::with_capacity(text.len());
     let mut left = text;
@@ -62,7 +62,7 @@ pub(crate) fn fill(text: &str) -> Result<String, PlanError> {
     Ok(filled + left)
 }
 
-/// Options in one line. A line that is wrong asks for no plan, which is refused with what to say.
+/// Reads options from one line. A malformed line asks for no plan, which is refused with an explanation.
 fn parse(line: &str) -> PlanOptions {
     let arguments = std::iter::once("plan").chain(line.split_whitespace());
     PlanOptions::try_parse_from(arguments).unwrap_or_else(|_| PlanOptions::parse_from(["plan"]))

@@ -1,10 +1,10 @@
-//! Why there is no plan.
+//! The error of `sakshi-load plan`.
 
 use thiserror::Error;
 
 use super::costs::CostsError;
 
-/// Why there is no plan.
+/// The error when there is no plan.
 #[derive(Debug, Error)]
 pub(crate) enum PlanError {
     #[error("--{0} must be a number {1}")]

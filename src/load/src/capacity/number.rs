@@ -1,6 +1,6 @@
 //! Figures as text: three digits, and units that suit them.
 
-/// Three digits, with separators.
+/// Formats three digits, with separators.
 pub(crate) fn number(figure: f64) -> String {
     if figure >= 100.0 {
         let digits = format!("{figure:.0}");
@@ -15,7 +15,7 @@ pub(crate) fn number(figure: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Bytes in the unit that suits them.
+/// Formats bytes in the unit that suits them.
 pub(crate) fn bytes(count: f64) -> String {
     let (size, unit) = match count {
         1e12.. => (1e12, "TB"),

@@ -1,4 +1,4 @@
-//! The whole plan: what a node, a Redis and the network have to bear at the peak, and what is used up first.
+//! The whole plan: the load on nodes, Redis and the network at the peak, and the resource that is exhausted first.
 
 use serde::Serialize;
 
@@ -9,12 +9,12 @@ use super::number::number;
 use super::sizing::{Bound, Sizing};
 use super::steps::{Load, Row};
 
-/// Seconds of a day.
+/// Seconds per day.
 const DAY: f64 = 86_400.0;
-/// Guests of one event.
+/// Maximum guests of one event.
 const GUESTS_MAX: f64 = 1_000_000.0;
 
-/// What is needed.
+/// Machines and resources that the load needs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Plan {
     pub(crate) verifications_per_second: f64,
@@ -25,24 +25,24 @@ pub(crate) struct Plan {
     /// Machines for nodes, spare ones included.
     pub(crate) node_machines: f64,
     pub(crate) balancer_machines: f64,
-    /// The share of its one thread that each Redis uses, in all.
+    /// Redis threads used at the peak, in total; each Redis has one.
     pub(crate) redis_cores: f64,
     pub(crate) redis_masters: f64,
     pub(crate) redis_replicas: f64,
-    /// Of each node, with what waits.
+    /// Bytes of each node, pending transactions included.
     pub(crate) node_bytes: f64,
-    /// Of Redis' memory, or of the embedded store's files, in all.
+    /// Bytes of Redis' memory, or of the embedded store's files, in total.
     pub(crate) store_bytes: f64,
-    /// Written a second at the peak.
+    /// Bytes written per second at the peak.
     pub(crate) disk_bytes_per_second: f64,
-    /// Appended to Redis' files a day.
+    /// Bytes appended to Redis' files per day.
     pub(crate) log_bytes_a_day: f64,
-    /// Both ways between clients and nodes, and with it webhooks, in Mbit/s.
+    /// Traffic both ways between clients and nodes, webhooks included, in Mbit/s.
     pub(crate) public_mbit: f64,
-    /// Both ways between nodes and Redis, in Mbit/s.
+    /// Traffic both ways between nodes and Redis, in Mbit/s.
     pub(crate) redis_mbit: f64,
     pub(crate) rows: Vec<Row>,
-    /// The fullest first.
+    /// Resources, the fullest first.
     pub(crate) bounds: Vec<Bound>,
 }
 
@@ -68,7 +68,7 @@ fn check(options: &PlanOptions) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Verifications per second at the peak and a day.
+/// Returns the verifications per second at the peak, and per day.
 fn demand(options: &PlanOptions) -> Result<(f64, f64), PlanError> {
     let mean = |day: f64| day / DAY;
     match (options.peak, options.day) {
@@ -82,10 +82,10 @@ fn demand(options: &PlanOptions) -> Result<(f64, f64), PlanError> {
 }
 
 impl Plan {
-    /// The plan that the options ask for.
+    /// Computes the plan for these options.
     ///
     /// # Errors
-    /// When an option is out of its range, nobody comes, or no such machines can be.
+    /// An option is out of its range, there is no load, or no such machines can exist.
     pub(crate) fn of(options: &PlanOptions, costs: &Costs) -> Result<Self, PlanError> {
         check(options)?;
         let (verifications_per_second, verifications_a_day) = demand(options)?;

@@ -1,5 +1,5 @@
-//! From what a second of the peak costs to machines, one kind after another; each figure leaves its row, and each kind
-//! what the peak uses of it.
+//! From the cost of one second at the peak to machines, one kind after another. Each figure adds its row, and each kind its
+//! utilisation at the peak.
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use super::error::PlanError;
 use super::number::{bytes, number};
 use super::steps::{Load, Row};
 
-/// Hash tags over which clients are spread; no more masters are of use.
+/// Hash tags over which clients are spread; more masters are of no use.
 const MASTERS_MAX: f64 = 64.0;
-/// The share of a machine's memory that Redis may take, since a rewrite of its file copies pages.
+/// Share of a machine's memory that Redis may take, since a rewrite of its file copies pages.
 const REDIS_OF_MEMORY: f64 = 0.6;
-/// Webhooks under way in one node, in all and to one host (`webhooks.max_in_flight`, `webhooks.max_in_flight_per_host`).
+/// Webhooks in flight per node, in total and to one host (`webhooks.max_in_flight`, `webhooks.max_in_flight_per_host`).
 const IN_FLIGHT: f64 = 4_096.0;
 const IN_FLIGHT_PER_HOST: f64 = 64.0;
 
@@ -21,7 +21,7 @@ const IN_FLIGHT_PER_HOST: f64 = 64.0;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Bound {
     pub(crate) resource: &'static str,
-    /// The share of it that the peak uses.
+    /// Share of it that the peak uses.
     pub(crate) share: f64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Sizing<'a> {
     load: &'a Load<'a>,
     rows: Vec<Row>,
     bounds: Vec<Bound>,
-    /// Without spare ones.
+    /// Machines for nodes, without spare ones.
     nodes: f64,
     masters: f64,
 }
@@ -42,7 +42,7 @@ impl<'a> Sizing<'a> {
         Self { options, costs, load, rows: load.rows(), bounds: Vec::new(), nodes: 1.0, masters: 0.0 }
     }
 
-    /// Every row, and what the peak uses of each resource.
+    /// Returns every row, and the share of each resource that the peak uses.
     pub(crate) fn done(self) -> (Vec<Row>, Vec<Bound>) {
         (self.rows, self.bounds)
     }
@@ -59,12 +59,12 @@ impl<'a> Sizing<'a> {
         self.bounds.push(Bound { resource, share });
     }
 
-    /// How many it takes of something that has so much, when so much of it may be used.
+    /// Returns the units needed for `used`, given `each` per unit and the target utilisation.
     fn count(&self, used: f64, each: f64) -> f64 {
         (used / self.options.utilisation / each).ceil().max(1.0)
     }
 
-    /// Machines by processors and by network, and the row that says so.
+    /// Returns the machines needed for processors and network, and adds the row for them.
     fn machines(&mut self, what: &'static str, cores: f64, mbit: f64, spare: u32) -> f64 {
         let (each, network, utilisation) = (f64::from(self.options.cores), self.options.network_mbit, self.options.utilisation);
         let [by_cores, by_network] = [self.count(cores, each), self.count(mbit, network)];
@@ -81,7 +81,7 @@ impl<'a> Sizing<'a> {
         machines
     }
 
-    /// Machines for nodes, spare ones included.
+    /// Returns the machines for nodes, spare ones included.
     pub(crate) fn nodes(&mut self) -> Result<f64, PlanError> {
         let Load { node_cores, public_mbit, redis_mbit, .. } = *self.load;
         let ways = [public_mbit[0] + redis_mbit[0], public_mbit[1] + redis_mbit[1]];
@@ -108,7 +108,7 @@ impl<'a> Sizing<'a> {
         Ok(self.nodes + f64::from(spare))
     }
 
-    /// Redis masters; none for the embedded store.
+    /// Returns the Redis masters; none for the embedded store.
     pub(crate) fn redis(&mut self) -> Result<f64, PlanError> {
         if !self.on_redis() {
             return Ok(0.0);
@@ -150,7 +150,7 @@ impl<'a> Sizing<'a> {
         Ok(self.masters)
     }
 
-    /// Bytes of a node, and of the store in all, with so many that have ended.
+    /// Returns the bytes of a node, and of the store in total, with `ended` ended transactions.
     pub(crate) fn memory(&mut self, ended: f64) -> [f64; 2] {
         let store = self.load.store;
         let waiting = self.load.comers() * self.options.window;
@@ -181,7 +181,7 @@ impl<'a> Sizing<'a> {
         [node, kept]
     }
 
-    /// Bytes that are appended to Redis' files a day.
+    /// Returns the bytes appended to Redis' files per day.
     pub(crate) fn disks(&mut self, day: f64, guests: f64) -> f64 {
         let written = self.load.total(|cost| cost.disk_bytes);
         self.row(
@@ -211,7 +211,7 @@ impl<'a> Sizing<'a> {
         );
     }
 
-    /// Machines for balancers, spare ones included; none before a single node.
+    /// Returns the machines for balancers, spare ones included; none for the embedded store.
     pub(crate) fn balancers(&mut self) -> f64 {
         if !self.on_redis() {
             return 0.0;

@@ -1,5 +1,4 @@
-//! What one verification and one guest cost with the steps that the options choose, and what all of them cost in a
-//! second of the peak.
+//! Cost of one verification and of one guest, with the steps that the options choose, and of all of them in a second of the peak.
 
 use serde::Serialize;
 
@@ -7,14 +6,14 @@ use super::cli::{PlanOptions, Store};
 use super::costs::{Cost, Costs, StoreCosts};
 use super::number::number;
 
-/// Requests of a verification beside its polls: init, callback, and the poll at the end.
+/// Requests of a verification besides its polls: init, callback, and the poll at the end.
 const REQUESTS: f64 = 3.0;
-/// Of a guest: page, start, verify page, intent, callback.
+/// Requests of a guest: page, start, verify page, intent, callback.
 const GUEST_REQUESTS: f64 = 5.0;
 /// RSA signatures of a verification, and of a guest.
 const SIGNATURES: f64 = 1.0;
 
-/// One figure and how it comes about.
+/// A figure and its arithmetic.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
     pub(crate) what: &'static str,
@@ -22,12 +21,12 @@ pub(crate) struct Row {
     pub(crate) result: String,
 }
 
-/// A second of the peak.
+/// The load of one second at the peak.
 pub(crate) struct Load<'a> {
     pub(crate) store: &'a StoreCosts,
     verifications: f64,
     guests: f64,
-    /// Of a verification, and of a guest, with what the balancer makes of it.
+    /// Cost of a verification, and of a guest, balancer overhead included.
     pub(crate) each: Cost,
     pub(crate) guest: Cost,
     parts: String,
@@ -35,11 +34,11 @@ pub(crate) struct Load<'a> {
     pub(crate) node_cores: f64,
     pub(crate) redis_cores: f64,
     pub(crate) requests: f64,
-    /// Of the balancer for a request.
+    /// Microseconds of the balancer per request.
     pub(crate) balancer_us: f64,
-    /// From clients, and to them with webhooks, in Mbit/s.
+    /// Traffic from clients, and to them with webhooks, in Mbit/s.
     pub(crate) public_mbit: [f64; 2],
-    /// From Redis, and to it.
+    /// Traffic from Redis, and to it, in Mbit/s.
     pub(crate) redis_mbit: [f64; 2],
 }
 
@@ -88,17 +87,17 @@ impl<'a> Load<'a> {
         load
     }
 
-    /// All who come in a second.
+    /// Returns the verifications and guests per second.
     pub(crate) fn comers(&self) -> f64 {
         self.verifications + self.guests
     }
 
-    /// A cost of all in a second.
+    /// Returns one kind of cost, summed over all in a second.
     pub(crate) fn total(&self, part: fn(&Cost) -> f64) -> f64 {
         self.verifications * part(&self.each) + self.guests * part(&self.guest)
     }
 
-    /// How that comes about.
+    /// Returns the arithmetic of that sum.
     pub(crate) fn product(&self, part: fn(&Cost) -> f64, unit: &str) -> String {
         let of = |count: f64, cost: &Cost| format!("{}/s × {} {unit}", number(count), number(part(cost)));
         let products = [(self.verifications, &self.each), (self.guests, &self.guest)];
@@ -106,7 +105,7 @@ impl<'a> Load<'a> {
         products.collect::<Vec<_>>().join(" + ")
     }
 
-    /// Microseconds of Redis for one of what comes, the dearer of both.
+    /// Returns Redis' microseconds for one verification or one guest, whichever costs more.
     pub(crate) fn redis_us_of_one(&self) -> f64 {
         let of = |count: f64, cost: &Cost| if count > 0.0 { cost.redis_us } else { 0.0 };
         of(self.verifications, &self.each).max(of(self.guests, &self.guest))
@@ -146,7 +145,7 @@ fn listed(steps: &[Step]) -> String {
     steps.iter().map(one).collect::<Vec<_>>().join(" + ")
 }
 
-/// Adds what a balancer and a slower signature add to a node's processor time.
+/// Adds the cost of a balancer and of slower signatures to a node's processor time.
 fn with_extras(cost: Cost, (requests, balanced): (f64, f64), (signatures, slower): (f64, f64), parts: &str) -> (Cost, String) {
     let mut parts = parts.to_owned();
     for (count, what, micros) in [(requests, "requests through a balancer", balanced), (signatures, "slower signatures", slower)] {
@@ -158,7 +157,7 @@ fn with_extras(cost: Cost, (requests, balanced): (f64, f64), (signatures, slower
 }
 
 impl Cost {
-    /// With another one, so many times.
+    /// Adds another cost, `times` times.
     fn and(self, times: f64, other: &Self) -> Self {
         Self {
             node_us: self.node_us + times * other.node_us,

@@ -3,18 +3,18 @@
 use super::number::{bytes, number};
 use super::plan::Plan;
 
-/// Columns of one row for each plan.
+/// Header of a table with one row per plan.
 const BRIEF: &str = "| | at the peak | machines: nodes, balancers, Redis with replicas | cores used | Redis threads used | \
 memory of a node | kept by the store | disk, written | clients' network | Redis' network | binds first |\n\
 |---|---|---|---|---|---|---|---|---|---|---|\n";
 
-/// The share of something in percent.
+/// Formats a share in percent.
 fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
 }
 
 impl Plan {
-    /// Every figure with its arithmetic.
+    /// Renders every figure with its arithmetic.
     pub(crate) fn table(&self) -> String {
         let mut text = format!("| {} | Arithmetic | Result |\n|---|---|---|\n", self.who());
         for row in &self.rows {
@@ -57,7 +57,7 @@ impl Plan {
     }
 }
 
-/// One row for each plan.
+/// Renders one row per plan.
 pub(crate) fn brief(plans: &[(&str, Plan)]) -> String {
     plans.iter().fold(BRIEF.to_owned(), |text, (name, plan)| text + &plan.brief(name))
 }

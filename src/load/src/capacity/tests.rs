@@ -1,4 +1,4 @@
-//! The arithmetic on round figures, what is refused, and that the document shows what is computed.
+//! Arithmetic on round figures, refusals, and the document that shows the computed tables.
 
 use clap::Parser as _;
 
@@ -8,7 +8,7 @@ use super::document::fill;
 use super::error::PlanError;
 use super::plan::Plan;
 
-/// Each step of every kind costs 100 µs of a node, 10 µs of Redis, and 1,000 of each kind of byte.
+/// Builds costs: each step of every kind costs 100 µs of a node, 10 µs of Redis, and 1,000 of each kind of byte.
 fn round() -> Costs {
     let step = r#"{"node_us":100,"redis_us":10,"light_node_us":100,"light_redis_us":10,"received_bytes":1000,"sent_bytes":1000,"disk_bytes":1000,"log_bytes":1000,
         "redis_in_bytes":1000,"redis_out_bytes":1000}"#;

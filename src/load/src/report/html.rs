@@ -1,4 +1,4 @@
-//! The summary as one HTML file that needs nothing else: style and drawings are in it.
+//! The summary as one self-contained HTML file, style and drawings included.
 
 use askama::Template;
 

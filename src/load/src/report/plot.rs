@@ -34,7 +34,7 @@ pub(crate) struct Tick {
 pub(crate) type Series = (String, &'static str, Vec<(f64, f64)>);
 
 impl Plot {
-    /// Values over time in seconds.
+    /// Plots values over time in seconds.
     pub(crate) fn over_time(title: &str, unit: &str, series: Vec<Series>) -> Self {
         let end = highest(series.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x))).max(1.0);
         let columns = (0..=TICKS).map(|tick| tick as f64 / TICKS as f64);
@@ -42,7 +42,7 @@ impl Plot {
         Self::new(title, unit, series, columns, |x| x / end)
     }
 
-    /// Values by percentile, stretched towards 100.
+    /// Plots values by percentile, stretched towards 100.
     pub(crate) fn by_percentile(title: &str, unit: &str, series: Vec<Series>) -> Self {
         let place = |percentile: f64| (-(1.0 - percentile.min(99.999) / 100.0).log10()) / 5.0;
         let columns = [0.0, 90.0, 99.0, 99.9, 99.99, 99.999].map(|p| Tick { place: place(p) * WIDTH, label: format!("{p} %") });

@@ -27,7 +27,7 @@ async fn run_against(fault: Fault, options: &'static [&'static str]) -> (Option<
 const GUESTS: &[&str] = &["--guests", "40", "--rate", "200"];
 const ALL_COME: &[&str] = &["--guests", "40", "--rate", "200", "--abandon", "0", "--decline", "0", "--max-guests", "20"];
 
-/// Some people come again.
+/// Options with some people who come again.
 const AGAIN: &[&str] = &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--abandon", "0", "--decline", "0"];
 const AGAIN_REFUSED: &[&str] =
     &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--abandon", "0", "--decline", "0", "--on-duplicate", "refuse"];
@@ -95,7 +95,7 @@ async fn what_cannot_be_driven_ends_with_2() {
     assert!(code == Some(2) && said.contains("--i-own-this-target"), "{code:?} {said}");
     let (code, _, said) = run_against(Fault::None, &["--abandon", "2"]).await;
     assert!(code == Some(2) && said.contains("--abandon"), "{code:?} {said}");
-    // Beside one that answers.
+    // Beside a listener that answers.
     let (code, _, said) = run_against(Fault::None, &["--base", "http://127.0.0.1:1"]).await;
     assert!(code == Some(2) && said.contains("unreachable"), "{code:?} {said}");
 }

@@ -28,7 +28,7 @@ impl Running {
             set("server.internal_addr", "127.0.0.1:0"),
             set("server.workers", "2"),
             set("server.drain_timeout_s", "2"),
-            // So that those who leave expire while the test looks on, and nobody else does on a busy machine.
+            // Guests who left expire while the test waits, and nobody else does on a busy machine.
             set("ovse.window_s", "20"),
         ];
         let (told, tell) = mpsc::channel();
@@ -48,7 +48,7 @@ impl Running {
         Self { public: format!("http://{public}"), internal: format!("http://{internal}"), stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Code, summary, the report's page and everything that was printed.
+    /// Runs the tester. Returns exit code, summary, report page and everything that was printed.
     fn load(&self, directory: &Path, options: &[&str]) -> (Option<i32>, Value, String, String) {
         let (json, page) = (directory.join("summary.json"), directory.join("report.html"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_sakshi-load"));
@@ -94,7 +94,7 @@ fn a_real_node_keeps_what_it_promises_in_each_model() {
     }
 }
 
-/// The time for which a door has no network: a minute in the long form of the tests.
+/// Returns the time for which a door has no network: a minute in the long form of the tests.
 fn offline_seconds() -> &'static str {
     if std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long") { "60" } else { "20" }
 }

@@ -1,5 +1,5 @@
 //! A small server that answers as the service does, without verifying anything, and with a fault if the test wants one. Only for
-//! what a real service cannot be made to do.
+//! behaviour that a real service cannot be made to show.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,7 +22,7 @@ use self::guests::Guest;
 
 mod guests;
 
-/// What the server does wrong, once, at the event of the run: the second event, because the rehearsal has one of its own.
+/// Fault of the server, shown once, at the event of the run: the second event, because the rehearsal has one of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -44,7 +44,7 @@ pub(crate) enum Fault {
     HidesAGuest,
 }
 
-/// The guest whom the fault affects, counted in the order of arrival.
+/// Position of the guest whom the fault affects, in the order of arrival.
 const AFFECTED: usize = 5;
 
 #[derive(Default)]
@@ -58,7 +58,7 @@ struct Event {
     doors: Vec<String>,
     debits: Vec<String>,
     page_requests: usize,
-    /// A stranger was refused as a duplicate.
+    /// True if a stranger was refused as a duplicate.
     has_refused: bool,
 }
 
@@ -99,20 +99,20 @@ fn json_of(status: u16, body: &Value) -> Answer {
     Response::builder().status(status).header("content-type", "application/json").body(Full::new(body.to_string().into())).unwrap()
 }
 
-/// Any moment.
+/// An arbitrary moment.
 const AT: &str = "2026-01-01T00:00:00.000Z";
 
-/// An id of an event, in the form of the service's.
+/// Formats an event's id like the service's.
 fn event_id(number: usize) -> String {
     format!("{number:017}")
 }
 
-/// The event of a transaction.
+/// Returns the event of a transaction.
 fn event_of(txn: &str) -> usize {
     txn.split('-').next().and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
-/// The number in an id of a client, an app or an event.
+/// Returns the number in an id of a client, an app or an event.
 fn number(id: &str) -> usize {
     id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
@@ -215,7 +215,7 @@ fn respond(
     }
 }
 
-/// The state of an event.
+/// Renders the state of an event.
 fn view(id: &str, event: &Event, fault: Fault) -> Value {
     let (registered, scans) = (event.registered.len(), event.opened.len());
     json!({
@@ -266,7 +266,7 @@ fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, send: &mut
         return json_of(409, &json!({}));
     }
     let is_affected = event_of(txn) == 2 && event.registered.len() == AFFECTED;
-    // Faults of duplicates affect whom they can.
+    // Faults of duplicates affect any guest that they fit.
     let is_at_fault = |wanted| fault == wanted && event_of(txn) == 2 && (fault != Fault::MarksAStranger || is_affected);
     let refused = json_of(409, &json!({ "txn": txn, "responseCode": 409, "responseMsg": "This person is already registered" }));
     let Some(guest) = guests::coming(event, txn, body["response"].as_str().unwrap(), is_at_fault) else { return refused };

@@ -1,7 +1,6 @@
-//! What a user of the identity app can do, and the authority's code for each failure (authority protocol,
-//! section 5).
+//! Actions of a user of the identity app, and the authority's code for each failure (authority protocol, section 5).
 
-/// What the user does.
+/// The user's action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Action {
     /// The face matches and the user consents.
@@ -48,7 +47,7 @@ impl Action {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, action)| *action)
     }
 
-    /// The authority's code and message for a failure.
+    /// Returns the authority's code and message for a failure.
     pub(super) const fn failure(self) -> Option<(u16, &'static str)> {
         match self {
             Self::Approve | Self::MalformedClaims | Self::WalkAway => None,

@@ -37,7 +37,7 @@ pub(super) struct Decision {
     pub(super) status: StatusService,
 }
 
-/// What the service replied.
+/// The service's reply.
 #[derive(Debug, Serialize)]
 pub(super) struct Reply {
     /// The HTTP status.
@@ -48,7 +48,7 @@ pub(super) struct Reply {
     pub(super) body: String,
 }
 
-/// Carries out a decision. Returns `None` when the user walked away and nothing was sent.
+/// Carries out a decision. Returns `None` if the user walked away and nothing was sent.
 pub(super) async fn carry_out(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<Option<Reply>, AppError> {
     sleep(app.pause).await;
     if intent.is_expired(app.clock.now()) {
@@ -87,8 +87,8 @@ fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<
     holder.bind(&credential, &intent.claims.txn, &intent.claims.aud, now).map_err(|_| AppError::Signing)
 }
 
-/// The callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential
-/// is base64url with dots and tildes, and the messages are constants.
+/// Builds the callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential is base64url
+/// with dots and tildes, and the messages are constants.
 fn callback(app: &SandboxApp, intent: &Intent, format: CallbackFormat, outcome: &Outcome) -> (&'static str, String) {
     let txn = intent.txn;
     let at = app.clock.now();

@@ -6,7 +6,7 @@ use actix_web::{HttpResponse, ResponseError};
 use super::action::Action;
 use crate::page::problem;
 
-/// Why the app does not answer an intent.
+/// The error when the app does not answer an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppError {
     /// The text is neither an intent nor a QR value that contains one.
@@ -41,7 +41,7 @@ pub enum AppError {
 }
 
 impl AppError {
-    /// Its stable code.
+    /// Returns its stable code.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {

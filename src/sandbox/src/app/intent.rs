@@ -17,7 +17,7 @@ pub(super) struct Intent {
     pub(super) claims: IntentClaims,
     /// The transaction it is for.
     pub(super) txn: TxnId,
-    /// Where the answer goes.
+    /// URL to which the answer goes.
     pub(super) callback: Url,
 }
 
@@ -38,12 +38,12 @@ impl Intent {
         Ok(Self { jwt, claims, txn, callback })
     }
 
-    /// Whether it has expired.
+    /// Returns true if it has expired.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
         self.claims.exp <= now.seconds()
     }
 
-    /// The claims that are asked for.
+    /// Returns the requested claims.
     pub(super) fn requested(&self) -> ClaimSet {
         self.claims.requested()
     }

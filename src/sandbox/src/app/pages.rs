@@ -32,7 +32,7 @@ pub(super) struct IntentQuery {
     from: Origin,
 }
 
-/// Where the tester came from, and goes back to.
+/// The page that the tester came from and returns to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Origin {
@@ -44,8 +44,7 @@ enum Origin {
 }
 
 impl Origin {
-    /// The URL of a transaction there. The portal's is relative, because the tester is signed in on this
-    /// host.
+    /// Returns the URL of a transaction on that page. The portal's is relative, because the tester is signed in on this host.
     fn url(self, txn: TxnId, public_base: &Url) -> String {
         match self {
             Self::Portal => format!("../portal/transactions/{txn}"),
@@ -136,7 +135,7 @@ pub(super) async fn show(app: Data<SandboxApp>, query: Query<IntentQuery>) -> Re
     Ok(page(StatusCode::OK, &consent))
 }
 
-/// The language of an intent, by number or by ISO code.
+/// Returns the language of an intent, by number or by ISO code.
 fn language(code: &str) -> Language {
     Language::from_tag(code).or_else(|| Language::parse(code).ok()).unwrap_or_default()
 }

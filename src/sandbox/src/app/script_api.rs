@@ -27,7 +27,7 @@ pub(super) struct AnswerRequest {
     #[serde(default)]
     /// The format of the callback.
     form: CallbackFormat,
-    /// Whether to present the credential with a key binding; true when absent.
+    /// True if the credential is presented with a key binding. Default: true.
     key_binding: Option<bool>,
     /// The issuer's answer about the status of this credential.
     #[serde(default)]

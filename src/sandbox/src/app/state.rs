@@ -1,4 +1,4 @@
-//! The state of the sandbox identity app, and how it is set up.
+//! The state of the sandbox identity app, and its setup.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::http::client;
 use crate::issuer::{HolderKeys, SandboxIssuer};
 use crate::keys::KeyError;
 
-/// How long the service may take to answer its callback.
+/// Time limit for the service's answer to its callback.
 const CALLBACK_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Why the app cannot be set up.
+/// The error when the app cannot be set up.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// The service's public base is not an http(s) URL.
@@ -36,13 +36,13 @@ pub struct SandboxApp {
     pub(super) public_base: Url,
     pub(super) http: reqwest::Client,
     pub(super) clock: Arc<dyn Clock>,
-    /// The time that the person takes.
+    /// Time that the person takes.
     pub(super) pause: Duration,
 }
 
 impl SandboxApp {
-    /// An app whose credentials come from `issuer`. It sends answers only to the service at
-    /// `public_base_url`, after the `pause` that the person takes.
+    /// Creates an app whose credentials come from `issuer`. It sends answers only to the service at `public_base_url`, after the
+    /// `pause` that the person takes.
     ///
     /// # Errors
     /// The base is not an http(s) URL, or a library failed.

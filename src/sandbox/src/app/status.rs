@@ -13,10 +13,10 @@ use super::error::AppError;
 use super::state::SandboxApp;
 use crate::residents::{PublishedState, Resident};
 
-/// In place of a state: the issuer does not answer.
+/// Path segment in place of a state: the issuer does not answer.
 const UNAVAILABLE: &str = "unavailable";
 
-/// The issuer's behaviour when it is asked about the status of a credential.
+/// Behaviour of the issuer when asked about the status of a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StatusService {
@@ -27,7 +27,7 @@ pub(super) enum StatusService {
     Unavailable,
 }
 
-/// The status URL of a resident's credential.
+/// Returns the status URL of a resident's credential.
 pub(super) fn url(public_base: &Url, resident: &Resident, service: StatusService, credential_id: Uuid) -> String {
     let state = match service {
         StatusService::Available => resident.state.as_str(),

@@ -2,7 +2,7 @@
 
 use sakshi_domain::claims::Claim;
 
-/// A claim on the consent screen.
+/// Returns a claim as the consent screen shows it.
 pub(super) const fn claim(claim: Claim) -> &'static str {
     match claim {
         Claim::Name => "Full name",
@@ -38,7 +38,7 @@ pub(super) const fn claim(claim: Claim) -> &'static str {
     }
 }
 
-/// How the user came here.
+/// Describes the channel through which the user came.
 pub(super) fn channel(channel: &str) -> &'static str {
     match channel {
         "web" => "a web page on this phone",

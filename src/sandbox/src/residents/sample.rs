@@ -1,4 +1,4 @@
-//! The table of residents; `about` says what each is useful for.
+//! The table of residents; `about` states the use of each.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ const ASHA: Resident = Resident {
     state: PublishedState::Valid,
 };
 
-/// Whose credential has values in no known form.
+/// Resident whose credential has values in no known form.
 pub(super) const SPOILED: Resident = Resident { gender: "unknown", dob: Dob::Nonsense, ..ASHA };
 
 pub(super) const RESIDENTS: &[Resident] = &[

@@ -1,4 +1,4 @@
-//! The sources of the verifications that are answered at once: one for every kind of the table. They answer from a file of invented
+//! Sources of the verifications that are answered at once: one for every kind of the table. They answer from a file of invented
 //! numbers; `assets/checks.toml` documents its format.
 
 use std::collections::BTreeMap;
@@ -14,19 +14,19 @@ use super::error::FlowError;
 use super::order::{declaration, json as read};
 
 const FILE: &str = include_str!("../../assets/checks.toml");
-/// How long a source that does not answer keeps the connection open, longer than any caller waits.
+/// Time for which a silent source keeps the connection open: longer than any caller waits.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// What the sources know, by kind.
+/// Numbers that the sources know, by kind.
 pub(super) struct KnownNumbers(BTreeMap<String, Vec<Map<String, Value>>>);
 
 impl KnownNumbers {
-    /// Those of the file.
+    /// Reads the numbers of the file.
     pub(super) fn built_in() -> Result<Self, toml::de::Error> {
         toml::from_str(FILE).map(Self)
     }
 
-    /// The whole file, for testers.
+    /// Returns the whole file, for testers.
     pub(super) const fn all(&self) -> &BTreeMap<String, Vec<Map<String, Value>>> {
         &self.0
     }
@@ -51,7 +51,7 @@ impl KnownNumbers {
     }
 }
 
-/// The numbers of a question by their fields.
+/// Returns the numbers of a question by their fields.
 fn checked(check: &Check, question: &Map<String, Value>) -> Result<Vec<(&'static str, String)>, Invalid> {
     let mut invalid = Invalid::none();
     let mut numbers = Vec::new();
@@ -71,7 +71,7 @@ fn checked(check: &Check, question: &Map<String, Value>) -> Result<Vec<(&'static
     invalid.or_ok().map(|()| numbers)
 }
 
-/// The answer about a known number. Names are compared whatever their case and gaps.
+/// Builds the answer about a known number. Names are compared whatever their case and gaps.
 fn answer(check: &Check, known: &Map<String, Value>, question: &Map<String, Value>) -> Value {
     let mut answer = Map::new();
     answer.extend(known.get("status").map(|status| ("status".to_owned(), status.clone())));
@@ -91,7 +91,7 @@ fn text<'m>(members: &'m Map<String, Value>, name: &str) -> Option<&'m str> {
     members.get(name).and_then(Value::as_str)
 }
 
-/// A name in lower case with single spaces.
+/// Returns a name in lower case with single spaces.
 fn comparable(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

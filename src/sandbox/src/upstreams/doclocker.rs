@@ -51,7 +51,7 @@ enum LockerState {
     Over(&'static str),
 }
 
-/// What the person does.
+/// The person's action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LockerAction {
     /// Shares all documents.
@@ -73,7 +73,7 @@ impl LockerAction {
 }
 
 impl LockerDraft {
-    /// Checks what the order says beside its ids.
+    /// Checks the members of the order besides its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<Locker, Invalid> {
         let docs = list(&mut invalid, "docs", self.docs, DOCUMENTS_MAX);
         let docs: Option<Vec<Text>> =
@@ -171,7 +171,7 @@ impl Locker {
     }
 }
 
-/// `driving_licence` as a title.
+/// Formats a kind such as `driving_licence` as a title.
 fn title(kind: &str) -> String {
     let words = kind.split(['_', '-', ' ']).filter(|word| !word.is_empty());
     let capital = |word: &str| {

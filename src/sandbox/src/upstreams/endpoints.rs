@@ -74,12 +74,12 @@ pub(super) async fn check(
     Ok(HttpResponse::Ok().json(state.numbers.answer(&source, &body).await?))
 }
 
-/// The numbers that such questions may ask about.
+/// Lists the numbers that such questions may ask about.
 pub(super) async fn known_numbers(state: Data<SandboxUpstreams>) -> HttpResponse {
     HttpResponse::Ok().json(state.numbers.all())
 }
 
-/// Reads an order, stores it, and answers with what its upstream returns.
+/// Reads an order, stores it, and answers as its upstream does.
 async fn accept<D: DeserializeOwned>(
     state: &SandboxUpstreams,
     body: &[u8],

@@ -38,7 +38,7 @@ pub(super) enum Upstream {
 impl Upstream {
     pub(super) const ALL: [Self; 4] = [Self::ESign, Self::DocLocker, Self::EStamp, Self::Wealth];
 
-    /// Its name in paths.
+    /// Returns its name in paths.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::ESign => "esign",
@@ -53,7 +53,7 @@ impl Upstream {
     }
 }
 
-/// What was ordered, with its state.
+/// Details of an order, with its state.
 pub(super) enum Details {
     ESign(Esign),
     DocLocker(Locker),
@@ -71,7 +71,7 @@ impl Details {
         }
     }
 
-    /// Bytes of documents in memory.
+    /// Returns the bytes of documents in memory.
     fn held(&self) -> usize {
         match self {
             Self::ESign(esign) => esign.held(),
@@ -90,7 +90,7 @@ impl Details {
         }
     }
 
-    /// A short description of its state, and whether something is left to decide.
+    /// Returns a short description of its state, and true if something is left to decide.
     pub(super) fn summary(&self, now: Timestamp) -> (&'static str, bool) {
         match self {
             Self::ESign(esign) => esign.summary(now),
@@ -119,12 +119,12 @@ pub(super) struct OrderProgress {
 }
 
 impl OrderProgress {
-    /// Reports that the service has not accepted yet.
+    /// Returns the reports that the service has not accepted yet.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &PendingReport> {
         self.waiting.iter()
     }
 
-    /// Reports with an answer, newest first.
+    /// Returns the reports with an answer, newest first.
     pub(super) fn journal(&self) -> impl Iterator<Item = &SentReport> {
         self.journal.iter().rev()
     }
@@ -151,7 +151,7 @@ impl OrderEntry {
         Self { order, upstream, digest, held: AtomicUsize::new(progress.held()), progress: Mutex::new(progress) }
     }
 
-    /// Bytes of documents and waiting reports in memory.
+    /// Returns the bytes of documents and waiting reports in memory.
     pub(super) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }

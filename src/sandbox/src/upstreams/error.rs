@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::page::problem;
 
-/// Why an upstream does not do what was asked.
+/// The error when an upstream refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
     /// The order has no valid token.
@@ -58,7 +58,7 @@ pub enum FlowError {
 }
 
 impl FlowError {
-    /// Its stable code.
+    /// Returns its stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl FlowError {
         }
     }
 
-    /// The JSON body.
+    /// Returns the JSON body.
     pub(super) fn body(&self) -> Value {
         let mut body = problem(self.status_code(), self.code(), self);
         if let Self::Order(invalid) = self {

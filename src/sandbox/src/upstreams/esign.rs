@@ -86,7 +86,7 @@ impl SignerState {
 }
 
 impl EsignDraft {
-    /// Checks what the order says beside its ids.
+    /// Checks the members of the order besides its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<Esign, Invalid> {
         let document = self.document.unwrap_or_default();
         let document_name = text(&mut invalid, "document.name", document.name.as_deref());
@@ -124,12 +124,12 @@ impl Esign {
         self.content.as_ref().map_or(0, |content| content.as_str().len())
     }
 
-    /// The document as ordered, while it can still be signed.
+    /// Returns the document as ordered, while it can still be signed.
     pub(super) const fn content(&self) -> Option<&Base64File> {
         self.content.as_ref()
     }
 
-    /// The status of the document; an expired invitation ends it.
+    /// Returns the status of the document; an expired invitation ends it.
     pub(super) fn status(&self, now: Timestamp) -> SigningStatus {
         let any = |status: SigningStatus| self.signers.iter().any(|signer| signer.state.status() == status);
         if any(SigningStatus::Rejected) {
@@ -147,7 +147,7 @@ impl Esign {
         self.signers.iter().filter(|signer| matches!(signer.state, SignerState::Waiting))
     }
 
-    /// The signer whose turn it is.
+    /// Returns the signer whose turn it is.
     pub(super) fn next(&self) -> Option<&Signer> {
         self.waiting().next()
     }
@@ -166,7 +166,7 @@ impl Esign {
         if open { Ok(()) } else { Err(FlowError::Over(summary)) }
     }
 
-    /// The signer, if it is their turn.
+    /// Returns the signer, if it is their turn.
     fn turn(&mut self, signer: &str, now: Timestamp) -> Result<&mut Signer, FlowError> {
         let asked = self.signers.iter().find(|known| known.id.as_str() == signer).ok_or(FlowError::NoSuchSigner)?;
         if matches!(asked.state, SignerState::Signed { .. }) {

@@ -69,7 +69,7 @@ pub(super) struct Signatory {
 }
 
 impl EStampDraft {
-    /// Checks what the order says beside its ids.
+    /// Checks the members of the order besides its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<EStamp, Invalid> {
         let api_type: Option<ApiType> = self.api_type.and_then(|word| word.parse().ok());
         let api_type = api_type.filter(|api_type| EStampKind::of(*api_type).is_ok());
@@ -132,7 +132,7 @@ impl EStamp {
         if open { Ok(()) } else { Err(FlowError::Over(summary)) }
     }
 
-    /// Everybody signs, and the document is stamped.
+    /// Lets everybody sign, and stamps the document.
     pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
         self.open()?;
         self.signatories.iter_mut().for_each(|signatory| signatory.sign(now));

@@ -11,7 +11,7 @@ use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// What all orders have in common.
+/// The common part of all orders.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     /// The flow.
@@ -20,7 +20,7 @@ pub(super) struct Order {
     pub(super) app: AppId,
     /// The correlation id of the app's request.
     pub(super) request_id: RequestId,
-    /// When it arrived.
+    /// Time of its arrival.
     pub(super) taken_at: Timestamp,
 }
 
@@ -50,29 +50,29 @@ pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     serde_json::from_slice(body).map_err(|error| Invalid::one("body", message(error)))
 }
 
-/// A required text.
+/// Reads a required text.
 pub(super) fn text(invalid: &mut Invalid, field: &str, given: Option<&str>) -> Option<Text> {
     let given = given.ok_or_else(|| "is required".to_owned());
     invalid.check(field, given.and_then(Text::not_blank))
 }
 
-/// An optional text; the outer `None` means that it is invalid.
+/// Reads an optional text; the outer `None` means that it is invalid.
 pub(super) fn optional_text(invalid: &mut Invalid, field: &str, given: Option<&str>) -> Option<Option<Text>> {
     given.map_or(Some(None), |given| invalid.check(field, Text::parse(given)).map(Some))
 }
 
-/// A required id.
+/// Reads a required id.
 pub(super) fn foreign_id(invalid: &mut Invalid, field: &str, given: Option<&str>) -> Option<ForeignId> {
     invalid.check(field, given.ok_or("is required").and_then(str::parse))
 }
 
-/// A required file.
+/// Reads a required file.
 pub(super) fn file(invalid: &mut Invalid, field: &str, given: Option<Box<str>>) -> Option<Base64File> {
     let given = given.ok_or_else(|| "is required".to_owned());
     invalid.check(field, given.and_then(Base64File::new))
 }
 
-/// A required list of 1 to `most` entries; empty when it is invalid.
+/// Reads a required list of 1 to `most` entries; empty when it is invalid.
 pub(super) fn list<T>(invalid: &mut Invalid, field: &str, given: Option<Vec<T>>, most: usize) -> Vec<T> {
     let given = given.unwrap_or_default();
     if (1..=most).contains(&given.len()) {
@@ -88,7 +88,7 @@ pub(super) fn checked<T>(invalid: Invalid, value: Option<T>) -> Result<T, Invali
     value.ok_or_else(|| Invalid::one("body", "is incomplete"))
 }
 
-/// The required declaration that the person agreed to.
+/// Reads the required declaration that the person agreed to.
 pub(super) fn declaration(invalid: &mut Invalid, given: Option<String>) -> Option<String> {
     invalid.check("consent_text", given.filter(|text| !text.trim().is_empty()).ok_or("is required"))
 }

@@ -31,7 +31,7 @@ pub(super) mod index;
 /// The value of the button that sends waiting reports again.
 const AGAIN: &str = "again";
 
-/// Where a page is, for relative links that work under any public base.
+/// Location of a page, for relative links that work under any public base.
 #[derive(Clone, Debug)]
 pub(super) struct PageLocation {
     /// The relative path to the folder of the sandbox.
@@ -47,13 +47,13 @@ impl PageLocation {
         Self { up: "../".repeat(below.matches('/').count()), here: here.to_owned() }
     }
 
-    /// The location of a resource below a page; `here` leads back to the page.
+    /// Returns the location of a resource below a page; `here` leads back to the page.
     fn below(request: &HttpRequest) -> Self {
         let page = request.path().rsplit('/').nth(1).unwrap_or_default();
         Self { here: format!("../{page}"), ..Self::of(request) }
     }
 
-    /// An error as a page at this location.
+    /// Builds an error page at this location.
     pub(super) fn problem(&self, error: FlowError) -> PageError {
         PageError { location: self.clone(), error }
     }
@@ -76,7 +76,7 @@ pub(super) struct PageError {
 struct ProblemPage<'a> {
     location: &'a PageLocation,
     message: String,
-    /// Whether to link back to the order's page.
+    /// True if the page links back to the order's page.
     again: bool,
 }
 
@@ -134,11 +134,11 @@ impl FromRequest for RequestedOrder {
     }
 }
 
-/// What every page of an order shows.
+/// Common content of every page of an order.
 struct OrderView {
     id: String,
     summary: &'static str,
-    /// Whether something is left to decide.
+    /// True if something is left to decide.
     open: bool,
     /// Decisions that were not reported to the service yet.
     waiting: Vec<String>,
@@ -210,16 +210,16 @@ pub(super) async fn show(requested: RequestedOrder) -> Result<HttpResponse, Page
     }
 }
 
-/// What a person sends with a button.
+/// The form that a button sends.
 #[derive(Deserialize)]
 pub(super) struct DecisionForm {
     action: String,
     /// The id of the resident who decides.
     resident: Option<String>,
-    /// Why a document is refused.
+    /// Reason for a refusal of the document.
     #[serde(alias = "reason")]
     remarks: Option<String>,
-    /// Which account the data is of, counted from 0.
+    /// Account that the data is of, counted from 0.
     account: Option<usize>,
 }
 
@@ -254,7 +254,7 @@ pub(super) async fn decide(requested: RequestedOrder, form: Form<DecisionForm>) 
     }
 }
 
-/// The residents who may be chosen.
+/// Returns the residents who may be chosen.
 fn people(now: Timestamp) -> Vec<&'static Resident> {
     person::adults(now).collect()
 }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::limits::FILE_BYTES_MAX;
 
-/// A page with these lines, as Base64. No font is embedded, so anything but printable ASCII becomes `?`.
+/// Builds a page with these lines, as Base64. No font is embedded, so anything but printable ASCII becomes `?`.
 pub(super) fn page(lines: &[String]) -> String {
     let mut text = String::from("BT /F1 14 Tf 18 TL 56 780 Td\n");
     for line in lines {
@@ -62,7 +62,7 @@ pub(super) fn annotated(file: &str, lines: &[String]) -> Option<String> {
     (pdf.len() <= FILE_BYTES_MAX).then(|| STANDARD.encode(pdf))
 }
 
-/// The offset of the last cross-reference table of a PDF.
+/// Returns the offset of the last cross-reference table of a PDF.
 fn last_pointer(pdf: &[u8]) -> Option<u64> {
     let mark = b"startxref";
     let at = pdf.windows(mark.len()).rposition(|window| window == mark)?;

@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 use super::error::FlowError;
 use crate::residents::Resident;
 
-/// Residents who are adults.
+/// Returns the residents who are adults.
 pub(super) fn adults(now: Timestamp) -> impl Iterator<Item = &'static Resident> {
     Resident::all().iter().filter(move |resident| resident.claim(Claim::AgeAbove18, now) == Some(json!("Yes")))
 }
 
-/// The adult with this id.
+/// Returns the adult with this id.
 pub(super) fn adult(id: &str, now: Timestamp) -> Result<&'static Resident, FlowError> {
     adults(now).find(|resident| resident.id == id).ok_or(FlowError::UnknownResident)
 }
 
-/// A resident for a position in a list; always the same for the same position.
+/// Returns a resident for a position in a list; always the same for the same position.
 pub(super) fn adult_at(index: usize, now: Timestamp) -> Result<&'static Resident, FlowError> {
     let adults: Vec<_> = adults(now).collect();
     index.checked_rem(adults.len()).and_then(|index| adults.get(index)).copied().ok_or(FlowError::UnknownResident)
 }
 
-/// `nationalIdAuditInfo` of an eSign report.
+/// Builds `nationalIdAuditInfo` of an eSign report.
 pub(super) fn audit_info(resident: &Resident, now: Timestamp) -> Value {
     json!({
         "name": &resident.name,

@@ -15,9 +15,9 @@ use url::Url;
 use super::order::Order;
 use crate::http::{client, read_body};
 
-/// How long the service may take to answer one report.
+/// Time limit for the service's answer to one report.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
-/// The pauses between attempts.
+/// Pauses between attempts.
 const PAUSES: [Duration; 3] = [Duration::from_millis(150), Duration::from_millis(600), Duration::from_millis(2_000)];
 /// The longest pause that the service may ask for, because a person waits for the page.
 const PAUSE_MAX: Duration = Duration::from_secs(3);
@@ -34,7 +34,7 @@ pub(super) struct PendingReport {
 }
 
 impl PendingReport {
-    /// A report on this order's flow; adds the app.
+    /// Creates a report on this order's flow; adds the app.
     pub(super) fn new(order: &Order, kind: ReportKind, what: impl Into<String>, mut payload: Value) -> Self {
         payload["app_id"] = json!(order.app);
         Self { kind, what: what.into(), body: payload.to_string().into() }
@@ -56,12 +56,12 @@ pub(super) enum ReportAnswer {
 }
 
 impl ReportAnswer {
-    /// Whether repeating the report is useless: the service accepted it or refused its contents.
+    /// Returns true if repeating the report is useless: the service accepted it or refused its contents.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::Answer { status: 200..300 | 400 | 409 | 413 | 415 | 422, .. })
     }
 
-    /// The status, if there was an answer.
+    /// Returns the status, if there was an answer.
     pub(super) const fn status(&self) -> Option<u16> {
         match self {
             Self::Answer { status, .. } => Some(*status),
@@ -69,18 +69,18 @@ impl ReportAnswer {
         }
     }
 
-    /// Whether the service accepted the report.
+    /// Returns true if the service accepted the report.
     pub(super) const fn is_accepted(&self) -> bool {
         matches!(self, Self::Answer { status: 200..300, .. })
     }
 
-    /// A string member of the answer's JSON.
+    /// Returns a string member of the answer's JSON.
     pub(super) fn member(&self, member: &str) -> Option<String> {
         let Self::Answer { body, .. } = self else { return None };
         serde_json::from_str::<Value>(body).ok()?.get(member)?.as_str().map(str::to_owned)
     }
 
-    /// Whether a retry may succeed.
+    /// Returns true if a retry may succeed.
     const fn is_temporary(&self) -> bool {
         matches!(self, Self::Nothing | Self::Answer { status: 408 | 429 | 500..600, .. })
     }

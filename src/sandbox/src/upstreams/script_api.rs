@@ -35,7 +35,7 @@ pub(super) async fn play(
     Ok(HttpResponse::Ok().json(json!({"reported": list})))
 }
 
-/// A report and its answer: `result` when the service accepted it, `code` when it refused it.
+/// Renders a report and its answer: `result` when the service accepted it, `code` when it refused it.
 fn line(reported: &SentReport) -> Value {
     let mut line = json!({"kind": reported.kind, "status": reported.answer.status(), "attempts": reported.attempts});
     for member in ["result", "code", "message"] {

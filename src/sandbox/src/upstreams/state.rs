@@ -1,4 +1,4 @@
-//! The state that all sandbox upstreams share, and how it is set up.
+//! The state that all sandbox upstreams share, and its setup.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct SandboxUpstreamsOptions {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Why the upstreams cannot be set up.
+/// The error when the upstreams cannot be set up.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// A base is not an http(s) URL.
@@ -54,10 +54,10 @@ pub struct SandboxUpstreams {
 }
 
 impl SandboxUpstreams {
-    /// Upstreams without orders.
+    /// Creates upstreams without orders.
     ///
     /// # Errors
-    /// A base is no http(s) URL; the file of numbers cannot be read; a library failed.
+    /// A base is not an http(s) URL; the file of numbers cannot be read; a library failed.
     pub fn new(options: SandboxUpstreamsOptions) -> Result<Self, SetupError> {
         let SandboxUpstreamsOptions { public_base, internal_base, connector_tokens, upstream_token, clock } = options;
         let numbers = KnownNumbers::built_in()?;
@@ -65,7 +65,7 @@ impl SandboxUpstreams {
         Ok(Self { public_base: base(&public_base, "public")?, upstream_token, clock, orders: OrderStore::default(), reporter, numbers })
     }
 
-    /// The absolute URL of a page, for answers to orders.
+    /// Returns the absolute URL of a page, for answers to orders.
     pub(super) fn page_url(&self, segments: &[&str]) -> String {
         let mut url = self.public_base.clone();
         if let Ok(mut path) = url.path_segments_mut() {

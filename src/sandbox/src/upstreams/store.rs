@@ -55,7 +55,7 @@ impl OrderStore {
         }
     }
 
-    /// The orders of an upstream, newest first.
+    /// Returns the orders of an upstream, newest first.
     pub(super) fn newest(&self, upstream: Upstream) -> Vec<Arc<OrderEntry>> {
         let orders = self.orders();
         let entries = orders.order.iter().rev().filter_map(|id| orders.entries.get(id));

@@ -57,7 +57,7 @@ pub(super) const ACCOUNTS: [Account; 2] = [
     },
 ];
 
-/// A consent and what is sent under it.
+/// A consent and the data sent under it.
 pub(super) struct Wealth {
     pub(super) declaration: String,
     pub(super) handle: ForeignId,
@@ -116,7 +116,7 @@ impl WealthAction {
 }
 
 impl WealthDraft {
-    /// Checks what the order says beside its ids.
+    /// Checks the members of the order besides its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<Wealth, Invalid> {
         let declaration = declaration(&mut invalid, self.consent_text);
         let [handle, consent, user_session, fetch_session, failing_fetch] = [(); 5].map(|()| ForeignId::mint());
@@ -147,7 +147,7 @@ impl Wealth {
         }
     }
 
-    /// Whether the person has agreed and the consent still holds.
+    /// Returns true if the person has agreed and the consent still holds.
     pub(super) const fn is_held(&self) -> bool {
         matches!(self.state, ConsentState::Held { .. })
     }
@@ -262,8 +262,7 @@ impl Wealth {
         PendingReport::new(order, ReportKind::WealthData, "data failed", payload)
     }
 
-    /// A historical fetch of the second account. Each status has its own range of days, because a fetch ends
-    /// once.
+    /// Builds a historical fetch of the second account. Each status has its own range of days, because a fetch ends once.
     fn historical(&self, order: &Order, status: HistoricalStatus) -> PendingReport {
         let [_, account] = &ACCOUNTS;
         let years = match status {

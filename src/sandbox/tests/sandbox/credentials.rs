@@ -1,4 +1,4 @@
-//! The authority's verifier accepts the sandbox's credentials, and refuses them where it should.
+//! The authority's verifier accepts the sandbox's credentials, and refuses the invalid ones.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The stand-ins for the identity app, the upstreams and a receiver, as those who call them see them.
+//! The stand-ins for the identity app, the upstreams and a receiver, as their callers see them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 

@@ -32,7 +32,7 @@ impl Scene {
         Self { service, state: Data::new(app), txn, issuer }
     }
 
-    /// The claims that the intents request.
+    /// Returns the claims that the intents request.
     pub(crate) fn requested() -> ClaimSet {
         [Claim::Name, Claim::Dob, Claim::MaskedMobile].into_iter().collect()
     }
@@ -45,7 +45,7 @@ impl Scene {
         self.intent_of(SystemClock.now().seconds(), cb)
     }
 
-    /// An intent that is signed now and valid for 15 minutes.
+    /// Signs an intent now, valid for 15 minutes.
     pub(crate) fn intent_of(&self, now: i64, cb: &str) -> String {
         let payload = json!({
             "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested(), 64), "pop": 1, "ch": "web", "m": 1,
@@ -56,7 +56,7 @@ impl Scene {
         format!("{}.{}.{}", segment(&json!({"alg": "RS256"})), segment(&payload), URL_SAFE_NO_PAD.encode("signature"))
     }
 
-    /// Trusts the app's issuer.
+    /// Builds a verifier that trusts the app's issuer.
     pub(crate) fn verifier(&self) -> Verifier {
         let jwks = Jwks::parse(self.issuer.jwks_json().as_bytes()).unwrap();
         Verifier::new(vec![TrustedIssuer { issuer: self.issuer.issuer().to_owned(), jwks }], KeyBinding::WhenPresent)

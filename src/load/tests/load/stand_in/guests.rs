@@ -1,4 +1,4 @@
-//! The guests of the stand-in's events: who registers twice, and doors.
+//! The guests of the stand-in's events: duplicates, and doors.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -24,13 +24,13 @@ pub(super) struct Guest {
     check_in: Option<(i64, String)>,
 }
 
-/// The device key of a credential.
+/// Returns the device key of a credential.
 fn device(credential: &str) -> String {
     let payload = credential.split('.').nth(1).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok()).unwrap_or_default();
     serde_json::from_slice::<Value>(&payload).unwrap_or_default()["cnf"]["jwk"].to_string()
 }
 
-/// The guest of a transaction with this credential, or none if the event refuses the person.
+/// Builds the guest of a transaction with this credential; `None` if the event refuses the person.
 pub(super) fn coming(event: &Event, txn: &str, credential: &str, is_at_fault: impl Fn(Fault) -> bool) -> Option<Guest> {
     let device = device(credential);
     let earlier = event.registered.iter().find(|guest| guest.device == device).map(|guest| guest.txn.clone());
@@ -54,7 +54,7 @@ impl Event {
     }
 }
 
-/// The code of a guest: a number of four digits in six characters.
+/// Returns the code of a guest: a number of four digits in six characters.
 fn code(place: usize) -> String {
     format!("7K{place:04}")
 }
@@ -63,7 +63,7 @@ fn name(guest: &Guest) -> String {
     format!("Guest {}", guest.txn)
 }
 
-/// The rows of the list of registrations.
+/// Builds the rows of the list of registrations.
 pub(super) fn rows(event: &Event) -> Vec<Value> {
     let row = |(place, guest): (usize, &Guest)| {
         let (at, gate) = guest.check_in.clone().unzip();

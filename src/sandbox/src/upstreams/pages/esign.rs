@@ -22,7 +22,7 @@ struct SignerPage<'a> {
     order: OrderView,
     esign: &'a Esign,
     signer: &'a Signer,
-    /// Whose turn it is, while signatures are missing.
+    /// The signer whose turn it is, while signatures are missing.
     next: Option<&'a Signer>,
     people: Vec<&'static Resident>,
 }
@@ -62,7 +62,7 @@ pub(super) fn show(
     Ok(page(StatusCode::OK, &SignerPage { location, order, esign, signer, next, people: people(now) }))
 }
 
-/// Hands the document out as it was ordered. It is a client's file and is never displayed inline.
+/// Serves the document as it was ordered. It is a client's file and is never displayed inline.
 pub(in crate::upstreams) async fn document(request: HttpRequest, requested: RequestedOrder) -> Result<HttpResponse, PageError> {
     let progress = requested.entry.progress().await;
     let content = match &progress.details {

@@ -24,7 +24,7 @@ struct IndexPage {
 
 struct Section {
     title: &'static str,
-    /// How a client opens an order.
+    /// Route by which a client opens an order.
     route: &'static str,
     open: Vec<Row>,
     over: Vec<Row>,
@@ -66,7 +66,7 @@ const fn heading(upstream: Upstream) -> (&'static str, &'static str) {
     }
 }
 
-/// Whether an order is open, and its row.
+/// Returns the row of an order, and true if the order is open.
 fn row(entry: &OrderEntry, now: Timestamp) -> (bool, Row) {
     let (id, word) = (entry.order.id.to_string(), entry.upstream.name());
     let link = |text: &str| vec![Link { href: format!("{word}/{id}"), text: text.to_owned() }];

@@ -14,7 +14,7 @@ async fn ask(scene: &Scene, source: &str, question: Value) -> (u16, Value) {
     scene.order(source, &with(json!({"consent_text": "I agree."}), &question)).await
 }
 
-/// The question about a known number.
+/// Builds the question about a known number.
 fn about(check: &Check, known: &Value) -> Value {
     Value::Object(Map::from_iter(check.numbers.iter().map(|form| (form.field.to_owned(), known[form.field].clone()))))
 }

@@ -1,4 +1,4 @@
-//! What a person decides on the pages, and when they may not.
+//! Decisions of a person on the pages, and their limits.
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};

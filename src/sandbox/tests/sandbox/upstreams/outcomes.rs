@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::scene::{PDF, Scene};
 
-/// The kinds and statuses of what was reported, as the script reads them.
+/// Returns the kinds and statuses of the reports, as the script reads them.
 fn reported(answer: &Value) -> Vec<(String, u64)> {
     let line = |line: &Value| (line["kind"].as_str().unwrap().to_owned(), line["status"].as_u64().unwrap());
     answer["reported"].as_array().unwrap_or_else(|| panic!("{answer}")).iter().map(line).collect()

@@ -1,5 +1,4 @@
-//! How reports reach the service: their token, what is sent again, and what happens to a report that is
-//! not accepted.
+//! Delivery of reports to the service: their token, retries, and reports that are not accepted.
 
 use serde_json::{Value, json};
 

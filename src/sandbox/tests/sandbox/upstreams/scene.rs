@@ -99,7 +99,7 @@ impl Scene {
         self.page(base.join(&location).unwrap().path()).await
     }
 
-    /// A document for these signers, ordered and opened.
+    /// Orders and opens a document for these signers.
     pub(crate) async fn esign(&self, signers: &[&str], document: &[u8]) -> (FlowId, Vec<String>) {
         let invited = |_: &&str| SignerState {
             signer: ForeignId::mint(),
@@ -183,7 +183,7 @@ pub(crate) fn options(internal_base: &str, clock: &Arc<ManualClock>) -> SandboxU
     }
 }
 
-/// An object with the members of another.
+/// Returns an object with the members of another added.
 pub(crate) fn with(mut object: Value, more: &Value) -> Value {
     object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     object
