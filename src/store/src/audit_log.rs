@@ -1,7 +1,7 @@
-//! What operators have changed: entries that are appended, sealed, and never changed or removed.
+//! The audit log of operators' changes: entries are appended, sealed, and never changed or removed.
 //!
-//! Each entry is chained to the one before: its hash is the SHA-256 of the hash before it and of its own text. Whoever keeps the
-//! newest hash elsewhere can tell later whether an entry was changed, moved or left out.
+//! Each entry is chained to the one before: its hash is the SHA-256 of that entry's hash and of its own text. A reader who keeps the newest
+//! hash elsewhere can later detect an entry that was changed, moved or left out.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,10 +13,10 @@ use aws_lc_rs::digest::{Context, SHA256};
 pub struct AuditHash(pub [u8; 32]);
 
 impl AuditHash {
-    /// What comes before the first entry.
+    /// The hash before the first entry.
     pub const NONE: Self = Self([0; 32]);
 
-    /// The hash of the entry that follows.
+    /// Returns the hash of the entry that follows.
     #[must_use]
     pub fn followed_by(&self, entry: &str) -> Self {
         let mut context = Context::new(&SHA256);
@@ -59,20 +59,20 @@ impl FromStr for AuditHash {
 /// An entry and its place in the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// From 1, without gaps.
+    /// Number in the chain, from 1, without gaps.
     pub number: u64,
     /// The hash of the entry before it.
     pub previous: AuditHash,
-    /// Its own.
+    /// Hash of this entry.
     pub hash: AuditHash,
-    /// Its text.
+    /// Text of the entry.
     pub entry: String,
 }
 
 /// The entries that the receiver of the log does not have yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsentAudit {
-    /// Their number.
+    /// Number of these entries.
     pub waiting: u64,
     /// Those to send now, oldest first, and the entry before them; `None` while another node sends, and when none waits.
     pub next: Option<(AuditHead, Vec<AuditRecord>)>,
@@ -81,9 +81,9 @@ pub struct UnsentAudit {
 /// The newest entry of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditHead {
-    /// How many entries there are.
+    /// Number of entries.
     pub number: u64,
-    /// The hash of the newest one.
+    /// Hash of the newest entry.
     pub hash: AuditHash,
 }
 
@@ -91,7 +91,7 @@ impl AuditHead {
     /// The head of a log without entries.
     pub const NONE: Self = Self { number: 0, hash: AuditHash::NONE };
 
-    /// The head with this record, if it follows from this one and is as it was written.
+    /// Returns the head with this record, if it follows from this one and is as it was written.
     ///
     /// # Errors
     /// The difference.
@@ -110,7 +110,7 @@ impl AuditHead {
         Ok(Self { number: next, hash: record.hash })
     }
 
-    /// The head after these entries.
+    /// Returns the head after these entries.
     #[must_use]
     pub fn after(self, entries: &[AuditRecord]) -> Self {
         entries.last().map_or(self, |last| Self { number: last.number, hash: last.hash })

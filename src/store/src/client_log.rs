@@ -4,23 +4,23 @@ use sakshi_domain::client_log::{LogEntry, LogFilter};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-/// A question about the log.
+/// A query of the log.
 #[derive(Clone, Debug)]
 pub struct AskedLog {
     /// The client.
     pub client: ClientId,
-    /// The entries meant.
+    /// The entries to return.
     pub filter: LogFilter,
-    /// Those before this place; the newest first without one.
+    /// Place before which the page starts; `None` starts at the newest entry.
     pub before: Option<LogPlace>,
-    /// At most so many.
+    /// Maximum number of entries.
     pub limit: u32,
-    /// The time of the question.
+    /// Time of the query.
     pub now: Timestamp,
 }
 
 impl AskedLog {
-    /// The newest hundred entries of every kind.
+    /// Returns the newest hundred entries of every kind.
     #[must_use]
     pub fn newest(client: ClientId, now: Timestamp) -> Self {
         Self { client, filter: LogFilter::default(), before: None, limit: 100, now }
@@ -36,11 +36,11 @@ pub struct LogPlace {
     pub number: u64,
 }
 
-/// Entries, the newest first.
+/// Entries, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPage {
     /// The entries.
     pub entries: Vec<LogEntry>,
-    /// The place to go on before; `None` at the end.
+    /// Place before which the next page starts; `None` at the end.
     pub next: Option<LogPlace>,
 }

@@ -4,18 +4,18 @@ use sakshi_domain::consent::Consent;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-/// A question about the register.
+/// A query of the register.
 #[derive(Clone, Debug)]
 pub struct AskedConsents {
     /// The client that asked the people.
     pub client: ClientId,
-    /// Those of people who were asked at this time or later.
+    /// Earliest time of asking, inclusive.
     pub from: Timestamp,
-    /// And before this time.
+    /// Latest time of asking, exclusive.
     pub to: Timestamp,
-    /// Behind this place.
+    /// Place after which the page starts.
     pub after: ConsentPlace,
-    /// At most so many.
+    /// Maximum number of entries.
     pub limit: u32,
 }
 
@@ -42,6 +42,6 @@ pub struct KeptConsent {
 pub struct ConsentPage {
     /// The entries.
     pub entries: Vec<(ConsentPlace, KeptConsent)>,
-    /// The place to go on behind; `None` at the end.
+    /// Place after which the next page starts; `None` at the end.
     pub next: Option<ConsentPlace>,
 }

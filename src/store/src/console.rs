@@ -1,4 +1,4 @@
-//! The operators' console: what its operations take and answer.
+//! The operators' console: parameters and results of its operations.
 
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::grant_request::{DecisionRefusal, GrantRequest, GrantState};
@@ -15,16 +15,16 @@ pub struct ConsoleSession {
     pub digest: SessionDigest,
     /// The sign-in of its operator.
     pub sign_in: SignIn,
-    /// When it ends unless it is used; at most `ends_at`.
+    /// Time at which it ends unless it is used; at most `ends_at`.
     pub idle_until: Timestamp,
-    /// When it ends in any case.
+    /// Time at which it ends in any case.
     pub ends_at: Timestamp,
 }
 
-/// Asks for a grant that a second person must confirm.
+/// Requests a grant that a second person must confirm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskGrant {
-    /// The id, which follows from client, kind and reference, so that asking again finds the same request.
+    /// Id derived from client, kind and reference, so a retry finds the same request.
     pub id: GrantId,
     /// The client.
     pub client: ClientId,
@@ -37,7 +37,7 @@ pub struct AskGrant {
 /// The outcome of [`AskGrant`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskGrantOutcome {
-    /// The request, which this call or an earlier one made.
+    /// The request, made by this call or an earlier one.
     Kept(GrantRequest),
     /// The reference was used for another amount.
     ReferenceReused,
@@ -57,10 +57,10 @@ pub struct DecideGrant {
 /// The outcome of [`DecideGrant`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DecideGrantOutcome {
-    /// It is decided so, by this call or by an earlier one.
+    /// The decision stands, made by this call or an earlier one.
     Decided(GrantRequest),
-    /// It may not be decided so.
+    /// The decision is not allowed.
     Refused(DecisionRefusal),
-    /// There is no such request, or not any more.
+    /// The request does not exist, or no longer exists.
     NotFound,
 }

@@ -6,17 +6,17 @@ use sakshi_domain::ids::ClientId;
 /// The outcome of a grant or adjustment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreditOutcome {
-    /// The entry of this movement, written now or by an earlier call under the same kind and reference.
+    /// The entry of this movement, written by this call or by an earlier one under the same kind and reference.
     Moved(LedgerEntry),
-    /// The same kind and reference were used before with another amount; nothing was written.
+    /// The kind and reference were used before with another amount; nothing was written.
     ReferenceReused,
     /// The balance would leave its range; nothing was written.
     OutOfRange,
-    /// There is no such client.
+    /// No such client.
     NotFound,
 }
 
-/// Whether a client's credits may be moved so. Debits come with a transaction and in no other way.
+/// Returns true if this kind of movement is allowed. Debits are only made with a transaction.
 pub(crate) const fn is_allowed(movement: &CreditMove) -> bool {
     match movement.kind {
         EntryKind::Grant => movement.amount > 0,
@@ -25,28 +25,28 @@ pub(crate) const fn is_allowed(movement: &CreditMove) -> bool {
     }
 }
 
-/// What an audit of one client's ledger found.
+/// Result of an audit of one client's ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {
-    /// Whose ledger.
+    /// Client of the ledger.
     pub client: ClientId,
-    /// The balance as kept.
+    /// Stored balance.
     pub balance: u64,
-    /// The sum of all entries.
+    /// Sum of all entries.
     pub sum: i64,
-    /// The number of entries.
+    /// Number of entries.
     pub entries: u64,
-    /// Entries whose number, balance or sign does not follow from the one before.
+    /// Number of entries whose number, balance or sign does not follow from the one before.
     pub faults: u64,
 }
 
 impl Audit {
-    /// An audit that has read no entry yet.
+    /// Returns an audit that has read no entry yet.
     pub(crate) const fn new(client: ClientId, balance: u64) -> Self {
         Self { client, balance, sum: 0, entries: 0, faults: 0 }
     }
 
-    /// Adds the next entry, which says its number, its amount and the balance after it.
+    /// Adds the next entry: its number, its amount and the balance after it.
     pub(crate) fn add(&mut self, seq: u64, kind: EntryKind, amount: i64, after: u64) {
         let before = u64::try_from(self.sum).unwrap_or(0);
         let sign_is_right = amount >= 0 || kind == EntryKind::Adjust;
@@ -55,13 +55,13 @@ impl Audit {
         self.faults += u64::from(seq != self.entries || balance_after(before, kind, amount) != Some(after) || !sign_is_right);
     }
 
-    /// Compares the entries that were read with how many the client's record counts.
+    /// Compares the number of entries read with the count in the client's record.
     pub(crate) fn finish(mut self, counted: u64) -> Self {
         self.faults += u64::from(self.entries != counted);
         self
     }
 
-    /// Whether the ledger adds up.
+    /// Returns true if the ledger adds up.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.faults == 0 && i64::try_from(self.balance) == Ok(self.sum)
@@ -72,7 +72,7 @@ impl Audit {
 mod tests {
     use super::*;
 
-    /// An audit of a grant of ten and one verification, held against this balance and this number of entries.
+    /// Returns an audit of a grant of ten and one verification, compared with this balance and this number of entries.
     fn audit(balance: u64, counted: u64) -> Audit {
         let mut audit = Audit::new(ClientId::generate(), balance);
         audit.add(1, EntryKind::Grant, 10, 10);

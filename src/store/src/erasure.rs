@@ -1,23 +1,23 @@
-//! Erasing what is known of people before its time.
+//! Erasure of personal data before its time.
 //!
-//! What was shared, what was asked, references and kept answers go; a ledger keeps its entries, which have the ids of transactions
-//! and nothing else of them. An erased guest keeps the place among the registered, with no claims. What is left are digests of
-//! credentials and of the keys of webhooks, until their time.
+//! Shared claims, requested claims, references and stored responses are erased. A ledger keeps its entries, which have only the ids of
+//! transactions. An erased guest keeps the place among the registered, without claims. Digests of credentials and of webhook keys remain
+//! until their time.
 
 use std::ops::AddAssign;
 
-/// How many records were erased.
+/// Numbers of erased records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
     /// Transactions.
     pub transactions: u64,
-    /// What events kept of guests.
+    /// Registrations of guests at events.
     pub registrations: u64,
     /// Events.
     pub events: u64,
     /// Flows.
     pub flows: u64,
-    /// Answers that were kept under idempotency keys.
+    /// Responses stored under idempotency keys.
     pub answers: u64,
     /// Refused requests.
     pub refusals: u64,

@@ -1,20 +1,20 @@
-//! The answer of a store, and why it could not answer. Business refusals are outcomes, not errors.
+//! Results and errors of a store. Business refusals are outcomes, not errors.
 
 use std::pin::Pin;
 
 use sakshi_domain::time::Timestamp;
 use sakshi_trace::invariant::Broken;
 
-/// Attempts at a change while other changes come first; after that the store is overloaded.
+/// Attempts at a change while other changes come first; then the store counts as overloaded.
 pub(crate) const ATTEMPTS: usize = 64;
 
-/// The answer of a store, to be awaited on any thread.
+/// Result of a store call, to be awaited on any thread.
 pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'static>>;
 
-/// The store could not execute or could not confirm an operation.
+/// Error of an operation that the store could not execute or confirm.
 ///
-/// After any of these the caller does not know whether it took effect: it repeats it under the same
-/// id, or reports that the service is unavailable.
+/// After any of these the caller does not know whether it took effect: it retries under the same id, or reports that the service is
+/// unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The store is shutting down, restarting or out of reach.
@@ -41,12 +41,12 @@ pub enum StoreError {
          one with store.take_over_from"
     )]
     OtherInstallation {
-        /// What the store remembers, in words.
+        /// Installation that the store remembers, in words.
         store: String,
-        /// The node's, in words.
+        /// Installation of the node, in words.
         node: String,
     },
-    /// The store has the schema of another release, which this one does not open; nothing was written.
+    /// The store has the schema of another release, which this release does not open; nothing was written.
     #[error("{0}")]
     OtherSchema(String),
     /// The store lacks data that it had; nothing was written.
@@ -54,7 +54,7 @@ pub enum StoreError {
         "the store has lost data since {0}, and nothing is written until the data is back or an operator runs `sakshi admin accept-loss`"
     )]
     DataLost(Timestamp),
-    /// Too much work is waiting; nothing was written.
+    /// Too many calls are waiting; nothing was written.
     #[error("the store is overloaded")]
     Overloaded,
     /// An invariant does not hold: the step was stopped.
@@ -62,10 +62,10 @@ pub enum StoreError {
     Broken(#[from] Broken),
 }
 
-/// Why a node would not open a store.
+/// Reason why a node would not open a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// The store refuses the node, in the words of opening it.
+    /// The store refuses the node, with the error of opening it.
     #[error(transparent)]
     Refused(StoreError),
     /// The store cannot be read from here, so a node may be able to open it.
@@ -74,17 +74,17 @@ pub enum OpenError {
 }
 
 impl StoreError {
-    /// A record or a reply that is not what a store writes.
+    /// Returns the error for a record or reply that no store writes.
     pub(crate) fn unreadable(what: &str) -> Self {
         Self::Corrupt(format!("{what} cannot be read"))
     }
 
-    /// The store cannot answer now.
+    /// Returns the error for a store that cannot answer now.
     pub(crate) fn unavailable(why: impl Into<String>) -> Self {
         Self::Unavailable(why.into())
     }
 
-    /// A stable word for metrics and for the `code` of a 503.
+    /// Returns a stable word for metrics and for the `code` of a 503.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {

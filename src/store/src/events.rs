@@ -15,9 +15,9 @@ use crate::vault::Sealed;
 pub struct CreateEvent {
     /// The event, without counts; its id makes the operation repeatable.
     pub event: Event,
-    /// How many events its app may have, those included that have ended and are still kept.
+    /// Maximum number of events of the app, expired ones included while they are kept.
     pub most: Option<u32>,
-    /// What to replay when the client repeats the request under its `Idempotency-Key`.
+    /// Response to replay when the client retries the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
 }
 
@@ -26,19 +26,19 @@ pub struct CreateEvent {
 pub enum PatchEventOutcome {
     /// The event as it is from now on.
     Patched(Box<Event>),
-    /// The change contradicts what has happened; nothing was written.
+    /// The change contradicts the event's state; nothing was written.
     Refused(Invalid),
-    /// The event is not as the change expects it; nothing was written.
+    /// The event is not in the state that the change expects; nothing was written.
     Changed,
     /// The app has no such event.
     NotFound,
 }
 
-/// Tells apart the terms that an event had from those that it has; counts of guests do not change it, and neither does its brand, which
-/// no client sets or is shown, nor its doors.
+/// Returns a tag that changes with an event's terms. It does not depend on counts of guests, on the doors, or on the brand, which no client
+/// sets or sees.
 #[must_use]
 pub fn event_tag(terms: &EventTerms) -> String {
-    // Strings, numbers and maps with string keys are always written.
+    // Strings, numbers and maps with string keys always serialise.
     let json = serde_json::to_vec(&EventTerms { brand: Brand::default(), doors: vec![], secret: EventSecret::fixed(0), ..terms.clone() })
         .unwrap_or_default();
     let digest = digest(&SHA256, &json);
@@ -50,7 +50,7 @@ pub fn event_tag(terms: &EventTerms) -> String {
 pub struct Guest {
     /// The number among the guests of the event, from 1.
     pub number: u64,
-    /// The guest's transaction, whose id owns what is sealed.
+    /// The guest's transaction, whose id owns the sealed values.
     pub txn: TxnId,
     /// The time of registration.
     pub verified_at: Timestamp,
@@ -62,7 +62,7 @@ pub struct Guest {
     pub name: Sealed,
 }
 
-/// A registered guest with what was shared.
+/// A registered guest with the shared claims.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registration {
     /// The guest.
@@ -76,9 +76,9 @@ pub struct Registration {
 pub enum CheckInOutcome {
     /// The guest is checked in now.
     CheckedIn(Guest),
-    /// The same request has checked in the guest before.
+    /// The same request checked in the guest before.
     Repeated(Guest),
-    /// The guest was checked in before, and nothing was written.
+    /// The guest was checked in before; nothing was written.
     Already(Guest),
     /// The event has no guest with this number.
     NotFound,

@@ -1,5 +1,4 @@
-//! Idempotency keys: the answers kept under them, and leases that let one request at a time place
-//! the order of a key.
+//! Idempotency keys: the responses stored under them, and leases that let one request at a time place the order of a key.
 
 use sakshi_domain::ids::Partition;
 use sakshi_domain::time::Timestamp;
@@ -16,7 +15,7 @@ pub struct IdempotencyScope {
     pub digest: [u8; 32],
 }
 
-/// A lease on placing the order of an idempotency key.
+/// A lease for placing the order of an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderLease {
     /// The key.
@@ -25,16 +24,16 @@ pub struct OrderLease {
     pub holder: Uuid,
 }
 
-/// The first answer to a request with an `Idempotency-Key`.
+/// The first response to a request with an `Idempotency-Key`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdempotentAnswer {
     /// The key.
     pub scope: IdempotencyScope,
     /// SHA-256 of the request's body: the same key with another body is refused.
     pub request: [u8; 32],
-    /// The sealed answer.
+    /// The sealed response.
     pub answer: Sealed,
-    /// Until when it is replayed.
+    /// Time until which it is replayed.
     pub until: Timestamp,
 }
 
@@ -47,8 +46,8 @@ pub enum CreateOutcome {
     Replayed(Sealed),
     /// The idempotency key was used before with another body; nothing was written.
     KeyReused,
-    /// There is no such client.
+    /// No such client.
     ClientNotFound,
-    /// The client may have no more of them; nothing was written.
+    /// The client has reached its limit; nothing was written.
     LimitReached,
 }

@@ -1,8 +1,7 @@
-//! To which installation a store belongs: every store remembers the profile and the authority under which it
-//! was made.
+//! The installation of a store: every store remembers the profile and the authority of its creation.
 //!
-//! Without it stage and production could be started on one store, and each would serve the transactions of the
-//! other: a credential that only stage trusts would complete a transaction of production.
+//! Without this check, stage and production could share one store, and each would serve the transactions of the other: a credential that
+//! only stage trusts would complete a transaction of production.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,8 +10,8 @@ use sakshi_domain::profile::Profile;
 
 use crate::error::StoreError;
 
-/// A profile, and the authority whose credentials count in it. An authority is known by the `iss` of its
-/// credentials, so its keys can change.
+/// A profile, and the authority whose credentials count in it. An authority is identified by the `iss` of its credentials, so its keys can
+/// change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// Stage, production or the sandbox.
@@ -21,27 +20,27 @@ pub struct Installation {
     pub authority: String,
 }
 
-/// Whose stores a node opens.
+/// Ownership of the stores that a node opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ownership {
     /// The installation of the node.
     pub owner: Installation,
-    /// Another one whose store becomes the owner's.
+    /// Another installation whose store the owner takes over.
     pub takes_over: Option<Installation>,
 }
 
 impl Ownership {
-    /// The installation of this profile and authority, which takes no other one's store over.
+    /// Returns the installation of this profile and authority, which takes over no other store.
     #[must_use]
     pub fn of(profile: Profile, authority: &str) -> Self {
         Self { owner: Installation { profile, authority: authority.to_owned() }, takes_over: None }
     }
 
-    /// Checks what a store remembers, if it does. Returns what it is to remember instead: when it is new, comes
-    /// from a version that remembered nothing, or is taken over.
+    /// Checks the installation that a store remembers, if any. Returns the one to store instead: for a new store, one from a version that
+    /// stored none, and one that is taken over.
     ///
     /// # Errors
-    /// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] for what no store remembers.
+    /// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] for a text that no store writes.
     pub(crate) fn check(&self, kept: Option<&str>) -> Result<Option<String>, StoreError> {
         let Some(kept) = kept else { return Ok(Some(self.owner.to_string())) };
         let kept: Installation = kept.parse().map_err(|_| StoreError::unreadable("the profile and the authority of the store"))?;

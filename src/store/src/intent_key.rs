@@ -1,12 +1,12 @@
-//! Which intent key the operators have chosen: one value, which all nodes read.
+//! The intent key chosen by operators: one value, which all nodes read.
 
 use sakshi_domain::time::Timestamp;
 
-/// An intent key that signs because an operator has said so.
+/// The intent key chosen by an operator for signing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenIntentKey {
     /// Its id at the authority.
     pub kid: String,
-    /// When it was chosen.
+    /// Time of the choice.
     pub since: Timestamp,
 }

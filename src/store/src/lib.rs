@@ -1,10 +1,10 @@
-//! The durable store. Actors hold live, timed copies of what is in it.
+//! The durable store. Actors hold live, timed copies of its records.
 //!
-//! Every operation of a [`Store`] is atomic and safe to repeat under the same id. A future that is dropped may or may not have taken
-//! effect; one that answers `Ok` is durable. `operations` implements them once, over an [`engine`]: each reads what it needs, asks a
-//! pure function in `transitions` for a batch of guards and operations, and commits it. `records` says which kinds of records there are;
-//! [`embedded`] keeps them in one SQLite file for one process, [`redis`] in Redis for many nodes. What is personal or secret
-//! is kept only as [`Sealed`] ciphertext, which the [`Vault`] makes and opens; no engine sees a claim in plain text.
+//! Every operation of a [`Store`] is atomic and repeatable under the same id. A dropped future may or may not have taken effect; `Ok` means
+//! durable. `operations` implements them once, over an [`engine`]: each reads its records, asks a pure function in `transitions` for a
+//! batch of guards and operations, and commits it. `records` declares the kinds of records; [`embedded`] stores them in one SQLite file for
+//! one process, [`redis`] in Redis for many nodes. Personal and secret data is stored only as [`Sealed`] ciphertext, which the [`Vault`]
+//! makes and opens; no engine sees a claim in plain text.
 
 mod audit_log;
 mod canary;

@@ -6,13 +6,13 @@ use sakshi_domain::time::Timestamp;
 /// The deliveries whose attempt has not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// How many.
+    /// Number of deliveries.
     pub deliveries: u64,
-    /// When the oldest of them was queued.
+    /// Time at which the oldest of them was queued.
     pub oldest: Option<Timestamp>,
 }
 
-/// Where a delivery that is queued now goes. Without an address of its own, it goes to the URL in its transaction's terms.
+/// Destination of a delivery that is queued now. Without an address of its own, it goes to the URL in its transaction's terms.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) receiver: Receiver,
@@ -20,7 +20,7 @@ pub(crate) struct Target {
     pub(crate) address: Option<Vec<u8>>,
 }
 
-/// Counts attempts that were given up.
+/// Counts abandoned attempts.
 pub(crate) fn count_unknown(attempts: u64) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(attempts);
     metrics::counter!("sakshi_webhook_failures_total", "reason" => FailureReason::Unknown.as_str()).increment(attempts);

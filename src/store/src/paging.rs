@@ -3,7 +3,7 @@
 /// One page of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// From 1.
+    /// Number of the page, from 1.
     pub page: u32,
     /// Rows per page.
     pub page_size: u32,
@@ -20,11 +20,11 @@ impl PageRequest {
 /// A range of rows, for listings whose rows may be large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// How many rows come before the range.
+    /// Number of rows before the range.
     pub offset: u64,
-    /// The range has at most so many rows.
+    /// Maximum number of rows.
     pub limit: u32,
-    /// No further row once the rows hold so many bytes; the first row is returned in any case.
+    /// Maximum number of bytes of the rows; the first row is returned in any case.
     pub max_bytes: usize,
 }
 
@@ -34,17 +34,17 @@ impl From<PageRequest> for Rows {
     }
 }
 
-/// The rows of one page, and how many rows there are on all pages.
+/// The rows of one page, and the total number of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
     /// The rows.
     pub items: Vec<T>,
-    /// Rows on all pages.
+    /// Number of rows on all pages.
     pub total: u64,
 }
 
 impl<T> Page<T> {
-    /// The page of an empty listing.
+    /// Returns the page of an empty listing.
     pub(crate) const fn empty() -> Self {
         Self { items: Vec::new(), total: 0 }
     }

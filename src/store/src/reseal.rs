@@ -1,8 +1,8 @@
-//! Sealing again what is sealed under an old key, a bounded number of values at a time.
+//! Resealing values that are sealed under an old key, a bounded number of values at a time.
 //!
-//! A pass goes over every sealed value of the store. A value is replaced only if it is still what was read: one that changes at
-//! the same time is sealed anew by that change. What is copied from one record into another while a pass runs can be behind it,
-//! so only a pass that finds nothing under an old key shows that nothing is.
+//! A pass goes over every sealed value of the store. A value is replaced only if it is unchanged since it was read: a concurrent change
+//! reseals it anyway. A value that is copied between records during a pass can be behind it, so only a pass that finds no old key proves
+//! that there is none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,22 +12,21 @@ use zeroize::Zeroizing;
 
 use crate::vault::{EncryptionKeyId, Sealed, Vault};
 
-/// What a step did.
+/// Result of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
-    /// Where the next step begins; `None` when the pass is over.
+    /// Start of the next step; `None` when the pass is over.
     pub next: Option<ResealCursor>,
-    /// Sealed values that were looked at.
+    /// Number of sealed values checked.
     pub looked_at: u64,
-    /// Values that were sealed anew.
+    /// Number of values resealed.
     pub resealed: u64,
-    /// Values that stay under another key than the one that seals: no key of this node opens them, or they changed at the same
-    /// time.
+    /// Number of values left under each key but the sealing one: no key of this node opens them, or they changed at the same time.
     pub left: BTreeMap<EncryptionKeyId, u64>,
 }
 
 impl Resealed {
-    /// Adds what the next step did.
+    /// Adds the result of the next step.
     pub fn add(&mut self, step: Self) {
         self.next = step.next;
         self.looked_at += step.looked_at;
@@ -47,7 +46,7 @@ impl Resealed {
 /// A place in a pass. The default is its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResealCursor {
-    /// Which table, or which server.
+    /// Number of the table, or of the server.
     pub(crate) part: u16,
     /// The row, or the server's own cursor.
     pub(crate) number: u64,
@@ -82,7 +81,7 @@ impl FromStr for ResealCursor {
     }
 }
 
-/// The value under the key that seals; `None` when no key of the vault opens it for its owner.
+/// Returns the value under the sealing key; `None` when no key of the vault opens it for its owner.
 pub(crate) fn sealed_anew(vault: &Vault, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     let plain = vault.open_in_place(owner, Sealed::from_bytes(sealed)?).ok().map(Zeroizing::new)?;
     Some(vault.seal(owner, &plain).into_bytes())

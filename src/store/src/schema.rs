@@ -8,7 +8,7 @@
 //! 3. The first release with N + 1 reads the records of both, because nodes of the release before work beside it.
 //! 4. When it is released, it leaves a store in `src/store/fixtures` (its README says how), which later releases walk up in tests.
 //!
-//! A file is walked up when it is opened, in one transaction (`embedded/database/schema.rs`). Servers stay at N until
+//! A file is migrated when it is opened, in one transaction (`embedded/database/schema.rs`). Servers stay at N until
 //! `sakshi admin finish-upgrade` (`redis/schema.rs`): until then a node of N + 1 leaves out what a node of N does not know.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use crate::error::StoreError;
 use crate::records;
 use crate::vault::Vault;
 
-/// The number of the first release. Lower ones were written before it and are not read.
+/// Number of the first release. Lower ones were written before it and are not read.
 pub const FIRST: u32 = 27;
 
 /// The schema of this release.
@@ -39,14 +39,14 @@ pub struct Schema {
     pub steps: &'static [Step],
 }
 
-/// The change from one number to the next. New kinds and fields need no more than their declaration.
+/// The change from one number to the next. New kinds and fields need only their declaration.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     /// The last release with the number before.
     pub release: &'static str,
     /// The change, in words.
     pub sentence: &'static str,
-    /// The records that are written anew.
+    /// The records to rewrite.
     pub rewrites: &'static [Rewrite],
 }
 
@@ -58,17 +58,17 @@ pub type Change = fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>;
 pub struct Rewrite {
     /// The kind; neither a list nor an index.
     pub table: &'static Table,
-    /// Returns the operations that change a record, and none for one that is changed already. They are about its place alone, and do not
-    /// name the time.
+    /// Returns the operations that change a record, and none for one that is changed already. They use its place alone, and no operand with
+    /// the time.
     pub change: Change,
 }
 
-/// The schema of the node that opens a store, and what it does with a file of an earlier release.
+/// The schema of the node that opens a store, and its treatment of a file of an earlier release.
 #[derive(Clone, Copy, Debug)]
 pub struct Upgrading {
     /// The schema.
     pub schema: &'static Schema,
-    /// A file of an earlier release is walked up; otherwise it is refused.
+    /// True if a file of an earlier release is migrated; otherwise it is refused.
     pub at_start: bool,
 }
 
@@ -79,18 +79,18 @@ impl Default for Upgrading {
 }
 
 impl Schema {
-    /// The number that is written in a store.
+    /// Returns the number that is written in a store.
     #[must_use]
     pub fn number(&self) -> u32 {
         FIRST + u32::try_from(self.steps.len()).unwrap_or(u32::MAX - FIRST)
     }
 
-    /// The steps from a number that [`Schema::check`] has passed.
+    /// Returns the steps from a number that [`Schema::check`] has passed.
     pub(crate) fn steps_from(&self, number: u32) -> &'static [Step] {
         number.checked_sub(FIRST).and_then(|place| self.steps.get(place as usize..)).unwrap_or_default()
     }
 
-    /// Passes the own number and that of earlier releases.
+    /// Accepts this schema's number and those of earlier releases.
     ///
     /// # Errors
     /// [`StoreError::OtherSchema`] for a higher number and for one from before the first release.
@@ -110,7 +110,7 @@ impl Schema {
         Ok(())
     }
 
-    /// The number with the release that wrote it last.
+    /// Returns the number with the release that wrote it last.
     pub(crate) fn in_words(&self, found: u32) -> String {
         match self.steps_from(found).first() {
             Some(step) => format!("schema {found} of release {}", step.release),
@@ -118,8 +118,8 @@ impl Schema {
         }
     }
 
-    /// The batch as a node writes it into a store with this number: without newer fields and kinds. Nothing of a newer kind is there, so
-    /// that a removal takes the place of an operation on it.
+    /// Returns the batch as a node writes it into a store with this number: without newer fields and kinds. Nothing of a newer kind exists
+    /// there, so a removal replaces an operation on it.
     pub(crate) fn at<'a>(&self, number: u32, batch: &'a Batch) -> Cow<'a, Batch> {
         let is_newer = |op: &Op| op.key().table.since > number || newer_fields(op, number);
         if number >= self.number() || !batch.ops.iter().any(is_newer) {
@@ -148,7 +148,7 @@ fn is_newer_field(table: &Table, name: &str, number: u32) -> bool {
     table.column(name).is_some_and(|column| column.since > number)
 }
 
-/// The pretended next release of `make nightly`: a field that every transaction has.
+/// The simulated next release of `make nightly`: a field that every transaction has.
 #[cfg(feature = "rehearsal")]
 mod rehearsal {
     use super::{Rewrite, Step};

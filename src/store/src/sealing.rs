@@ -1,4 +1,4 @@
-//! Sealing what is personal or secret in a record, and unsealing it.
+//! Sealing and unsealing of personal and secret data in records.
 //!
 //! The terms of a transaction can hold a person's name (`name_hint`) and the secret in a webhook's
 //! path; an event and an app can hold the secrets of their URLs. Each is sealed for the id of its
@@ -26,7 +26,7 @@ use crate::transitions::user::Profile;
 use crate::users::Credential;
 use crate::vault::{Sealed, Vault};
 
-/// Initial capacity for what is sealed; most of it is smaller.
+/// Initial capacity for sealed data; most of it is smaller.
 const JSON_BYTES: usize = 512;
 
 fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, what: &str) -> Result<Vec<u8>, StoreError> {
@@ -61,57 +61,57 @@ pub(crate) fn seal_consent(vault: &Vault, list: &[u8], entry: &Consent) -> Seale
     vault.seal(list, &serde_json::to_vec(entry).expect("a consent serialises"))
 }
 
-/// An entry of the register of consents.
+/// Opens an entry of the register of consents.
 pub(crate) fn unseal_consent(vault: &Vault, list: &[u8], sealed: impl Into<Vec<u8>>) -> Result<Consent, StoreError> {
     unseal(vault, list, sealed, "a consent")
 }
 
-/// A sealed entry of the log of a client.
+/// Seals an entry of the log of a client.
 pub(crate) fn seal_log_entry(vault: &Vault, list: &[u8], entry: &LogEntry) -> Result<Vec<u8>, StoreError> {
     seal(vault, list, entry, "an entry of the log of a client")
 }
 
-/// An entry of the log of a client.
+/// Opens an entry of the log of a client.
 pub(crate) fn unseal_log_entry(vault: &Vault, list: &[u8], sealed: impl Into<Vec<u8>>) -> Result<LogEntry, StoreError> {
     unseal(vault, list, sealed, "an entry of the log of a client")
 }
 
-/// The sealed terms of a transaction.
+/// Seals the terms of a transaction.
 pub(crate) fn seal_terms(vault: &Vault, id: TxnId, terms: &Terms) -> Result<Vec<u8>, StoreError> {
     seal(vault, id.as_bytes(), terms, "the terms of a transaction")
 }
 
-/// The terms of a transaction.
+/// Opens the terms of a transaction.
 pub(crate) fn unseal_terms(vault: &Vault, id: TxnId, sealed: impl Into<Vec<u8>>) -> Result<Terms, StoreError> {
     unseal(vault, id.as_bytes(), sealed, "the terms of a transaction")
 }
 
-/// The sealed app.
+/// Seals the app.
 pub(crate) fn seal_app(vault: &Vault, app: &App) -> Result<Vec<u8>, StoreError> {
     seal(vault, app.app_id.as_str().as_bytes(), app, "an app")
 }
 
-/// The app.
+/// Opens the app.
 pub(crate) fn unseal_app(vault: &Vault, id: &AppId, sealed: impl Into<Vec<u8>>) -> Result<App, StoreError> {
     unseal(vault, id.as_str().as_bytes(), sealed, "an app")
 }
 
-/// A sealed refused request of an app.
+/// Seals a refused request of an app.
 pub(crate) fn seal_refusal(vault: &Vault, app: &AppId, refused: &RefusedRequest) -> Result<Vec<u8>, StoreError> {
     seal(vault, app.as_str().as_bytes(), refused, "a refused request")
 }
 
-/// A refused request of an app.
+/// Opens a refused request of an app.
 pub(crate) fn unseal_refusal(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RefusedRequest, StoreError> {
     unseal(vault, app.as_str().as_bytes(), sealed, "a refused request")
 }
 
-/// A sealed entry of the audit log.
+/// Seals an entry of the audit log.
 pub(crate) fn seal_audit_entry(vault: &Vault, number: u64, entry: &str) -> Result<Vec<u8>, StoreError> {
     seal(vault, &audit_owner(number), &entry, "an entry of the audit log")
 }
 
-/// An entry of the audit log.
+/// Opens an entry of the audit log.
 pub(crate) fn unseal_audit_entry(vault: &Vault, number: u64, sealed: impl Into<Vec<u8>>) -> Result<String, StoreError> {
     unseal(vault, &audit_owner(number), sealed, "an entry of the audit log")
 }
@@ -120,12 +120,12 @@ pub(crate) fn audit_owner(number: u64) -> Vec<u8> {
     format!("audit:{number}").into_bytes()
 }
 
-/// A sealed operator.
+/// Seals an operator.
 pub(crate) fn seal_operator(vault: &Vault, operator: &OperatorRecord) -> Result<Vec<u8>, StoreError> {
     seal(vault, operator.operator_id.as_str().as_bytes(), operator, "an operator")
 }
 
-/// An operator.
+/// Opens an operator.
 pub(crate) fn unseal_operator(vault: &Vault, id: &OperatorId, sealed: impl Into<Vec<u8>>) -> Result<OperatorRecord, StoreError> {
     unseal(vault, id.as_str().as_bytes(), sealed, "an operator")
 }
@@ -140,67 +140,67 @@ pub(crate) fn unseal_of_console<T: DeserializeOwned>(vault: &Vault, owner: &[u8]
     unseal(vault, owner, sealed, "a record of the console")
 }
 
-/// The sealed name and address of a user.
+/// Seals the name and address of a user.
 pub(crate) fn seal_profile(vault: &Vault, id: &UserId, profile: &Profile) -> Result<Vec<u8>, StoreError> {
     seal(vault, id.as_str().as_bytes(), profile, "a user")
 }
 
-/// The name and address of a user.
+/// Opens the name and address of a user.
 pub(crate) fn unseal_profile(vault: &Vault, id: &UserId, sealed: impl Into<Vec<u8>>) -> Result<Profile, StoreError> {
     unseal(vault, id.as_str().as_bytes(), sealed, "a user")
 }
 
-/// The sealed credential of a user.
+/// Seals the credential of a user.
 pub(crate) fn seal_credential(vault: &Vault, id: &UserId, credential: &Credential) -> Result<Vec<u8>, StoreError> {
     seal(vault, id.as_str().as_bytes(), credential, "the credential of a user")
 }
 
-/// The credential of a user.
+/// Opens the credential of a user.
 pub(crate) fn unseal_credential(vault: &Vault, id: &UserId, sealed: impl Into<Vec<u8>>) -> Result<Credential, StoreError> {
     unseal(vault, id.as_str().as_bytes(), sealed, "the credential of a user")
 }
 
-/// The sealed part of a session.
+/// Seals the grant of a session.
 pub(crate) fn seal_grant(vault: &Vault, digest: SessionDigest, grant: &Grant) -> Result<Vec<u8>, StoreError> {
     seal(vault, &digest.0, grant, "a session")
 }
 
-/// The part of a session that is sealed.
+/// Opens the grant of a session.
 pub(crate) fn unseal_grant(vault: &Vault, digest: SessionDigest, sealed: impl Into<Vec<u8>>) -> Result<Grant, StoreError> {
     unseal(vault, &digest.0, sealed, "a session")
 }
 
-/// The sealed URLs that an app has registered.
+/// Seals the URLs that an app has registered.
 pub(crate) fn seal_urls(vault: &Vault, app: &AppId, urls: &RegisteredUrls) -> Result<Vec<u8>, StoreError> {
     seal(vault, app.as_str().as_bytes(), urls, "the webhook URLs of an app")
 }
 
-/// The URLs that an app has registered.
+/// Opens the URLs that an app has registered.
 pub(crate) fn unseal_urls(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RegisteredUrls, StoreError> {
     unseal(vault, app.as_str().as_bytes(), sealed, "the webhook URLs of an app")
 }
 
-/// The sealed state of a flow or of a fetch under it, or the sealed URL of a flow's delivery.
+/// Seals the state of a flow or of a fetch under it, or the URL of a flow's delivery.
 pub(crate) fn seal_of_flow(vault: &Vault, id: FlowId, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     seal(vault, id.as_bytes(), value, "a flow")
 }
 
-/// What [`seal_of_flow`] sealed.
+/// Opens a value that [`seal_of_flow`] has sealed.
 pub(crate) fn unseal_of_flow<T: DeserializeOwned>(vault: &Vault, id: FlowId, sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
     unseal(vault, id.as_bytes(), sealed, "a flow")
 }
 
-/// The terms of an event.
+/// Opens the terms of an event.
 pub(crate) fn unseal_event(vault: &Vault, id: EventId, sealed: impl Into<Vec<u8>>) -> Result<EventTerms, StoreError> {
     unseal(vault, id.as_bytes(), sealed, "the terms of an event")
 }
 
-/// The URL that a delivery copied, sealed, from its event.
+/// Opens the URL that a delivery copied, sealed, from its event.
 pub(crate) fn unseal_webhook(vault: &Vault, id: EventId, sealed: impl Into<Vec<u8>>) -> Result<WebhookUrl, StoreError> {
     unseal(vault, id.as_bytes(), sealed, "the address of an event")
 }
 
-/// The terms of an event: sealed, and in plain values what decides about a guest.
+/// The terms of an event: sealed, with plain copies of the values that decide about a guest.
 pub(crate) struct SealedTerms {
     pub(crate) is_active: bool,
     pub(crate) expires_at: Timestamp,

@@ -1,7 +1,7 @@
-//! Sessions of people who have signed in, as a user or with an API key.
+//! Sessions of people who sign in, as a user or with an API key.
 //!
-//! A store keeps a session under the digest of its id, and the rest sealed. It knows neither the id nor a key, so nobody can sign in
-//! with what it stores.
+//! A store keeps a session under the digest of its id, and the rest sealed. It knows neither the id nor a key, so its content does not
+//! allow a sign-in.
 
 use std::fmt;
 
@@ -24,13 +24,13 @@ impl fmt::Debug for SessionDigest {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionHolder {
-    /// The holder of an API key.
+    /// A person with an API key.
     Key(KeyDigest),
     /// A user.
     User {
-        /// Its id.
+        /// Id of the user.
         id: UserId,
-        /// The number of the credential with which it signed in.
+        /// Number of the credential used for the sign-in.
         epoch: i64,
     },
 }
@@ -50,9 +50,9 @@ pub struct SessionRecord {
     pub network: String,
     /// The browser, in words.
     pub browser: String,
-    /// When it ends unless it is used; at most `ends_at`.
+    /// Time at which it ends unless it is used; at most `ends_at`.
     pub idle_until: Timestamp,
-    /// When it ends in any case.
+    /// Time at which it ends in any case.
     pub ends_at: Timestamp,
 }
 

@@ -7,31 +7,31 @@ use sakshi_domain::time::Timestamp;
 
 use crate::error::StoreError;
 
-/// Everything needed to judge an API key and app pair.
+/// The data that decides about an API key with an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyGrant {
     /// The key.
     pub key: ApiKeyRecord,
     /// The last noted use.
     pub used_at: Option<Timestamp>,
-    /// Whose it is.
+    /// The client that owns the key.
     pub client: Client,
     /// The app, if it exists; it may belong to another client.
     pub app: Option<App>,
 }
 
-/// The environments of a key as they are stored: one word each.
+/// Returns the environments of a key as they are stored: one word each.
 pub(crate) fn join_environments(environments: &[Profile]) -> String {
     environments.iter().map(|profile| profile.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// The environments in a stored text.
+/// Parses the environments in a stored text.
 pub(crate) fn parse_environments(text: &str) -> Result<Vec<Profile>, StoreError> {
     let environments = text.split_terminator(' ').map(|word| word.parse().ok()).collect::<Option<_>>();
     environments.ok_or_else(|| StoreError::unreadable("the environments of a key"))
 }
 
-/// The networks in a stored text.
+/// Parses the networks in a stored text.
 pub(crate) fn parse_networks(text: &str) -> Result<Networks, StoreError> {
     let networks = text.split_terminator(' ').map(|word| parse_network(word).ok()).collect::<Option<_>>();
     networks.map(Networks).ok_or_else(|| StoreError::unreadable("the networks of a key"))

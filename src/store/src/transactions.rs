@@ -1,4 +1,4 @@
-//! Transactions: opening, completing and reading them. What is personal in a record is sealed.
+//! Transactions: opening, completing and reading them. Personal data in a record is sealed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub struct OpenTransaction {
     pub pending: Arc<Pending>,
     /// Credits to debit.
     pub cost: u64,
-    /// What to replay when the client repeats the request under its `Idempotency-Key`.
+    /// Response to replay when the client retries the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
-    /// How many scans of its event may wait for an answer, this one included.
+    /// Maximum number of pending scans of its event, this one included.
     pub pending_max: Option<u32>,
-    /// The bytes of which its pages make the intent.
+    /// The bytes from which its pages make the intent.
     pub intent: Option<Vec<u8>>,
 }
 
@@ -48,9 +48,9 @@ pub enum OpenOutcome {
     EventRefused(EventRefusal),
     /// The guests of the event have spent its budget; nothing was written.
     BudgetSpent,
-    /// As many scans of the event wait for an answer as may; nothing was written.
+    /// The event has its maximum number of pending scans; nothing was written.
     ScansPending,
-    /// There is no such event; nothing was written.
+    /// No such event; nothing was written.
     EventNotFound,
 }
 
@@ -61,23 +61,23 @@ pub struct CompleteTransaction {
     pub id: TxnId,
     /// The transaction, if the caller has seen it pending: it is read only if it has ended since.
     pub known: Option<Arc<Pending>>,
-    /// Whether the verification passed.
+    /// True if the verification passed.
     pub passed: bool,
     /// The code of a failure.
     pub code: Option<String>,
-    /// The sealed outcome. A guest who passed and for whom the event has no place now ends with that refusal instead.
+    /// The sealed outcome. If the event now has no place for a guest who passed, the transaction ends with that refusal instead.
     pub outcome: Sealed,
-    /// The sealed proof to keep beside it.
+    /// The sealed proof to store beside it.
     pub evidence: Option<Sealed>,
-    /// Identifies the answer; a repeated call is recognised by it.
+    /// Digest of the answer, which identifies a repeated call.
     pub answer: AnswerDigest,
     /// The person, if the transaction is a guest's.
     pub guest: GuestDetails,
     /// The credential that was presented; `None` when the answer carried none.
     pub credential: Option<PresentedCredential>,
-    /// How long a credential is remembered.
+    /// Time for which a credential is remembered.
     pub replay_window: Duration,
-    /// How long the result can be fetched.
+    /// Time for which the result can be fetched.
     pub result_ttl: Duration,
 }
 
@@ -90,7 +90,7 @@ pub struct GuestDetails {
     pub traits: Vec<Trait>,
 }
 
-/// The stored number of a refusal.
+/// Returns the stored number of a refusal.
 pub(crate) const fn refusal_number(refusal: EventRefusal) -> u8 {
     match refusal {
         EventRefusal::Disabled => 0,
@@ -100,41 +100,40 @@ pub(crate) const fn refusal_number(refusal: EventRefusal) -> u8 {
     }
 }
 
-/// The refusal with this number.
+/// Returns the refusal with this number.
 pub(crate) fn refusal(number: u8) -> Result<EventRefusal, StoreError> {
     let mut refusals = [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full, EventRefusal::Duplicate].into_iter();
     refusals.find(|refusal| refusal_number(*refusal) == number).ok_or_else(|| StoreError::unreadable("a refusal"))
 }
 
-/// A credential, remembered so that it is recognised under another transaction.
+/// A credential, remembered to detect it under another transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresentedCredential {
     /// Identifies the credential in all its presentations.
     pub digest: CredentialIdentity,
-    /// Whether its holder bound it to this transaction. It is then no replay, even if the same
-    /// credential was accepted under another one.
+    /// True if its holder bound it to this transaction. It is then no replay, even if the same credential was accepted under another one.
     pub holder_bound: bool,
 }
 
 /// The outcome of [`CompleteTransaction`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompleteOutcome {
-    /// It is completed by this answer.
+    /// Completed by this answer.
     Completed {
         /// The record as stored.
         record: CompletedRecord,
         /// Its delivery, when this call queued a webhook.
         queued: Option<QueuedDelivery>,
-        /// Whether an earlier call with the same answer completed it.
+        /// True if an earlier call with the same answer completed it.
         repeated: bool,
     },
-    /// Another answer completed it before, and that one stands.
+    /// Another answer completed it before, and stands.
     AlreadyCompleted(CompletedRecord),
     /// Its window has passed by the store's clock; nothing was written.
     Expired,
     /// The credential was accepted under another transaction; nothing was written.
     CredentialReplayed,
-    /// There is no such transaction, or not any more.
+    /// The transaction does not exist, or no longer exists.
     NotFound,
 }
 
@@ -145,18 +144,18 @@ pub enum ExpireOutcome {
     Expired(Pending),
     /// It was completed before; nothing was written.
     AlreadyCompleted(CompletedRecord),
-    /// There is no such transaction, or not any more.
+    /// The transaction does not exist, or no longer exists.
     NotFound,
 }
 
 /// A stored transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransactionRecord {
-    /// It waits.
+    /// Pending.
     Pending(Pending),
     /// Its window has passed without an answer, by the store's clock.
     Expired(Pending),
-    /// It has ended with an answer.
+    /// Ended with an answer.
     Completed(CompletedRecord),
 }
 
@@ -165,15 +164,15 @@ pub enum TransactionRecord {
 pub struct CompletedRecord {
     /// The transaction as it was opened.
     pub opened: Pending,
-    /// When the answer was accepted.
+    /// Time at which the answer was accepted.
     pub verified_at: Timestamp,
-    /// Whether the verification passed and, for a guest, was registered.
+    /// True if the verification passed and, for a guest, was registered.
     pub passed: bool,
-    /// Why a guest who passed was not registered.
+    /// Reason why a guest who passed was not registered.
     pub refused: Option<EventRefusal>,
     /// The number of its guest among those of the event.
     pub registration: Option<u64>,
-    /// Identifies the answer that completed it.
+    /// Digest of the answer that completed it.
     pub answer: AnswerDigest,
     /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].
     pub outcome: Sealed,
@@ -183,7 +182,7 @@ pub struct CompletedRecord {
     pub is_polled: bool,
 }
 
-/// A transaction as lists and its story show it, without what was shared.
+/// A transaction in lists and in its history, without the shared claims.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransactionSummary {
     /// The transaction as it was opened.
@@ -192,7 +191,7 @@ pub struct TransactionSummary {
     pub status: TransactionStatus,
     /// The time at which its page, or the identity app, first asked for it.
     pub page_seen_at: Option<Timestamp>,
-    /// When the answer was accepted.
+    /// Time at which the answer was accepted.
     pub verified_at: Option<Timestamp>,
     /// The code of a failure.
     pub code: Option<String>,
@@ -203,7 +202,7 @@ pub struct TransactionSummary {
 }
 
 impl CompletedRecord {
-    /// The URL of its webhook: the event's when it was completed, or its own.
+    /// Returns the URL of its webhook: the event's when it was completed, or its own.
     ///
     /// # Errors
     /// It has none, or it cannot be read.
@@ -215,7 +214,7 @@ impl CompletedRecord {
 }
 
 impl TransactionRecord {
-    /// The transaction as it was opened.
+    /// Returns the transaction as it was opened.
     #[must_use]
     pub const fn opened(&self) -> &Pending {
         match self {

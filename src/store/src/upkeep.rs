@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long records are kept beyond their use.
+/// Retention of records after their use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Expired transactions, after their window.
@@ -13,7 +13,7 @@ pub struct Retention {
     pub consents: Duration,
 }
 
-/// How many records a sweep removed.
+/// Numbers of records that a sweep removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Transactions, with their deliveries.
@@ -28,9 +28,9 @@ pub struct Swept {
     pub flows: u64,
     /// Sessions, links that invited users, and grants of credits that waited for a second operator.
     pub sessions: u64,
-    /// Refused requests, and what counts them.
+    /// Refused requests, and their counts.
     pub refusals: u64,
-    /// Snapshots that nodes publish of themselves.
+    /// Snapshots of nodes.
     pub nodes: u64,
     /// Weeks of the register of consents, with their entries.
     pub consents: u64,

@@ -25,9 +25,9 @@ pub struct Credential {
     pub iterations: u32,
     /// Its hash.
     pub hash: [u8; 32],
-    /// The secret of the one-time codes.
+    /// Secret of the one-time codes.
     pub totp: [u8; 20],
-    /// The digests of the recovery codes that are left.
+    /// Digests of the remaining recovery codes.
     pub recovery: Vec<[u8; 32]>,
 }
 
@@ -46,7 +46,7 @@ pub enum InviteOutcome {
     EmailTaken,
     /// The client has too many users.
     TooMany,
-    /// There is no such client.
+    /// No such client.
     NotFound,
 }
 
@@ -57,11 +57,11 @@ pub struct SigningIn {
     pub user: User,
     /// The credential.
     pub credential: Credential,
-    /// The number of the credential, which a session of it carries.
+    /// Number of the credential, which its sessions carry.
     pub epoch: i64,
 }
 
-/// Everything needed to judge the session of a user for an app.
+/// The data that decides about the session of a user for an app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserGrant {
     /// The user.

@@ -1,5 +1,4 @@
-//! Encryption at rest: XAES-256-GCM with a random nonce for every ciphertext, bound to the record that
-//! it belongs to.
+//! Encryption at rest: XAES-256-GCM with a random nonce for every ciphertext, bound to its record.
 //!
 //! The id of the key is stored with the ciphertext, so that keys can be changed: the first key seals,
 //! every key opens.
@@ -17,10 +16,10 @@ use crate::xaes::{XNONCE_LEN, XaesKey};
 /// Bytes of key id and nonce, before the ciphertext.
 const HEAD: usize = KEY_ID_LEN + XNONCE_LEN;
 const KEY_ID_LEN: usize = 4;
-/// Bytes of the least that is sealed: its tag after the head.
+/// Minimum size of a sealed value: its tag after the head.
 pub(crate) const SEALED_MIN: usize = HEAD + 16;
 
-/// The id of an encryption key, with which every ciphertext under it begins. It tells nothing of the key.
+/// The id of an encryption key, with which every ciphertext under it begins. It reveals nothing about the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EncryptionKeyId(pub(crate) [u8; KEY_ID_LEN]);
 
@@ -41,13 +40,13 @@ impl fmt::Debug for EncryptionKeyId {
 pub struct Sealed(Vec<u8>);
 
 impl Sealed {
-    /// Its bytes, a few more than of what was sealed.
+    /// Returns its size in bytes, slightly more than that of the plain text.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.0.len()
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -62,7 +61,7 @@ impl Sealed {
         self.0
     }
 
-    /// The record with these bytes; `None` when there are too few.
+    /// Returns the record with these bytes; `None` when there are too few.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Option<Self> {
         Some(bytes.into()).filter(|bytes| bytes.len() >= HEAD).map(Self)
@@ -75,7 +74,7 @@ impl fmt::Debug for Sealed {
     }
 }
 
-/// Why something cannot be sealed or opened.
+/// Error of sealing or opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
     /// A key is not 32 bytes.
@@ -92,13 +91,13 @@ pub enum VaultError {
     NotAuthentic,
 }
 
-/// Seals and opens records.
+/// Sealing and opening of records.
 pub struct Vault {
     keys: Vec<(EncryptionKeyId, XaesKey)>,
 }
 
 impl Vault {
-    /// A vault that seals with the first key and opens with every key.
+    /// Returns a vault that seals with the first key and opens with every key.
     ///
     /// # Errors
     /// [`VaultError::NoKey`] without keys, [`VaultError::KeyLength`] for a key that is not 32 bytes.
@@ -153,13 +152,13 @@ impl Vault {
         Ok(Sealed(bytes))
     }
 
-    /// The key that seals.
+    /// Returns the key that seals.
     #[must_use]
     pub fn sealing_key(&self) -> EncryptionKeyId {
         self.keys[0].0
     }
 
-    /// Whether the current sealing key sealed this.
+    /// Returns true if the current sealing key sealed this.
     pub(crate) fn seals_like(&self, sealed: &[u8]) -> bool {
         sealed.starts_with(&self.keys[0].0.0)
     }

@@ -1,8 +1,8 @@
 //! XAES-256-GCM (C2SP, <https://c2sp.org/XAES-256-GCM>): AES-256-GCM under a key of its own for each nonce of 192 random bits.
 //!
-//! Under one key AES-GCM may seal 2³² messages with random nonces (NIST SP 800-38D §8.3), which a large installation reaches in days.
-//! Here 2⁸⁰ messages stay below the same probability of a nonce that repeats. The key of a message is derived as SP 800-108 has it,
-//! in counter mode with CMAC.
+//! Under one key AES-GCM may seal 2³² messages with random nonces (NIST SP 800-38D §8.3), which a large installation reaches in days. Here
+//! 2⁸⁰ messages stay below the same probability of a repeated nonce. The key of a message is derived as in SP 800-108, in counter mode with
+//! CMAC.
 
 use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, UnboundCipherKey};
@@ -12,7 +12,7 @@ use aws_lc_rs::error::Unspecified;
 pub(crate) const XNONCE_LEN: usize = 2 * NONCE_LEN;
 const BLOCK: usize = 16;
 
-/// A key from which those of messages are derived.
+/// A key from which the keys of messages are derived.
 pub(crate) struct XaesKey {
     blocks: EncryptingKey,
     /// The first subkey of CMAC (SP 800-38B §6.1).
@@ -31,7 +31,7 @@ impl XaesKey {
         Ok(Self { blocks, subkey })
     }
 
-    /// The key and the nonce of the message with this nonce.
+    /// Returns the key and the nonce of the message with this nonce.
     ///
     /// # Errors
     /// The library fails.

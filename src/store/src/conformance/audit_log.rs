@@ -1,4 +1,4 @@
-//! The log of what operators have changed: one chain, whoever appends.
+//! The audit log: one chain for all appending nodes.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use futures_util::future::join_all;
@@ -73,7 +73,7 @@ pub(crate) async fn the_receiver_of_the_audit_log_gets_every_entry_in_order(test
     let last = AuditHead::NONE.after(&all);
     store.settle_audit_push(second, last, TIME).await.unwrap();
     assert_eq!(unsent(10).await, UnsentAudit { waiting: 0, next: None });
-    // As after a loss of the store: another entry has the number of the last one that was sent.
+    // As after data loss: another entry has the number of the last one that was sent.
     store.settle_audit_push(last, AuditHead { hash: second.hash, ..last }, TIME).await.unwrap();
     all.push(store.append_audit(entry(5)).await.unwrap());
     assert_eq!(unsent(10).await, UnsentAudit { waiting: 6, next: Some((AuditHead::NONE, all)) });

@@ -1,6 +1,6 @@
-//! A small business over a store: verifications, guests, flows, credits, webhooks and what goes with them, step by step.
+//! A small business over a store: verifications, guests, flows, credits and webhooks, step by step.
 //!
-//! Tests that break what is under a store fill it with this. Every step is one call that was answered; a [`Witness`] hears of each.
+//! Tests that damage the storage under a store fill it with this. Each step is one answered call; a [`Witness`] records it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,18 +28,18 @@ use crate::{
     SessionDigest, Store,
 };
 
-/// Hears of each step that was answered.
+/// Records each answered step.
 pub(crate) trait Witness {
-    /// Notes a step, once its answer is here.
+    /// Records a step once its answer has arrived.
     fn answered(&mut self, step: &'static str) -> impl Future<Output = ()>;
 }
 
-/// Takes no notice.
+/// Ignores every step.
 impl Witness for () {
     async fn answered(&mut self, _step: &'static str) {}
 }
 
-/// The ids of what a business has in its store.
+/// Ids of the records of a business.
 #[derive(Debug)]
 pub(crate) struct Business {
     pub(crate) client: ClientId,
@@ -55,12 +55,12 @@ pub(crate) struct Business {
     rounds: u8,
 }
 
-/// Text, sealed for its owner under the key of the store.
+/// Seals text for its owner under the store's key.
 fn sealed(store: &Store, owner: &[u8], text: &str) -> Sealed {
     store.vault().seal(owner, text.as_bytes())
 }
 
-/// An answer with an outcome and a proof that are sealed as the service seals them.
+/// Returns the answer with an outcome and a proof, sealed as the service seals them.
 fn complete(store: &Store, complete: CompleteTransaction, number: u8) -> CompleteTransaction {
     let owner = *complete.id.as_bytes();
     let outcome = sealed(store, &owner, &format!("planted outcome {number}"));
@@ -122,7 +122,7 @@ impl Business {
         }
     }
 
-    /// A day's work, in steps.
+    /// Does a day's work, in steps.
     pub(crate) async fn work(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         self.rounds += 1;
         self.verify(test, witness).await;
@@ -139,7 +139,7 @@ impl Business {
         open
     }
 
-    /// Verifications: one with everything, three opened together, of which one is declined, one ended and one waits.
+    /// Opens verifications: one with every field, and three together. One of the three is declined, one expires and one stays pending.
     async fn verify(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
         let scope = scope(&self.client, number);
@@ -177,7 +177,7 @@ impl Business {
         witness.answered("an end").await;
     }
 
-    /// Guests: two scans, of which one is registered and checked in.
+    /// Opens two scans, and registers and checks in one of them.
     async fn admit(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
         for is_registered in [true, false] {
@@ -200,7 +200,7 @@ impl Business {
         witness.answered("a change of the event").await;
     }
 
-    /// Flows: a consent with its data, and a document to be signed.
+    /// Opens flows: a consent with its data, and a document to be signed.
     async fn follow_flows(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let store = test.store();
         let party = Party { client: self.client.clone(), app: self.app.app_id.clone() };
@@ -223,7 +223,7 @@ impl Business {
         self.flows.extend([flow, signed]);
     }
 
-    /// Credits, and what is kept of a day.
+    /// Moves credits, appends to the logs, and adds the figures of a day.
     async fn keep_books(&self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
         store.move_credits(self.client.clone(), grant(50, &format!("grant {number}"))).await.unwrap();
@@ -249,14 +249,14 @@ impl Business {
         witness.answered("an erasure").await;
     }
 
-    /// Lets so much time pass, and removes what has ended.
+    /// Advances the clock by `span`, and removes expired records.
     pub(crate) async fn sweep(&self, test: &impl TestStore, span: Duration, witness: &mut impl Witness) {
         test.advance(span);
         test.store().sweep(test.now(), 1_000).await.unwrap();
         witness.answered("a sweep").await;
     }
 
-    /// One verification, to see that the store goes on; the balance after it.
+    /// Makes one verification, to check that the store still works. Returns the balance after it.
     pub(crate) async fn goes_on(&self, test: &impl TestStore) -> u64 {
         let OpenOutcome::Opened { balance } = test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
         else {

@@ -1,4 +1,4 @@
-//! The log of a client: every entry once, the newest first, for its own time.
+//! The log of a client: every entry once, newest first, for its own time.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) fn entry(test: &impl TestStore, action: Action) -> LogEntry {
     }
 }
 
-/// The whole log, read in parts of so many.
+/// Returns the whole log, read in pages of `limit` entries.
 async fn log(test: &impl TestStore, client: &ClientId, filter: LogFilter, limit: u32) -> Vec<LogEntry> {
     let (mut entries, mut before) = (Vec::new(), None);
     loop {

@@ -186,7 +186,7 @@ pub(crate) async fn one_credential_racing_under_two_transactions_completes_one(t
     assert_eq!((won, refused), (1, 1));
 }
 
-/// The names of the outcomes of what can happen to an answer, in a fixed order.
+/// Returns the names of every possible outcome of an answer, in a fixed order.
 async fn outcomes(test: &impl TestStore, client: &ClientId, is_known: bool) -> Vec<&'static str> {
     let answer = |pending: &Pending, answer, credential: u8| CompleteTransaction {
         known: is_known.then(|| Arc::new(pending.clone())),

@@ -1,4 +1,4 @@
-//! The register of consents: what was asked and whether the person agreed, for its own time.
+//! The register of consents: each request and its decision, kept for its own time.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::{CompleteOutcome, CompleteTransaction};
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// The entries of people who were asked between these times, read in parts of so many.
+/// Returns the entries of people asked between these times, read in pages of `limit` entries.
 async fn register(test: &impl TestStore, client: &ClientId, (from, to): (Timestamp, Timestamp), limit: u32) -> Vec<KeptConsent> {
     let (mut entries, mut after) = (Vec::new(), Some(ConsentPlace::default()));
     while let Some(place) = after {

@@ -20,7 +20,7 @@ fn by(id: &str) -> Signatory {
     Signatory { id: id.to_owned(), name: format!("Planted {id}") }
 }
 
-/// Has a session, and a grant that was decided.
+/// Opens a session, and makes a grant that is decided.
 pub(crate) async fn used(test: &impl TestStore) {
     let (store, asked) = (test.store(), asked(by("op_1"), 500));
     store.open_console_session(session(test, 1)).await.unwrap();

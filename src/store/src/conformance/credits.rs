@@ -61,7 +61,7 @@ pub(crate) async fn a_statement_has_every_entry_once_on_its_pages(test: &impl Te
     }
     let page = |page| test.store().statement(client.clone(), PageRequest { page, page_size: 10 });
     let mut seen = page(1).await.unwrap().items;
-    // An entry that arrives between two pages changes none that was full.
+    // An entry that arrives between two pages does not change a full page.
     opened(test, &client).await;
     for number in 2..=4 {
         let rows = page(number).await.unwrap();

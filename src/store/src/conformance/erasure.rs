@@ -1,4 +1,4 @@
-//! Erasure: what is gone, what stays, and that both are so when it is done again.
+//! Erasure: erased records, remaining records, and the same result when repeated.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::sync::Arc;
@@ -75,7 +75,7 @@ pub(crate) async fn an_erased_guest_keeps_the_place_and_nothing_else(test: &impl
     let before = test.store().list_registrations(event.id, ALL.into()).await.unwrap().items;
     let erased = erase(test, &ErasureSubject::Transaction(guests[1])).await;
     assert_eq!(erased, Erased { transactions: 1, registrations: 1, ..Erased::default() });
-    // The transactions of the others are gone long before the event is.
+    // The transactions of the others expire long before the event.
     test.advance(RESULT_TTL + Duration::from_secs(1));
     while test.store().sweep(test.now(), 100).await.unwrap().transactions > 0 {}
     let erased = erase(test, &ErasureSubject::Transaction(guests[2])).await;
@@ -111,7 +111,7 @@ pub(crate) async fn an_erased_event_is_gone_with_all_that_guests_have_begun(test
     assert_eq!(audited_balance(test, &client).await, 28);
 }
 
-/// A transaction, a waiting one, an event with a guest, a flow with a report and a refused request of the app.
+/// Creates a transaction, a pending one, an event with a guest, a flow with a report and a refused request of the app.
 async fn used(test: &impl TestStore, client: &ClientId, app: &AppId) -> [TxnId; 3] {
     let of_app = || {
         let mut open = opening(test, client);

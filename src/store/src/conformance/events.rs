@@ -105,7 +105,7 @@ pub(crate) async fn patches_that_race_for_an_event_are_all_made(test: &impl Test
     let name = EventText::parse("Fair").unwrap();
     let named = patched(test, &event, EventPatch { name: Some(name.clone()), ..EventPatch::default() });
     let (raised, _) = join(join_all(raises), named).await;
-    // An answer that was lost is given again with what the others have made of the event meanwhile.
+    // A retried change returns the event with the changes made by others in the meantime.
     let is_made = |made, event: &Event| {
         event.terms.max_guests == made || (test.loses_answers() && (2..=4).any(|count| event.terms.max_guests == places(count)))
     };
@@ -213,7 +213,7 @@ pub(crate) async fn a_suspended_client_takes_no_guests_and_keeps_those_that_have
     assert!(!seen.terms.is_active && !listed[0].terms.is_active);
     test.store().complete_transaction(completing(begun, 1)).await.unwrap();
     assert_eq!(counts(test, &event).await.registrations, 1);
-    // A change that was under way does not make it last.
+    // A change in flight does not extend its life.
     patched(test, &event, EventPatch { name: Some(EventText::parse("Closing day").unwrap()), ..EventPatch::default() }).await;
     suspend(false).await.unwrap();
     assert!(test.store().load_event(event.id).await.unwrap().unwrap().terms.is_active);

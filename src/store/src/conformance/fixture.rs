@@ -34,7 +34,7 @@ pub(crate) const RETENTION: Retention = Retention {
 pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
 
 pub(crate) const EVENT_HOOK: &str = "https://events.example/guest-list";
-/// How long the events last.
+/// Duration of the events.
 pub(crate) const EVENT_DURATION: Duration = Duration::from_secs(8 * 3_600);
 
 pub(crate) fn url(text: &str) -> WebhookUrl {
@@ -67,7 +67,7 @@ pub(crate) fn grant(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Grant, amount, reference: reference.into() }
 }
 
-/// A client with credits.
+/// Returns a client with credits.
 pub(crate) async fn client_with(test: &impl TestStore, credits: i64) -> ClientId {
     let client = client(test);
     test.store().create_client(client.clone()).await.unwrap();
@@ -78,7 +78,7 @@ pub(crate) async fn client_with(test: &impl TestStore, credits: i64) -> ClientId
     client.client_id
 }
 
-/// A transaction of the client, to be opened, with a webhook.
+/// Returns a transaction of the client, to be opened, with a webhook.
 pub(crate) fn opening(test: &impl TestStore, client: &ClientId) -> OpenTransaction {
     let extras = OptionalTerms { name_hint: Some("Asha Rao".into()), ..OptionalTerms::default() };
     let terms = Terms {
@@ -117,12 +117,12 @@ pub(crate) async fn opened(test: &impl TestStore, client: &ClientId) -> Pending 
     pending
 }
 
-/// A trait that no other guest has.
+/// Returns a trait that no other guest has.
 pub(crate) fn trait_of(id: TxnId) -> Trait {
     Trait([*id.as_bytes(); 2].concat().try_into().unwrap())
 }
 
-/// An answer of the identity app, identified by a number.
+/// Returns an answer of the identity app, identified by a number.
 pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction {
         id,
@@ -148,8 +148,7 @@ pub(crate) async fn completed(test: &impl TestStore, client: &ClientId) -> (Pend
     }
 }
 
-/// An idempotency key of the client, identified by a number.
-/// The URL that the attempt of a delivery goes to.
+/// Returns the URL of a delivery's attempt.
 pub(crate) async fn receiver(store: &Store, delivery: &QueuedDelivery) -> WebhookUrl {
     match delivery.subject {
         Subject::Transaction(txn) => {
@@ -165,7 +164,7 @@ pub(crate) fn scope(client: &ClientId, number: u8) -> IdempotencyScope {
     IdempotencyScope { partition: client.partition(), digest: [number; 32] }
 }
 
-/// What is kept for an idempotency key, identified by numbers.
+/// Returns a stored response for an idempotency key, identified by numbers.
 pub(crate) fn kept(test: &impl TestStore, client: &ClientId, number: u8, request: u8) -> IdempotentAnswer {
     IdempotentAnswer {
         scope: scope(client, number),
@@ -175,7 +174,7 @@ pub(crate) fn kept(test: &impl TestStore, client: &ClientId, number: u8, request
     }
 }
 
-/// The balance, which must agree with the ledger.
+/// Returns the balance, which must agree with the ledger.
 pub(crate) async fn audited_balance(test: &impl TestStore, client: &ClientId) -> u64 {
     let audits = test.store().audit().await.unwrap();
     for audit in &audits {
@@ -190,7 +189,7 @@ pub(crate) fn places(count: u64) -> MaxGuests {
     MaxGuests::new(count).unwrap()
 }
 
-/// An event of the client, to be created, with a webhook.
+/// Returns an event of the client, to be created, with a webhook.
 pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Event {
     Event {
         id: EventId::generate(client.partition(), 3),
@@ -239,7 +238,7 @@ pub(crate) async fn patched(test: &impl TestStore, event: &Event, patch: EventPa
     }
 }
 
-/// A guest's transaction, to be opened; it has no webhook of its own.
+/// Returns a guest's transaction, to be opened; it has no webhook of its own.
 pub(crate) fn scan(test: &impl TestStore, event: &Event) -> OpenTransaction {
     let mut open = opening_with_hook(test, &event.client, None);
     let pending = Arc::make_mut(&mut open.pending);
@@ -257,7 +256,7 @@ pub(crate) async fn scanned(test: &impl TestStore, event: &Event) -> TxnId {
     id
 }
 
-/// The answer of a guest who did not.
+/// Returns the answer of a guest who declined.
 pub(crate) fn declining(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction { passed: false, outcome: sealed("declined"), ..completing(id, answer) }
 }
@@ -272,7 +271,7 @@ pub(crate) async fn registered(test: &impl TestStore, event: &Event) -> TxnId {
     id
 }
 
-/// The counts of the event.
+/// Returns the counts of the event.
 pub(crate) async fn counts(test: &impl TestStore, event: &Event) -> EventCounts {
     test.store().load_event(event.id).await.unwrap().unwrap().counts
 }

@@ -1,4 +1,4 @@
-//! Single bits that flip in what a store keeps: noticed, harmless, or served.
+//! Single bits that flip in a store's data: noticed, harmless, or served.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,15 +21,15 @@ pub(crate) enum Effect {
     Noticed,
     /// An earlier state, whole.
     Earlier,
-    /// Content that no question shows.
+    /// Content that no query shows.
     Unseen,
-    /// An answer is another one, and the audit of credits says so.
+    /// An answer is wrong, and the audit of credits reports it.
     Audited,
-    /// An answer is another one.
+    /// An answer is wrong.
     Served,
 }
 
-/// Effects by where the bits were, and the questions that were answered otherwise.
+/// Effects by the place of the bits, and the queries with wrong answers.
 #[derive(Default)]
 pub(crate) struct Effects {
     pub(crate) by_place: BTreeMap<String, BTreeMap<Effect, usize>>,
@@ -37,7 +37,7 @@ pub(crate) struct Effects {
 }
 
 impl Effect {
-    /// The effect on a reading, and the differences that it shows.
+    /// Returns the effect on a reading, and the differences that it shows.
     pub(crate) fn on(reference: &Reading, reading: &Reading) -> (Self, Vec<Difference>) {
         for (question, refusal) in reading.refusals() {
             assert!(!refusal.to_string().contains("panicked"), "{question}: {refusal}");
@@ -66,7 +66,7 @@ impl Effects {
         }
     }
 
-    /// Asserts that no sealed value, no entry of the audit log and no amount that an audit calls right was served changed.
+    /// Asserts that no sealed value, audit log entry or amount that an audit confirms was served changed.
     pub(crate) fn hold(&self) {
         for (place, effects) in &self.by_place {
             let (table, field) = place.split_once('.').unwrap();
@@ -79,7 +79,7 @@ impl Effects {
         }
     }
 
-    /// All effects, wherever they were.
+    /// Returns all effects, at every place.
     pub(crate) fn totals(&self) -> BTreeMap<Effect, usize> {
         let mut totals = BTreeMap::new();
         for (effect, count) in self.by_place.values().flatten() {
@@ -99,7 +99,7 @@ impl fmt::Display for Effects {
     }
 }
 
-/// The bytes with one bit flipped; none if there are no bytes.
+/// Returns the bytes with one bit flipped; `None` for no bytes.
 pub(crate) fn flipped(bytes: &[u8], random: &mut Random) -> Option<Vec<u8>> {
     let byte = usize::try_from(random.next().checked_rem(bytes.len() as u64)?).ok()?;
     let mut flipped = bytes.to_vec();

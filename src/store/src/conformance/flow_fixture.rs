@@ -25,7 +25,7 @@ use super::TestStore;
 use super::fixture::{RESULT_TTL, app, client_with, url};
 use crate::{CreateOutcome, FlowRecord, OpenFlow, ReportFlow, ReportFlowOutcome};
 
-/// How long flows wait, and how long their signers are invited.
+/// Lifetime of flows and of their invitations.
 pub(crate) const FLOW: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// A client with an app whose wealth-data URLs are set.
@@ -71,7 +71,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// The flow, which its upstream reports under the ids of another one.
+    /// Returns the flow, reported by its upstream under the ids of another one.
     pub(crate) const fn with_upstream_ids_of(mut self, other: &Self) -> Self {
         self.upstream = other.upstream;
         self
@@ -95,7 +95,7 @@ pub(crate) fn locker(test: &impl TestStore, party: &Party) -> Flow {
     flow(test, party, |opened| FlowState::DocLocker(DocLockerFlow::new(opened)))
 }
 
-/// The same with times of the client's own.
+/// Returns the flow with the client's own retention times.
 pub(crate) fn locker_kept_for(test: &impl TestStore, party: &Party, retention: ClientRetention) -> Flow {
     flow(test, party, |opened| FlowState::DocLocker(DocLockerFlow::new(FlowHeader { retention, ..opened })))
 }
@@ -133,7 +133,7 @@ pub(crate) async fn opened(test: &impl TestStore, flow: Flow) -> Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     Locker(&'static str, u8),
-    /// Documents with a file of so many bytes.
+    /// Documents with a file of this many bytes.
     Large(usize),
     Document(&'static str),
     Consent(&'static str, u8),
@@ -188,7 +188,7 @@ fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
     }})
 }
 
-/// Makes a report that must be accepted; returns the delivery that it queued.
+/// Makes a report that must be accepted. Returns the delivery that it queued.
 pub(crate) async fn accepted(test: &impl TestStore, flow: &Flow, report: Told) -> Option<QueuedDelivery> {
     match test.store().report_flow(told(flow, report)).await.unwrap() {
         ReportFlowOutcome::Accepted { queued, .. } => queued,

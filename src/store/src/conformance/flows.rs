@@ -26,7 +26,7 @@ async fn swept(test: &impl TestStore) {
     while test.store().sweep(test.now(), 3).await.unwrap() != Swept::default() {}
 }
 
-/// Deliveries that wait, by their subjects.
+/// Returns pending deliveries, by their subjects.
 async fn due(test: &impl TestStore) -> Vec<Subject> {
     test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.subject).collect()
 }

@@ -93,7 +93,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
         address: None,
         is_polled: false,
     };
-    // It is sealed, each time in another way.
+    // It is sealed with a new nonce each time.
     let expected = CompletedRecord { address: record.address.clone(), ..expected };
     assert_eq!(record, expected);
     assert_eq!((delivery.subject, receiver(test.store(), &delivery).await), (id.into(), url("https://second.example/in")));
@@ -125,7 +125,7 @@ async fn scanned_with_its_own_url(test: &impl TestStore, event: &Event) -> TxnId
 pub(crate) async fn a_guest_is_reported_to_its_own_url_first_and_without_any_to_none(test: &impl TestStore) {
     let client = client_with(test, 3).await;
     let event = created(test, event(test, &client, 10)).await;
-    // Like that of any transaction, its own URL is told of a verification that did not pass, too.
+    // As for any transaction, a failed verification also queues a webhook to its own URL.
     for answer in [completing, declining] {
         let id = scanned_with_its_own_url(test, &event).await;
         let outcome = test.store().complete_transaction(answer(id, 1)).await.unwrap();
@@ -298,7 +298,7 @@ pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test:
         listed.extend(items.into_iter().map(|registration| registration.guest.txn));
     }
     assert!(listed.iter().eq(ids.iter().rev()), "{listed:?}");
-    // Of large ones no more are returned than there is room for, and one in any case.
+    // Rows stop at the byte limit, but at least one is returned.
     let some = |offset, max_bytes| test.store().list_registrations(event.id, Rows { offset, limit: 6, max_bytes });
     let size = some(0, 1).await.unwrap().items[0].outcome.to_bytes().len();
     for (after, bytes, expected) in [(0, 0, 1), (0, 1, 1), (0, size * 3 / 2, 2), (5, 3 * size, 2), (0, usize::MAX, 6), (7, 1, 0)] {

@@ -1,4 +1,4 @@
-//! The intent key that operators have chosen.
+//! The intent key chosen by operators.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::time::Duration;

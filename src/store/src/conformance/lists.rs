@@ -1,4 +1,4 @@
-//! What lists and overviews read: summaries of transactions, the flows of an app, and figures for each day.
+//! Data of lists and overviews: summaries of transactions, the flows of an app, and figures for each day.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub(crate) async fn figures_of_a_day_are_added_up_and_a_repeated_call_counts_onc
     first.answer(AnswerKind::Declined, WINDOW);
     let second = DayFigures { opened: 2, failed: 1, delivered: 4, ..DayFigures::default() };
     for (call, more) in [(1, &first), (2, &second)] {
-        // Only an engine that may lose an answer knows a call again.
+        // Only an engine that may lose an answer recognises a repeated call.
         for _ in 0..if store.is_shared() { 2 } else { 1 } {
             store.add_day_figures(app.clone(), today, more.clone(), [call; 16]).await.unwrap();
         }
@@ -113,7 +113,7 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &im
     test.advance(FLOW + RESULT_TTL);
     let third = opened_flow(test, locker(test, &party)).await;
     assert_eq!(listed().await, [(third.id, "Pending", 0)]);
-    // A report lets a consent be kept for longer than it was at first.
+    // A report extends the retention of a consent.
     let lasting = opened_flow(test, wealth(test, &party)).await;
     test.advance(FLOW + RESULT_TTL - MINUTE);
     accepted(test, &lasting, Told::Consent("Accepted", 1)).await.unwrap();

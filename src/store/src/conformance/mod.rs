@@ -1,8 +1,7 @@
-//! What every store must do, as properties that run against any [`Store`].
+//! Properties of every store, run against any [`Store`].
 //!
-//! [`store_conformance!`](crate::store_conformance) makes one test of each property; the store
-//! under test comes from an expression that makes a fresh [`TestStore`] for each of them. Properties
-//! check outcomes only, never how a store keeps its data.
+//! [`store_conformance!`](crate::store_conformance) makes one test of each property. The store under test comes from an expression that
+//! makes a fresh [`TestStore`] for each of them. Properties check outcomes only, never the layout of the data.
 // These are tests, in a library so that every implementation can run them: a broken expectation
 // must end the test.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -49,13 +48,13 @@ use crate::Store;
 
 /// A fresh store and its clock.
 pub(crate) trait TestStore {
-    /// The store under test.
+    /// Returns the store under test.
     fn store(&self) -> &Store;
-    /// The store's clock.
+    /// Returns the store's clock.
     fn now(&self) -> Timestamp;
     /// Moves the store's clock forward.
     fn advance(&self, span: Duration);
-    /// Returns true if the store loses answers, and gives them again.
+    /// Returns true if the store loses answers and repeats them.
     fn loses_answers(&self) -> bool {
         false
     }
@@ -89,8 +88,8 @@ pub(crate) fn run<T>(property: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property)
 }
 
-/// One `#[test]` for each property, on the fresh [`TestStore`] that the expression makes; or one test for
-/// all of them, on stores that share servers which take long to start.
+/// Makes one `#[test]` for each property, on the fresh [`TestStore`] from the expression; or one test for all of them, on stores that share
+/// slow-starting servers.
 #[macro_export]
 macro_rules! store_conformance {
     ($name:ident: $servers:ident = $start:expr => $test:expr) => {

@@ -1,4 +1,4 @@
-//! A pretended next release: a new field and a new kind of record, and rewrites of records in partitions and of ones that are alone.
+//! A simulated next release: a new field, a new kind of record, and rewrites of records with and without a partition.
 
 use std::sync::OnceLock;
 
@@ -17,7 +17,7 @@ pub(crate) struct Kinds {
     pub(crate) app: &'static Table,
 }
 
-/// A kind of record with one more field.
+/// Returns a kind of record with one more field.
 fn with_field(table: &'static Table, name: &'static str) -> &'static Table {
     let since = SCHEMA.number() + 1;
     let fields = table.fields.iter().copied().chain([Column { name, kind: ColumnKind::Text, since }]).collect::<Vec<_>>().leak();
@@ -34,7 +34,7 @@ pub(crate) fn kinds() -> &'static Kinds {
     })
 }
 
-/// The same record of a kind of the next release.
+/// Returns the same record of a kind of the next release.
 pub(crate) fn of(key: &Key, table: &'static Table) -> Key {
     Key { table, ..key.clone() }
 }
@@ -67,26 +67,26 @@ fn schema(changes: &[Change]) -> &'static Schema {
     Box::leak(Box::new(Schema { tables, steps }))
 }
 
-/// The schema of the next release.
+/// Returns the schema of the next release.
 pub(crate) fn next() -> &'static Schema {
     static NEXT: OnceLock<&Schema> = OnceLock::new();
     NEXT.get_or_init(|| schema(&[change_client, change_app]))
 }
 
-/// The schema of the release after that.
+/// Returns the schema of the release after that.
 pub(crate) fn after_next() -> &'static Schema {
     let step = Step { release: "after the next", sentence: "Nothing changes.", rewrites: &[] };
     let steps = next().steps.iter().copied().chain([step]).collect::<Vec<_>>().leak();
     Box::leak(Box::new(Schema { tables: next().tables, steps }))
 }
 
-/// The same with a step that fails after it has begun.
+/// Returns the same schema with a step that fails after it has begun.
 pub(crate) fn failing() -> &'static Schema {
     static FAILING: OnceLock<&Schema> = OnceLock::new();
     FAILING.get_or_init(|| schema(&[fail]))
 }
 
-/// All records of a kind.
+/// Returns all records of a kind.
 pub(crate) async fn records(engine: &dyn Engine, table: &'static Table) -> Vec<(Key, Record)> {
     let (mut next, mut records) = (Some(ScanFrom::default()), Vec::new());
     while let Some(from) = next {
@@ -100,7 +100,7 @@ pub(crate) async fn records(engine: &dyn Engine, table: &'static Table) -> Vec<(
     records
 }
 
-/// Checks that the step was walked to its end for every record, and once.
+/// Checks that the step ran to its end for every record, and once.
 pub(crate) async fn is_walked_up(engine: &dyn Engine, one: &ClientId) {
     let clients = records(engine, kinds().client).await;
     assert!(clients.iter().any(|(key, _)| key.id == one.as_str().as_bytes()));

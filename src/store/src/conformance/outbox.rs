@@ -11,7 +11,7 @@ use super::TestStore;
 use super::fixture::{RESULT_TTL, client_with, completed, completing, opening_with_hook};
 use crate::{Backlog, TransactionRecord};
 
-/// The milliseconds of an attempt.
+/// Duration of an attempt, in milliseconds.
 const MS: u32 = 42;
 
 pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {

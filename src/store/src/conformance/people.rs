@@ -1,4 +1,4 @@
-//! The people of an event: who registers again, and who is checked in.
+//! The people of an event: repeated registrations and check-ins.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::time::Duration;
@@ -22,13 +22,13 @@ async fn event_that(test: &impl TestStore, on_duplicate: OnDuplicate) -> Event {
     created(test, asked).await
 }
 
-/// The guest `number` of a test, with these traits.
+/// Returns the guest `number` of a test, with these traits.
 fn coming(id: TxnId, traits: &[u8]) -> CompleteTransaction {
     let traits = traits.iter().map(|number| Trait([*number; 32])).collect();
     CompleteTransaction { guest: GuestDetails { name: Some("Asha Rao".into()), traits }, ..completing(id, 1) }
 }
 
-/// Scans and answers; why the guest was refused, if so.
+/// Scans and answers. Returns the transaction, and the reason if the guest was refused.
 async fn comes(test: &impl TestStore, event: &Event, traits: &[u8]) -> (TxnId, Option<EventRefusal>) {
     let id = scanned(test, event).await;
     match test.store().complete_transaction(coming(id, traits)).await.unwrap() {
@@ -47,7 +47,7 @@ pub(crate) async fn a_person_with_a_trait_of_a_guest_is_marked_with_the_first_on
     let (meena, _) = comes(test, &event, &[4, 5]).await;
     let (again, refused) = comes(test, &event, &[9, 2]).await;
     assert_eq!(refused, None);
-    // New traits of somebody who came again are remembered as well.
+    // New traits of a returning person are remembered as well.
     let (with_the_new_one, _) = comes(test, &event, &[9]).await;
     let (_, _) = comes(test, &event, &[]).await;
     let marks: Vec<_> = guests(test, &event).await.into_iter().map(|guest| (guest.number, guest.txn, guest.duplicate_of)).collect();
@@ -75,7 +75,7 @@ pub(crate) async fn a_person_is_refused_where_nobody_registers_twice_and_not_loo
         assert_eq!(comes(test, &open, &[1, 2]).await.1, None);
     }
     assert!(guests(test, &open).await.iter().all(|guest| guest.duplicate_of.is_none()));
-    // From a change on, among those who come after it.
+    // A change applies to guests who come after it.
     patched(test, &open, EventPatch { on_duplicate: Some(OnDuplicate::Refuse), ..EventPatch::default() }).await;
     assert_eq!(comes(test, &open, &[1]).await.1, None);
     assert_eq!(comes(test, &open, &[1]).await.1, Some(EventRefusal::Duplicate));

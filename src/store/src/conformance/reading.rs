@@ -1,4 +1,4 @@
-//! Everything that callers can see of a [`Business`], question by question, so that two readings can be compared.
+//! Everything that callers can see of a [`Business`], query by query, so that two readings can be compared.
 //!
 //! Sealed values are opened, as the service does before it shows them.
 
@@ -17,7 +17,7 @@ use crate::audit_log::AuditHead;
 use crate::consents::{AskedConsents, ConsentPlace};
 use crate::{AskedLog, Guest, Registration, Sealed, SealedPayload, Store, StoreError, TransactionRecord};
 
-/// An answer to a question, of any type.
+/// An answer to a query, of any type.
 trait Answer: Any + Debug + Send + Sync {
     fn is(&self, other: &dyn Answer) -> bool;
     fn any(&self) -> &dyn Any;
@@ -35,15 +35,15 @@ impl<T: Any + Debug + PartialEq + Send + Sync> Answer for T {
 
 type Answered = Result<Box<dyn Answer>, StoreError>;
 
-/// The answers of a store to every question about a business.
+/// The answers of a store to every query about a business.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     answers: Vec<(String, Answered)>,
-    /// The audit of credits finds a fault.
+    /// True if the audit of credits finds a fault.
     pub(crate) is_unbalanced: bool,
 }
 
-/// A question that two stores answer differently.
+/// A query that two stores answer differently.
 #[derive(Debug)]
 pub(crate) struct Difference {
     pub(crate) question: String,
@@ -58,7 +58,7 @@ impl Reading {
         self.answers.push((question.into(), answer.map(|answer| Box::new(answer) as Box<dyn Answer>)));
     }
 
-    /// The questions that another store answers differently.
+    /// Returns the queries that another store answers differently.
     pub(crate) fn differences(&self, other: &Self) -> Vec<Difference> {
         assert_eq!(self.answers.len(), other.answers.len(), "the same questions");
         let pairs = self.answers.iter().zip(&other.answers);
@@ -74,12 +74,12 @@ impl Reading {
         differing.collect()
     }
 
-    /// The refusals in it.
+    /// Returns the refusals among the answers.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = (&str, &StoreError)> {
         self.answers.iter().filter_map(|(question, answer)| Some((question.as_str(), answer.as_ref().err()?)))
     }
 
-    /// Asks everything.
+    /// Reads everything.
     pub(crate) async fn of(store: &Store, business: &Business, now: Timestamp) -> Self {
         let mut reading = Self::default();
         reading.ask_of_the_client(store, business).await;
@@ -186,7 +186,7 @@ impl Reading {
     }
 }
 
-/// The audit log, verified as an operator does.
+/// Returns the audit log, verified as an operator does.
 async fn verified(store: &Store) -> Result<impl Debug + PartialEq + Send + Sync + use<>, StoreError> {
     let entries = store.audit_log(0, 1_000).await?;
     let mut head = AuditHead::NONE;
@@ -199,7 +199,7 @@ async fn verified(store: &Store) -> Result<impl Debug + PartialEq + Send + Sync 
     Ok((entries, store.audit_head().await?))
 }
 
-/// Opens what is sealed for an owner.
+/// Opens a value sealed for an owner.
 fn open(store: &Store, owner: &[u8], sealed: &Sealed) -> Result<Vec<u8>, StoreError> {
     store.vault().open(owner, sealed).map(|plain| plain.to_vec()).map_err(|_| StoreError::unreadable("a sealed value"))
 }
@@ -208,7 +208,7 @@ fn payload_of(store: &Store, payload: SealedPayload) -> Result<Vec<u8>, StoreErr
     payload.open(store.vault()).map_err(|_| StoreError::unreadable("a payload"))
 }
 
-/// A verification with its outcome and the URL of its webhook.
+/// Returns a verification with its outcome and the URL of its webhook.
 fn shown(store: &Store, record: TransactionRecord) -> Result<impl Debug + PartialEq + Send + Sync + use<>, StoreError> {
     let (outcome, url) = match &record {
         TransactionRecord::Completed(done) => {

@@ -1,4 +1,4 @@
-//! A store with every kind of sealed value, and everything that is read from it. Tests of each store seal it anew.
+//! A store with every kind of sealed value, and every value read from it. Tests of each store reseal it.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use sakshi_domain::client_log::Action;
@@ -33,7 +33,7 @@ const OUTCOME: &[u8] = b"what was shared";
 const PROOF: &[u8] = b"what proves it";
 const ANSWER: &[u8] = b"what was answered";
 
-/// What the store was filled with.
+/// Contents of the filled store.
 pub(crate) struct Filled {
     client: ClientId,
     app: AppId,
@@ -85,7 +85,7 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
     Filled { client, app, event: party, transactions, flows, fetched, scope }
 }
 
-/// Flows with reports, deliveries and a fetch.
+/// Returns flows with reports, deliveries and a fetch.
 async fn flows(test: &impl TestStore, app: App) -> (Vec<Flow>, Flow, AppId) {
     let party = party(test).await;
     registered(test, &party).await;
@@ -99,7 +99,7 @@ async fn flows(test: &impl TestStore, app: App) -> (Vec<Flow>, Flow, AppId) {
     (vec![signed, fetched, consent.clone()], consent, party.app)
 }
 
-/// Everything sealed that a store answers with, opened.
+/// Every sealed value in a store's answers, opened.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Read {
     apps: Vec<App>,
@@ -192,7 +192,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     }
 }
 
-/// A whole pass in steps of a few records.
+/// Runs a whole pass in steps of a few records.
 pub(crate) async fn pass(store: &Store) -> Resealed {
     let (mut whole, mut next) = (Resealed::default(), Some(ResealCursor::default()));
     while let Some(from) = next.take() {
@@ -208,7 +208,7 @@ pub(crate) async fn a_pass_looks_at_the_values_of_every_client(test: &impl TestS
         completed(test, &client_with(test, 1).await).await;
     }
     let told = pass(test.store()).await;
-    // Outcomes of the properties are under a key that nobody has.
+    // Outcomes of the properties are under a key that no node has.
     let left: Vec<_> = told.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
     assert_eq!((left, told.resealed), (vec![("01010101".to_owned(), clients)], 0));
     assert!(told.looked_at >= 2 * clients);

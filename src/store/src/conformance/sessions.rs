@@ -1,4 +1,4 @@
-//! Sessions: kept for their time, prolonged by use, ended for good.
+//! Sessions: kept for their time, extended by use, ended permanently.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Opening and reading transactions: the debit, repetition, idempotency keys.
+//! Opening and reading transactions: the debit, retries, idempotency keys.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::collections::HashSet;

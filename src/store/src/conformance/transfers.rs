@@ -25,7 +25,7 @@ fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> 
     }
 }
 
-/// A client with two apps and two keys, as it is exported.
+/// Returns a client with two apps and two keys, as it is exported.
 async fn exported(test: &impl TestStore, credits: i64) -> ClientTransfer {
     let client = client_with(test, credits).await;
     for _ in 0..2 {
@@ -37,7 +37,7 @@ async fn exported(test: &impl TestStore, credits: i64) -> ClientTransfer {
     test.store().export_client(client).await.unwrap().unwrap()
 }
 
-/// The same with ids and digests that the store does not have.
+/// Returns the same transfer with ids and digests that the store does not have.
 fn from_elsewhere(mut transfer: ClientTransfer) -> ClientTransfer {
     transfer.client.client_id = ClientId::generate();
     for app in &mut transfer.apps {

@@ -1,5 +1,4 @@
-//! What is removed when its time has passed, and what is kept. A store may remove records when it sweeps or
-//! let them expire; what callers see is the same.
+//! Expiry and retention. A store may remove records when it sweeps or let them expire; callers see the same.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::num::NonZeroU32;
@@ -22,7 +21,7 @@ use crate::{
     CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept,
 };
 
-/// Sweeps until there is nothing left to remove.
+/// Sweeps until nothing is left to remove.
 async fn swept(test: &impl TestStore) {
     while test.store().sweep(test.now(), 3).await.unwrap() != Swept::default() {}
 }
@@ -143,7 +142,7 @@ pub(crate) async fn abandoned_scans_are_counted_at_any_moment_and_after_they_are
     abandoned_scans(test).await;
 }
 
-/// Checks the counts of abandoned scans; returns how many transactions each of the sweeps removed.
+/// Checks the counts of abandoned scans. Returns the number of transactions that each sweep removed.
 pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
     let sweep = |most| async move { test.store().sweep(test.now(), most).await.unwrap().transactions };
     let client = client_with(test, 20).await;
@@ -165,7 +164,7 @@ pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
     assert_eq!(abandoned().await, 3, "and no more by the next scan");
     test.advance(minute);
     assert_eq!(abandoned().await, 4);
-    // A scan that waited so long in the queue that its window has passed.
+    // A scan that was queued for longer than its window.
     let mut late = scan(test, &event);
     Arc::make_mut(&mut late.pending).expires_at = test.now() - WINDOW;
     assert!(matches!(test.store().open_transaction(late).await, Ok(OpenOutcome::Opened { .. })));
@@ -244,7 +243,7 @@ pub(crate) async fn an_event_of_a_client_with_a_shorter_time_goes_earlier(test: 
     };
     let (early, usual) = (with(own).await, with(longer).await);
     registered(test, &early).await;
-    // A change of its end counts the time from the new one.
+    // A change of the event's end restarts the retention from the new end.
     let later = EventPatch { expires_at: Some(test.now() + EVENT_DURATION * 2), ..EventPatch::default() };
     patched(test, &early, later).await;
     let time = Duration::from_secs(u64::from(DAYS) * 24 * 3_600);
@@ -300,14 +299,14 @@ pub(crate) async fn every_page_of_a_long_list_of_events_is_found_before_and_afte
     pages_have(test, &app, &[left, vec![newest]].concat()).await;
 }
 
-/// Creates hundreds of events of an app, of which some are removed; returns those that are left.
+/// Creates hundreds of events of an app, and removes some. Returns the remaining ones.
 pub(crate) async fn long_list(test: &impl TestStore, client: &ClientId) -> (AppId, Vec<EventId>) {
     let app = AppId::generate();
     let mut events = Vec::new();
     for number in 0..600 {
         let mut event = event(test, client, 1);
         event.app = app.clone();
-        // Nothing is left of the first block of a list that counts by blocks, and two thirds of the others.
+        // The first block of a list that counts by blocks is empty, and two thirds of the others remain.
         let longer = number > 300 && number % 3 > 0;
         event.terms.expires_at = event.terms.expires_at + Duration::from_millis(u64::from(longer));
         events.push((created(test, event).await.id, longer));
@@ -318,7 +317,7 @@ pub(crate) async fn long_list(test: &impl TestStore, client: &ClientId) -> (AppI
     (app, events.into_iter().filter(|(_, longer)| *longer).map(|(id, _)| id).collect())
 }
 
-/// Pages of the list show these, in this order, and their number.
+/// Checks that pages of the list show these events, in this order, and their number.
 pub(crate) async fn pages_have(test: &impl TestStore, app: &AppId, expected: &[EventId]) {
     let page_size = 7;
     for (place, ids) in expected.chunks(page_size).enumerate() {

@@ -1,4 +1,4 @@
-//! Users of clients: invited once, signed in by codes that work once, and gone when they are removed.
+//! Users of clients: invited once, signed in with single-use codes, and deleted when removed.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(crate) fn credential() -> Credential {
     Credential { salt: [1; 16], iterations: 2, hash: [3; 32], totp: [4; 20], recovery: vec![[5; 32], [6; 32]] }
 }
 
-/// A user who has accepted the invitation by this link.
+/// Returns a user who has accepted the invitation of this link.
 pub(crate) async fn joined(test: &impl TestStore, client: &ClientId, email: &str, link: u8) -> User {
     let (invited, link) = (user(test, client, email), InviteDigest([link; 32]));
     assert_eq!(test.store().invite_user(invited, link, test.now() + HOUR).await, Ok(InviteOutcome::Invited));

@@ -1,8 +1,7 @@
-//! Backups of the store's file: written while a node serves, checked after writing, put in place of a store that is not open.
+//! Backups of the store's file: written while a node serves, checked after writing, restored when no node has the store open.
 //!
-//! A backup is one file, encrypted as the store is: what is personal in it can be read with the store's key alone. It holds one
-//! moment of the store. A node that serves is not held up: the copy is read from a snapshot. A file beside it has its SHA-256 as
-//! `sha256sum` writes it, because SQLite does not notice every changed byte.
+//! A backup is one file, a snapshot of the store, encrypted as the store is: personal data needs the store's key. The copy does not block a
+//! serving node. A file beside it has its SHA-256 as `sha256sum` writes it, because SQLite does not notice every changed byte.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -26,14 +25,14 @@ use crate::error::StoreError;
 use crate::vault::Vault;
 use crate::{Ownership, SCHEMA, Schema};
 
-/// Ends the name of the file with the checksum.
+/// Extension of the checksum file.
 pub const SUM: &str = "sha256";
-/// Pages that are copied at once.
+/// Pages copied at once.
 const STEP: i32 = 1_024;
-/// Counts what waits, in the records of transactions and of reports.
+/// Counts pending webhooks, in the records of transactions and of reports.
 const UNSENT: &str = "SELECT (SELECT count(*) FROM txn_record WHERE delivery IS NOT NULL AND claimed_at IS NULL) \
      + (SELECT count(*) FROM report_record WHERE delivery IS NOT NULL AND claimed_at IS NULL)";
-/// Give up each attempt that has not ended, also of what waits: that is claimed by no call, which is zeros.
+/// Statements that abandon each unfinished attempt, also pending ones: those are claimed by no call, which is zeros.
 const GIVEN_UP: [&str; 2] = [
     "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = ?2, reason = ?3, \
      duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
@@ -42,36 +41,36 @@ const GIVEN_UP: [&str; 2] = [
 ];
 const EMPTY_OUTBOX: &str = "DELETE FROM outbox_index";
 
-/// What was found in a backup.
+/// Contents of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupContents {
     /// Bytes of the file.
     pub bytes: u64,
-    /// Clients.
+    /// Number of clients.
     pub clients: u64,
-    /// Entries of their ledgers, which add up.
+    /// Number of entries of their ledgers, which add up.
     pub ledger_entries: u64,
-    /// Transactions.
+    /// Number of transactions.
     pub transactions: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Webhooks that wait to be sent.
+    /// Number of webhooks waiting to be sent.
     pub queued_webhooks: u64,
 }
 
-/// What becomes of the webhooks that wait in a restored backup.
+/// Treatment of pending webhooks in a restored backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueuedWebhooks {
-    /// They are not sent, and recorded as `unknown`: they may have been sent since the backup was made.
+    /// Not sent, and recorded as `unknown`: they may have been sent since the backup was made.
     Drop,
-    /// They are sent when the node starts, perhaps for the second time.
+    /// Sent when the node starts, perhaps for the second time.
     Send,
 }
 
-/// Copies the store in a directory into a new file, also while a node serves, and checks the copy. No file is left when it fails.
+/// Copies the store in a directory into a new file, also while a node serves, and checks the copy. Leaves no file on failure.
 ///
 /// # Errors
-/// There is no store, the file exists already, or the copy cannot be written or is not what it should be.
+/// There is no store, the file exists already, or the copy cannot be written or fails its check.
 pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault) -> Result<BackupContents, StoreError> {
     let from = files::database(directory);
     if files::length(&from)? == 0 {
@@ -89,7 +88,7 @@ pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault)
     made
 }
 
-/// Copies a store of an earlier release, before it is walked up, into a file beside it. Returns the name of the file.
+/// Copies a store of an earlier release, before its migration, into a file beside it. Returns the name of the file.
 pub(super) fn keep_earlier(path: &Path, schema: u32, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
     let kept = beside(path, &format!("schema-{schema}-{}", clock.now().seconds()));
     let (draft, sum_file) = (beside(&kept, "part"), beside(&kept, SUM));
@@ -110,7 +109,7 @@ fn name(draft: &Path, to: &Path, sum_file: &Path) -> Result<(), StoreError> {
     synced(to)
 }
 
-/// Removes a file, and what SQLite wrote beside it.
+/// Removes a file and the files that SQLite wrote beside it.
 fn remove(path: &Path) {
     for end in ["", "-journal", "-wal", "-shm"] {
         // Most of them do not exist.
@@ -118,7 +117,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// SHA-256 of a file in hexadecimal.
+/// Returns the SHA-256 of a file in hexadecimal.
 fn checksum(file: &Path) -> Result<String, StoreError> {
     let read = || {
         let (mut source, mut context, mut buffer) = (File::open(file)?, Context::new(&SHA256), vec![0; 1 << 20]);
@@ -133,7 +132,7 @@ fn checksum(file: &Path) -> Result<String, StoreError> {
     Ok(digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Compares a backup with the checksum beside it, if that is there.
+/// Compares a backup with the checksum file beside it, if there is one.
 fn compare_checksum(file: &Path) -> Result<(), StoreError> {
     let sum_file = beside(file, SUM);
     let kept = match std::fs::read_to_string(&sum_file) {
@@ -165,8 +164,8 @@ fn without_log(copy: &Connection) -> rusqlite::Result<()> {
     copy.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))
 }
 
-/// Checks that a file is a whole store that a node would open, and whose ledgers add up. Without an ownership the store of any
-/// installation passes.
+/// Checks that a file is a whole store that a node would open, and whose ledgers add up. Without an ownership, a store of any installation
+/// passes.
 ///
 /// # Errors
 /// The error of opening it, or [`StoreError::Corrupt`], or the file cannot be read.
@@ -236,12 +235,12 @@ fn audits(db: &Database) -> Result<Vec<Audit>, StoreError> {
     Ok(audits)
 }
 
-/// Puts a backup into a directory that no node has open, and returns the name under which a store that was there is kept. What root
-/// writes there belongs to the owner of the directory. A backup of an earlier release is walked up on the way.
+/// Restores a backup into a directory that no node has open. Returns the new name of a store that was there before. Files written by root
+/// are given to the owner of the directory. A backup of an earlier release is migrated.
 ///
 /// # Errors
-/// [`StoreError::InUse`] when a node serves; the backup is damaged or a node would not open it; there is a store and `replace` is
-/// false; or a file cannot be written. The store that was there stays in all these cases.
+/// [`StoreError::InUse`] when a node serves; the backup is damaged or a node would not open it; there is a store and `replace` is false; or
+/// a file cannot be written. An existing store stays in all these cases.
 pub fn restore(
     file: &Path,
     directory: &Path,
@@ -269,7 +268,7 @@ pub(super) fn restore_as(
     let known = if is_own { Some(inspect(file)?) } else { None };
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
-    // A log without its file is part of a store as well, and would be applied to the restored one.
+    // A log without its file also belongs to a store, and would be applied to the restored one.
     let has_store = files::length(&path)? > 0 || files::length(&files::log(directory))? > 0;
     if has_store && !replace {
         return Err(StoreError::unavailable(format!("{} holds a store already", directory.display())));
@@ -304,7 +303,7 @@ fn writable(draft: &Path) -> Result<Connection, StoreError> {
     Ok(Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
 
-/// Walks a copy up to the schema.
+/// Migrates a copy to the schema.
 fn walk_up(draft: &Path, clock: &Arc<dyn Clock>, vault: &Vault, schema: &Schema) -> Result<(), StoreError> {
     let db = Database { connection: writable(draft)?, clock: Arc::clone(clock), health: Arc::default() };
     let found = schema::number(&db.connection, schema)?.unwrap_or_else(|| schema.number());
@@ -313,7 +312,7 @@ fn walk_up(draft: &Path, clock: &Arc<dyn Clock>, vault: &Vault, schema: &Schema)
     Ok(transaction.commit()?)
 }
 
-/// Settles the webhooks that wait in a copy, if they are not to be sent.
+/// Settles the pending webhooks of a copy, unless they are to be sent.
 fn settle(draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(), StoreError> {
     if webhooks == QueuedWebhooks::Drop {
         let connection = writable(draft)?;
@@ -325,7 +324,7 @@ fn settle(draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(
     Ok(())
 }
 
-/// Renames the files of a store; its log belongs to it.
+/// Renames the files of a store, with its log.
 fn set_aside(path: &Path, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
     let kept = beside(path, &format!("before-{}", clock.now().seconds()));
     for end in ["", "-wal", "-shm"] {

@@ -24,7 +24,7 @@ impl EmbeddedStore {
     /// Hides every table of a store in memory behind a copy of it that has neither types nor constraints.
     ///
     /// # Errors
-    /// What SQLite says, and that the store is in a file.
+    /// The error of SQLite; also when the store is in a file.
     pub fn loosen(&self) -> rusqlite::Result<Vec<LooseTable>> {
         let db = self.database()?;
         let names: Vec<String> = db.all(TABLES, [], |row| row.get(0))?;
@@ -44,10 +44,10 @@ impl EmbeddedStore {
         names.iter().map(columns).collect()
     }
 
-    /// Puts a value into a column of one row of a loose table; what was there before, or nothing if there is no such row.
+    /// Puts a value into a column of one row of a loose table. Returns the value before, or `None` if there is no such row.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// The error of SQLite.
     pub fn overwrite(&self, table: &str, column: &str, row: i64, value: &Value) -> rusqlite::Result<Option<Value>> {
         let db = self.database()?;
         let found = db.connection.query_row(&format!("SELECT {column} FROM temp.{table} WHERE rowid = ?1"), [row], |row| row.get(0));

@@ -1,4 +1,4 @@
-//! What SQLite's errors mean for a caller, and the memory of damage, from which there is no recovery.
+//! Translation of SQLite's errors for callers, and the memory of damage, from which there is no recovery.
 //!
 //! Messages contain SQLite's own text for a result code and never a statement or a value.
 
@@ -8,12 +8,12 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::error::StoreError;
 
-/// Whether the file has shown damage. Once it has, every call fails with it.
+/// Damage seen in the file. Once set, every call fails with it.
 #[derive(Debug, Default)]
 pub(crate) struct Health(OnceLock<StoreError>);
 
 impl Health {
-    /// The damage seen before, if any.
+    /// Returns the damage seen before as an error, if any.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.0.get().map_or(Ok(()), |damage| Err(damage.clone()))
     }

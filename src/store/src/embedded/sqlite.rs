@@ -26,24 +26,24 @@ use super::{EmbeddedOptions, Migrated, backup};
 use crate::Upgrading;
 use crate::error::{StoreError, StoreFuture};
 
-/// The bytes of a disk that are kept for what ends: a twentieth of it, and at most this.
+/// Disk space reserved for ending records, in bytes: a twentieth of the disk, and at most this.
 const RESERVE_MAX: u64 = 64 * 1_024 * 1_024;
 
-/// Returns true if the blocks that are left have fewer bytes than are kept.
+/// Returns true if the free blocks have fewer bytes than the reserve.
 const fn has_little_room(left: u64, blocks: u64, block_bytes: u64) -> bool {
     let twentieth = blocks.saturating_mul(block_bytes) / 20;
     let reserve = if twentieth < RESERVE_MAX { twentieth } else { RESERVE_MAX };
     left.saturating_mul(block_bytes) < reserve
 }
 
-/// A file that is open. Clones share it; dropping the last one stops its threads.
+/// An open file. Clones share it; dropping the last one stops its threads.
 #[derive(Clone)]
 pub(crate) struct Sqlite {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    /// The database of a store in memory, which works on the caller's thread.
+    /// Database of a store in memory, which works on the caller's thread.
     #[cfg(any(test, feature = "fuzzing"))]
     in_memory: Option<Mutex<Database>>,
     /// The database file.
@@ -78,12 +78,12 @@ impl Drop for Queues {
 }
 
 impl Sqlite {
-    /// Returns true if little room is left on the disk for the file, and for the log beside it. A store in memory has no disk.
+    /// Returns true if little room is left on the disk for the file and its log. A store in memory has no disk.
     pub(crate) fn is_nearly_full(&self) -> bool {
         rustix::fs::statvfs(&self.shared.path).is_ok_and(|disk| has_little_room(disk.f_bavail, disk.f_blocks, disk.f_frsize))
     }
 
-    /// Opens the file, of at most so many pages of 4 KiB, or creates one in an empty directory.
+    /// Opens the file, limited to `max_pages` pages of 4 KiB, or creates one in an empty directory.
     ///
     /// # Errors
     /// Those of [`EmbeddedStore::open`](super::EmbeddedStore::open).
@@ -110,7 +110,7 @@ impl Sqlite {
         let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader).map(database)).collect::<Result<_, _>>()?;
         let (writes, write_jobs) = sync_channel(max_waiting.max(1));
         let reads = Arc::new(Reads::new(max_waiting.max(1)));
-        // If anything fails from here on, the threads that were started end with the queues.
+        // If anything fails from here on, the started threads end with the queues.
         let queues = Queues { writes, reads: Arc::clone(&reads) };
         let mut others = Vec::new();
         for db in readers {
@@ -136,13 +136,13 @@ impl Sqlite {
         })
     }
 
-    /// Opens a file that nobody writes, such as a backup, only to read it.
+    /// Opens a file that no process writes, such as a backup, for reading only.
     ///
     /// # Errors
     /// The error of SQLite.
     pub(crate) fn read_only(path: &Path, clock: &Arc<dyn Clock>, max_waiting: usize) -> Result<Self, StoreError> {
         let reads = Arc::new(Reads::new(max_waiting.max(1)));
-        // Nobody takes what is to be written.
+        // There is no writer to take these jobs.
         let queues = Queues { writes: sync_channel(1).0, reads: Arc::clone(&reads) };
         for _ in 0..READERS {
             let db = Database { connection: connect(path, Role::Reader)?, clock: Arc::clone(clock), health: Arc::default() };
@@ -161,8 +161,8 @@ impl Sqlite {
         })
     }
 
-    /// A database in memory. Each call takes effect on the caller's thread before it returns, so that what happens depends on the order
-    /// of the calls alone.
+    /// Opens a database in memory. Each call takes effect on the caller's thread before it returns, so the result depends on the order of
+    /// the calls alone.
     ///
     /// # Errors
     /// The error of SQLite.
@@ -184,8 +184,7 @@ impl Sqlite {
         })
     }
 
-    /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are
-    /// closed; safe to call twice.
+    /// Finishes queued calls, refuses later ones, and ends the threads. Blocks until the files are closed; safe to call twice.
     pub(crate) fn close(&self) {
         self.shared.close();
     }
@@ -204,7 +203,7 @@ impl Sqlite {
         self.shared.in_memory.as_ref()
     }
 
-    /// Copies the log into the database file and empties it, so that nothing of what was deleted is left there.
+    /// Copies the log into the database file and empties it, so that it keeps no deleted data.
     pub(crate) fn empty_log(&self) -> StoreFuture<()> {
         #[cfg(any(test, feature = "fuzzing"))]
         if self.is_in_memory() {
@@ -258,7 +257,7 @@ pub fn exists(directory: &Path) -> bool {
     files::database(directory).exists()
 }
 
-/// Writes a backup of a file of an earlier release, if it may be walked up.
+/// Writes a backup of a file of an earlier release, if its migration is allowed.
 fn keep_earlier(path: &Path, main: &Database, found: Option<u32>, upgrading: Upgrading) -> Result<Option<Migrated>, StoreError> {
     let to = upgrading.schema.number();
     let Some(from) = found.filter(|found| *found < to) else { return Ok(None) };

@@ -18,37 +18,37 @@ use crate::upkeep::Retention;
 use crate::vault::Vault;
 use crate::{Ownership, Schema, Upgrading};
 
-/// Where the store is, and its limits.
+/// Location and limits of the store.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
     /// The directory of its files. It is created, for its owner alone, if it does not exist.
     pub directory: PathBuf,
-    /// Decides expiry.
+    /// Clock that decides expiry.
     pub clock: Arc<dyn Clock>,
-    /// Seals what is personal or secret.
+    /// Vault that seals personal and secret data.
     pub vault: Arc<Vault>,
     /// Retention of records after their use.
     pub retention: Retention,
-    /// How many writes and how many reads may wait; further ones are refused at once.
+    /// Maximum number of waiting writes, and of waiting reads; further ones are refused at once.
     pub max_waiting: usize,
     /// The installation to which the store belongs.
     pub ownership: Ownership,
-    /// The schema, and what becomes of a file of an earlier release.
+    /// The schema, and the treatment of a file of an earlier release.
     pub upgrading: Upgrading,
 }
 
 /// An upgrade of a file from an earlier release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
-    /// The number of the schema before.
+    /// Schema number before.
     pub from: u32,
-    /// The number now.
+    /// Schema number now.
     pub to: u32,
-    /// The backup from before.
+    /// Backup made before the upgrade.
     pub backup: PathBuf,
 }
 
-/// Upgrades the file of a store that no node has open; `None` when it is of this release.
+/// Upgrades the file of a store that no node has open; `None` when it is already of this release.
 ///
 /// # Errors
 /// Those of [`EmbeddedStore::open`].
@@ -79,16 +79,16 @@ impl EmbeddedStore {
         Self::open_within(options, None)
     }
 
-    /// The same with at most so many pages of 4 KiB in the file, as on a small disk.
+    /// Opens the store with at most `max_pages` pages of 4 KiB in the file, as on a small disk.
     pub(crate) fn open_within(options: EmbeddedOptions, max_pages: Option<u32>) -> Result<Self, StoreError> {
         let (vault, retention, schema) = (Arc::clone(&options.vault), options.retention, options.upgrading.schema);
         Ok(Self::over(Sqlite::open(options, max_pages)?, vault, retention, schema))
     }
 
-    /// A store in memory. Each call takes effect on the caller's thread before it returns.
+    /// Opens a store in memory. Each call takes effect on the caller's thread before it returns.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// The error of SQLite.
     #[cfg(any(test, feature = "fuzzing"))]
     pub fn in_memory(clock: Arc<dyn Clock>, vault: Arc<Vault>, retention: Retention, ownership: &Ownership) -> Result<Self, StoreError> {
         Ok(Self::over(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention, &SCHEMA))
@@ -99,13 +99,13 @@ impl EmbeddedStore {
         Self { store: Store::new(engine, vault, retention, NodeId::ALONE, None), sqlite }
     }
 
-    /// The upgrade that opening it was, if the file was of an earlier release.
+    /// Returns the upgrade made by opening, if the file was of an earlier release.
     #[must_use]
     pub fn migrated(&self) -> Option<&Migrated> {
         self.sqlite.migrated()
     }
 
-    /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are closed; safe to call twice.
+    /// Finishes queued calls, refuses later ones, and ends the threads. Blocks until the files are closed; safe to call twice.
     pub fn close(&self) {
         self.sqlite.close();
     }

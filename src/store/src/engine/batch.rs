@@ -4,12 +4,12 @@ use sakshi_domain::time::Timestamp;
 
 use super::{Key, Record, Value};
 
-/// A value as a batch names it.
+/// An operand of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// This value.
     Value(Value),
-    /// The engine's time in milliseconds, and so many more.
+    /// The engine's time in milliseconds, plus this.
     Now(i64),
     /// The same, or this time if it is later.
     Latest(i64, Timestamp),
@@ -17,17 +17,16 @@ pub enum Operand {
     Result(usize),
     /// The value of this field of the record that the operation changes.
     Field(&'static str),
-    /// No value: the field has none from then on.
+    /// No value: clears the field.
     Nothing,
 }
 
-/// A condition of a batch. A guard on a record that is absent fails, but for [`Guard::Absent`]; a list or an index that is absent is
-/// empty.
+/// A condition of a batch. A guard on a missing record fails, except [`Guard::Absent`]; a missing list or index counts as empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// There is no such record.
+    /// The record is missing.
     Absent(Key),
-    /// There is one.
+    /// The record exists.
     Present(Key),
     /// It has this version; each [`Op::Put`] and [`Op::Set`] raises it.
     Version(Key, i64),
@@ -43,7 +42,7 @@ pub enum Guard {
     Equal(Key, &'static str, Value),
     /// The field has no value.
     Unset(Key, &'static str),
-    /// The list has so many entries.
+    /// The list has this number of entries.
     Length(Key, u64),
     /// The index has fewer members than this.
     Fewer(Key, u64),
@@ -53,17 +52,17 @@ pub enum Guard {
     Entry(Key, u64, Vec<Value>),
 }
 
-/// An operation of a batch. All but the ones that say otherwise have the result 0.
+/// An operation of a batch. Its result is 0 unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Writes a record with these fields alone.
     Put(Key, Vec<(&'static str, Operand)>),
-    /// Sets these fields of a record that is there.
+    /// Sets these fields of an existing record.
     Set(Key, Vec<(&'static str, Operand)>),
-    /// Adds to an integer field of a record that is there; results in the sum. Guards must keep it within 64 bits.
+    /// Adds to an integer field of an existing record; results in the sum. Guards must keep it within 64 bits.
     Add(Key, &'static str, Operand),
-    /// Raises an integer field, of a record that is made if there is none, to the engine's time in milliseconds times 2048, or by 1 if
-    /// it is not less than that; results in its value. It does not raise the version.
+    /// Raises an integer field to the engine's time in milliseconds times 2048, or by 1 if it is not less than that; results in its value.
+    /// Creates a missing record. It does not raise the version.
     Number(Key, &'static str),
     /// Appends an entry with all fields of its list; results in its number.
     Append(Key, Vec<Operand>),
@@ -71,32 +70,32 @@ pub enum Op {
     Rewrite(Key, u64, Vec<Operand>),
     /// Adds a member to an index, or moves it to this score.
     Index(Key, Vec<u8>, Operand),
-    /// Removes a member from an index; results in 0, or in -1 if it was not there.
+    /// Removes a member from an index; results in 0, or in -1 if it was missing.
     Unindex(Key, Vec<u8>),
     /// Removes the members of an index whose score is above the first and at most the second; results in their number.
     Sweep(Key, i64, Operand),
-    /// Ends a record, and what goes with it, at this time.
+    /// Ends a record, with its lists and indexes, at this time.
     ExpireAt(Key, Operand),
-    /// The same for one that has an end, unless it ends later.
+    /// The same for a record with an end, unless it ends later.
     ExpireLater(Key, Operand),
     /// Lets a record stay until it is removed or is given an end.
     Keep(Key),
-    /// Removes a record, with what goes with it, a list or an index.
+    /// Removes a record with its lists and indexes, or a list, or an index.
     Remove(Key),
-    /// Tells the other nodes that the field of a record names, each in 32 characters, that it has ended. They may miss it.
+    /// Notifies the other nodes named in a field of a record, each in 32 characters, that it has ended. They may miss the notice.
     Tell(Key, &'static str),
 }
 
-/// Identifies the call of a batch, so that one whose answer was lost is not applied again.
+/// Id of a batch's call, so that a retry is not applied again.
 pub type CallId = [u8; 16];
 
-/// Guards and operations, applied as a whole or not at all. All keys are of one partition, or there is one key alone.
+/// Guards and operations, applied as a whole or not at all. All keys are of one partition, or there is a single key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// For a batch that must be known again when its answer was lost: the call, and a record that it changes. The record keeps the id
-    /// and the results, until another call replaces them.
+    /// For a batch that a retry must find: the call, and a record that it changes. The record keeps the id and the results, until another
+    /// call replaces them.
     pub call: Option<(CallId, Key)>,
-    /// It takes little memory or frees some, so it is applied also when the memory is full.
+    /// True for a batch that takes little memory or frees some, so it is also applied when the memory is full.
     pub on_full: bool,
     /// The conditions.
     pub guards: Vec<Guard>,
@@ -105,19 +104,19 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch that is refused when the memory is full.
+    /// Returns a batch that is refused when the memory is full.
     #[must_use]
     pub const fn new(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
         Self { call: None, on_full: false, guards, ops }
     }
 
-    /// One that is not.
+    /// Returns a batch that is applied also when the memory is full.
     #[must_use]
     pub const fn on_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
         Self { call: None, on_full: true, guards, ops }
     }
 
-    /// The same with a call that a record keeps.
+    /// Returns the batch with a call that a record keeps.
     #[must_use]
     pub fn called(self, call: CallId, record: Key) -> Self {
         Self { call: Some((call, record)), ..self }
@@ -136,9 +135,9 @@ pub enum Applied {
     },
     /// Nothing was applied.
     Refused {
-        /// The number of the guard that failed.
+        /// Number of the failed guard.
         guard: usize,
-        /// The record that it saw.
+        /// The record that the guard saw.
         seen: Option<Record>,
         /// The engine's time.
         now: Timestamp,
@@ -146,7 +145,7 @@ pub enum Applied {
 }
 
 impl Guard {
-    /// The record that it looks at.
+    /// Returns the key that the guard concerns.
     #[must_use]
     pub const fn key(&self) -> &Key {
         match self {
@@ -166,7 +165,7 @@ impl Guard {
         }
     }
 
-    /// Returns true if it compares fields of a record, which is there if it holds.
+    /// Returns true if it compares fields of a record, which exists if the guard holds.
     #[must_use]
     pub const fn compares(&self) -> bool {
         !matches!(self, Self::Absent(_) | Self::Present(_)) && self.is_of_record()
@@ -177,7 +176,7 @@ impl Guard {
         !matches!(self, Self::Length(..) | Self::Fewer(..) | Self::Free(..) | Self::Entry(..))
     }
 
-    /// The fields that it compares.
+    /// Returns the fields that it compares.
     pub fn fields(&self) -> Vec<&'static str> {
         match self {
             Self::Absent(_) | Self::Present(_) | Self::Length(..) | Self::Fewer(..) | Self::Free(..) | Self::Entry(..) => vec![],
@@ -202,23 +201,23 @@ impl Guard {
             Self::AtMost(_, field, most) => has(field) && record.integer(field) <= *most,
             Self::Equal(_, field, value) => record.fields.get(field) == Some(value),
             Self::Unset(_, field) => !has(field),
-            // They are not about records.
+            // These do not concern records.
             Self::Length(..) | Self::Fewer(..) | Self::Free(..) | Self::Entry(..) => false,
         }
     }
 }
 
-/// The number that follows `last` in a sequence that follows the time.
+/// Returns the number that follows `last` in a sequence that follows the time.
 #[must_use]
 pub(super) fn next_number(last: i64, now: Timestamp) -> i64 {
     last.saturating_add(1).max(now.millis().saturating_mul(1 << NUMBER_BITS))
 }
 
-/// Numbers of [`Op::Number`] within a millisecond, in bits.
+/// Number of bits for the values of [`Op::Number`] within a millisecond.
 pub(super) const NUMBER_BITS: u32 = 11;
 
 impl Op {
-    /// The record that it changes.
+    /// Returns the key that the operation changes.
     #[must_use]
     pub const fn key(&self) -> &Key {
         match self {
@@ -241,13 +240,13 @@ impl Op {
 }
 
 impl Operand {
-    /// The engine's time and this span.
+    /// Returns the engine's time plus this span.
     #[must_use]
     pub fn after(span: std::time::Duration) -> Self {
         Self::Now(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// The value, given the engine's time, the results so far and the record that the operation changes; `None` for nothing.
+    /// Returns the value, given the engine's time, the results so far and the record that the operation changes; `None` for nothing.
     pub fn resolve(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> Option<Value> {
         Some(match self {
             Self::Value(value) => value.clone(),
@@ -259,7 +258,7 @@ impl Operand {
         })
     }
 
-    /// The same as an integer; 0 for anything else.
+    /// Returns the value as an integer; 0 for anything else.
     pub fn integer(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> i64 {
         match self.resolve(now, results, own) {
             Some(Value::Integer(number)) => number,

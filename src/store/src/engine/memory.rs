@@ -1,4 +1,4 @@
-//! Records in ordered maps, with a clock that is given: for simulations and unit tests.
+//! Records in ordered maps, with a given clock: for simulations and unit tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,7 +31,7 @@ struct Content {
     indexes: BTreeMap<Name, BTreeSet<(i64, Vec<u8>)>>,
 }
 
-/// A record, its end, and the call that changed it last with its results and its time.
+/// A record, its end, and the last call that changed it, with its results and its time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct StoredRecord {
     record: Record,
@@ -48,14 +48,14 @@ fn count(number: usize) -> i64 {
 }
 
 impl MemoryEngine {
-    /// An empty engine.
+    /// Returns an empty engine.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, content: Arc::default() }
     }
 
-    /// A copy that no longer follows. Numbers of deliveries go on elsewhere there, as on a server that takes over: what is queued there has
-    /// another number than what was lost.
+    /// Returns a copy that no longer follows. Its delivery numbers continue elsewhere, as on a server that takes over: a delivery queued
+    /// there gets another number than a lost one.
     #[must_use]
     pub fn replica(&self) -> Self {
         let mut content = self.lock().clone();
@@ -74,7 +74,7 @@ impl MemoryEngine {
         *self.lock() == theirs
     }
 
-    /// Takes the records of these places, and of these ids alone, from another engine in the place of its own.
+    /// Replaces the records of these places and ids by those of another engine.
     pub fn take(&self, from: &Self, is_of: impl Fn(Place, &[u8]) -> bool) {
         let Content { records, lists, indexes } = from.lock().clone();
         let mut content = self.lock();
@@ -93,7 +93,7 @@ impl MemoryEngine {
 }
 
 impl Content {
-    /// The record, unless it has ended.
+    /// Returns the record, unless it has ended.
     fn record(&self, key: &Key, now: Timestamp) -> Option<&StoredRecord> {
         self.records.get(&name(key)).filter(|stored| stored.end.is_none_or(|end| end > now.millis()))
     }
@@ -162,7 +162,7 @@ impl Content {
         Applied::Done { results, now }
     }
 
-    /// The records that a batch changes.
+    /// Returns the records that a batch changes.
     fn changed_by<'b>(&self, batch: &'b Batch, now: Timestamp) -> Vec<(&'b Key, Record)> {
         let changed = batch.ops.iter().filter(|op| matches!(op, Op::Put(..) | Op::Set(..) | Op::Add(..) | Op::Number(..))).map(Op::key);
         let is_removed = |key: &Key| batch.ops.iter().any(|op| matches!(op, Op::Remove(of) if of == key));
@@ -349,13 +349,13 @@ impl Engine for MemoryEngine {
         };
         let of_kind = |(kind, place, id): &Name| (*kind == table.name).then(|| Key { table, place: *place, id: id.clone() });
         let keys = all.into_iter().filter_map(of_kind);
-        // A list or an index that is empty is absent.
+        // An empty list or index counts as missing.
         let is_there = |key: &Key| match table.form {
             Form::Record => content.record(key, now).is_some(),
             Form::List => !content.list(key, now).is_empty(),
             Form::Index => content.members(key, now).is_some_and(|members| !members.is_empty()),
         };
-        // Keys that come or go between two steps move the others, so the first step has them all.
+        // Keys that are added or removed between two steps move the others, so the first step has them all.
         let keys = keys.filter(is_there).collect();
         Box::pin(ready(Ok(Scanned { keys, next: None })))
     }

@@ -1,9 +1,9 @@
-//! Engines: they keep records and apply batches, and know no rule.
+//! Engines: they store records and apply batches, without business rules.
 //!
-//! A [`Batch`] has guards and operations. If every guard holds, all operations are applied, in their order and in one step; otherwise
-//! nothing is, and the answer names the first guard that failed with the record that it saw. What a batch means is decided by
-//! `transitions`, once for all engines: [`memory`], [`embedded`] (SQLite) and [`redis`]. As in etcd's transactions, and with the
-//! commutative guards of FoundationDB: two guests of one event, or two debits of one client, do not conflict.
+//! A [`Batch`] has guards and operations. If every guard holds, all operations are applied, in their order and in one step. Otherwise
+//! nothing is, and the answer names the first failed guard with the record that it saw. `transitions` decides the content of a batch, once
+//! for all engines: [`memory`], [`embedded`] (SQLite) and [`redis`]. As in etcd's transactions, and with the commutative guards of
+//! FoundationDB: two guests of one event, or two debits of one client, do not conflict.
 
 mod batch;
 pub(crate) mod embedded;
@@ -28,21 +28,21 @@ use crate::schema::SCHEMA;
 
 /// A kind of record: its name and its fields in the order in which engines keep them.
 pub struct Table {
-    /// The name, a word.
+    /// Name, a word.
     pub name: &'static str,
-    /// The fields, words as well.
+    /// Fields, words as well.
     pub fields: &'static [Column],
-    /// The form of its records.
+    /// Form of its records.
     pub form: Form,
-    /// Their lifetime.
+    /// Lifetime of its records.
     pub life: Life,
-    /// The number of the schema in which it is new.
+    /// Number of the schema that introduced it.
     pub since: u32,
-    /// The invariants of its records.
+    /// Invariants of its records.
     pub rules: &'static [Rule],
 }
 
-/// The form in which a kind of record is kept.
+/// Storage form of a kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// One record for each key.
@@ -58,9 +58,9 @@ pub enum Form {
 pub enum Life {
     /// Until they are removed.
     Stays,
-    /// The same, or until a time; the kinds that go with it.
+    /// Until they are removed, or until a time; with the kinds that end with them.
     Ends(&'static [&'static Table]),
-    /// As long as the record with this place and id of another kind. While there is none, nothing is kept.
+    /// As long as the record with this place and id of another kind. Without that record, nothing is stored.
     With(&'static Table),
 }
 
@@ -71,7 +71,7 @@ pub struct Column {
     pub name: &'static str,
     /// The type of its values.
     pub kind: ColumnKind,
-    /// The number of the schema in which it is new.
+    /// Number of the schema that introduced it.
     pub since: u32,
 }
 
@@ -88,12 +88,12 @@ pub enum ColumnKind {
     Sealed(Owner),
 }
 
-/// For whom a value is sealed.
+/// The owner that a value is sealed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// The id of its record.
     Id,
-    /// The first 16 bytes of that.
+    /// The first 16 bytes of the id of its record.
     Flow,
     /// The value of another field.
     Field(&'static str),
@@ -117,7 +117,7 @@ pub struct Key {
 pub enum Place {
     /// In a partition.
     Partition(Partition),
-    /// Anywhere: a batch about it is about nothing else.
+    /// A slot of its own: a batch on it has no other key.
     Alone,
 }
 
@@ -135,7 +135,7 @@ pub enum Value {
 /// The fields of a record that have values.
 pub type Fields = BTreeMap<&'static str, Value>;
 
-/// A record as it was read.
+/// A record as read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Raised by each [`Op::Put`] and [`Op::Set`], from 1.
@@ -147,7 +147,7 @@ pub struct Record {
 /// The position of a scan. The default is its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanFrom {
-    /// The number of the server.
+    /// Number of the server.
     pub part: u16,
     /// The row, or the server's own cursor.
     pub number: u64,
@@ -158,35 +158,35 @@ pub struct ScanFrom {
 pub struct Scanned {
     /// The keys.
     pub keys: Vec<Key>,
-    /// The position of the next step; `None` at the end.
+    /// Position of the next step; `None` at the end.
     pub next: Option<ScanFrom>,
 }
 
-/// Keeps records.
+/// Storage of records.
 pub trait Engine: fmt::Debug + Send + Sync + 'static {
-    /// The name of the database, for traces.
+    /// Returns the name of the database, for traces.
     fn system(&self) -> &'static str;
 
-    /// Answers queries, those about one partition in one step at least, at a time that is the engine's.
+    /// Answers queries, at the engine's time. Those on one partition are answered in one step at least.
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 
-    /// The same for answers that callers take for final: replicas have what they tell, if writes wait for replicas.
+    /// Does the same for final answers: replicas have the data, if writes wait for replicas.
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         self.read(queries)
     }
 
-    /// Returns true if replicas may lack what [`Engine::read`] tells.
+    /// Returns true if replicas may lack data that [`Engine::read`] returns.
     fn may_be_ahead(&self) -> bool {
         self.is_shared()
     }
 
-    /// Applies batches, each for itself, those about one partition in this order.
+    /// Applies batches, each by itself, those on one partition in this order.
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>>;
 
-    /// About `limit` keys of a kind, in any order. A key that is there during the whole scan is met at least once.
+    /// Returns about `limit` keys of a kind, in any order. A key that exists during the whole scan is returned at least once.
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned>;
 
-    /// The same for several kinds, which come one after the other or mixed.
+    /// Does the same for several kinds, in sequence or mixed.
     fn scan_kinds(&self, tables: Vec<&'static Table>, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
         let ScanFrom { part, number } = from;
         let Some(table) = tables.get(usize::from(part)) else { return Box::pin(ready(Ok(Scanned::default()))) };
@@ -199,30 +199,29 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         })
     }
 
-    /// Removes at most `limit` records of each kind that have ended at `now` and by the engine's clock, which may have jumped since the
+    /// Removes at most `limit` records of each kind that have expired at `now` and by the engine's clock, which may have jumped since the
     /// caller read `now`. The batch is applied in the same step, at the earlier of both times. Returns the number removed of each kind.
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>>;
 
-    /// Returns true if other nodes use the same records. What has ended goes by itself then; otherwise [`Engine::sweep`] removes it.
+    /// Returns true if other nodes use the same records. Records then expire by themselves; otherwise [`Engine::sweep`] removes them.
     fn is_shared(&self) -> bool;
 
-    /// Returns true if a batch may be about records of several places. Otherwise they may be on several servers.
+    /// Returns true if a batch may have keys of several places. Otherwise they may be on several servers.
     fn joins_places(&self) -> bool {
         !self.is_shared()
     }
 
-    /// Returns true if everything is done on the thread of the caller, also what takes long: what happens then depends on the order of
-    /// the calls alone.
+    /// Returns true if all work, also slow work, is done on the caller's thread: the result then depends on the order of the calls alone.
     fn works_at_once(&self) -> bool {
         false
     }
 
-    /// The same as [`Engine::commit`], but without a time-out: for a batch whose outcome must be known.
+    /// Commits as [`Engine::commit`] does, but without a time-out: for a batch whose outcome must be known.
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         self.commit(batches)
     }
 
-    /// Makes sure that what is not there was not lost.
+    /// Makes sure that missing records were not lost.
     fn confirm(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
     }
@@ -232,7 +231,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
-    /// Returns true if little room is left. It is kept for what ends: nothing new is begun then.
+    /// Returns true if little room is left. It is reserved for ending records: nothing new is begun then.
     fn is_nearly_full(&self) -> bool {
         false
     }
@@ -242,40 +241,40 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Finishes the upgrade to the schema of this release, as far as one call goes. Nothing is left to do where a store is walked up when it
-    /// is opened.
+    /// Finishes the upgrade to the schema of this release, as far as one call goes. A store that is migrated when opened has nothing left
+    /// to do.
     fn finish_upgrade(&self) -> StoreFuture<Finish> {
         Box::pin(ready(Ok(Finish { schema: SCHEMA.number(), state: FinishState::Nothing, looked_at: 0, changed: 0 })))
     }
 
-    /// Accepts that data was lost; since when, or `None` when nothing is missing.
+    /// Accepts a loss of data. Returns the time of the loss, or `None` when nothing is missing.
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         Box::pin(ready(Ok(None)))
     }
 
-    /// Makes sure that what was removed is in no log of the engine's own.
+    /// Makes sure that no log of the engine keeps removed data.
     fn purge(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
     }
 
-    /// The nodes that use the same records, this one among them, with their last heartbeats; none if there are no others.
+    /// Returns the nodes that use the same records, this one included, with their last heartbeats; none if there are no others.
     fn members(&self) -> Vec<(NodeId, Timestamp)> {
         vec![]
     }
 
-    /// Lets the other nodes know that this one ends.
+    /// Notifies the other nodes that this one leaves.
     fn leave(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
     }
 }
 
 impl Table {
-    /// The field with this name.
+    /// Returns the field with this name.
     pub fn column(&self, name: &str) -> Option<&'static Column> {
         self.fields.iter().find(|column| column.name == name)
     }
 
-    /// The kinds whose records go with one of this kind.
+    /// Returns the kinds whose records end with one of this kind.
     pub const fn children(&self) -> &'static [&'static Self] {
         match self.life {
             Life::Ends(children) => children,
@@ -285,12 +284,12 @@ impl Table {
 }
 
 impl Key {
-    /// The key of the same place and id in another kind.
+    /// Returns the key of the same place and id in another kind.
     pub fn of(&self, table: &'static Table) -> Self {
         Self { table, place: self.place, id: self.id.clone() }
     }
 
-    /// The record that it goes with.
+    /// Returns the record that owns it.
     pub fn parent(&self) -> Option<Self> {
         match self.table.life {
             Life::With(parent) => Some(self.of(parent)),
@@ -300,7 +299,7 @@ impl Key {
 }
 
 impl Place {
-    /// A number for each place: that of the partition, or 255.
+    /// Returns a number for each place: that of the partition, or 255.
     pub const fn number(self) -> u8 {
         match self {
             Self::Partition(partition) => partition.number(),
@@ -308,7 +307,7 @@ impl Place {
         }
     }
 
-    /// The place with this number.
+    /// Returns the place with this number.
     pub fn from_number(number: u8) -> Option<Self> {
         if number == u8::MAX {
             return Some(Self::Alone);
@@ -318,7 +317,7 @@ impl Place {
 }
 
 impl Owner {
-    /// The owner of a value in a record with this id and these fields, or in an entry with this number.
+    /// Returns the owner of a value in a record with this id and these fields, or in an entry with this number.
     pub fn bytes(self, id: &[u8], fields: &Record, number: u64) -> Vec<u8> {
         match self {
             Self::Id => id.to_vec(),
@@ -330,7 +329,7 @@ impl Owner {
 }
 
 impl Record {
-    /// An integer field; 0 when it has no value.
+    /// Returns an integer field; 0 when it has no value.
     #[must_use]
     pub fn integer(&self, name: &str) -> i64 {
         match self.fields.get(name) {
@@ -339,13 +338,13 @@ impl Record {
         }
     }
 
-    /// An integer field as a time, if it has a value.
+    /// Returns an integer field as a time, if it has a value.
     #[must_use]
     pub fn time(&self, name: &str) -> Option<Timestamp> {
         self.has(name).then(|| Timestamp::from_millis(self.integer(name)))
     }
 
-    /// A field of bytes that is an id or a digest.
+    /// Returns a field of bytes that is an id or a digest.
     ///
     /// # Errors
     /// It has another length.
@@ -353,7 +352,7 @@ impl Record {
         self.bytes(name).try_into().map_err(|_| StoreError::unreadable(name))
     }
 
-    /// A field of text as a value of its own type.
+    /// Returns a field of text as a value of its own type.
     ///
     /// # Errors
     /// It is not one.
@@ -367,7 +366,7 @@ impl Record {
         self.fields.contains_key(name)
     }
 
-    /// A field of text; empty when it has no value.
+    /// Returns a field of text; empty when it has no value.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         match self.fields.get(name) {
@@ -376,7 +375,7 @@ impl Record {
         }
     }
 
-    /// A field of bytes; empty when it has no value.
+    /// Returns a field of bytes; empty when it has no value.
     #[must_use]
     pub fn bytes(&self, name: &str) -> &[u8] {
         match self.fields.get(name) {
@@ -388,12 +387,12 @@ impl Record {
 }
 
 impl Value {
-    /// A number; one beyond 63 bits is the largest.
+    /// Returns a number; larger ones become the largest 63-bit number.
     pub fn number(number: impl TryInto<i64>) -> Self {
         Self::Integer(number.try_into().unwrap_or(i64::MAX))
     }
 
-    /// Bytes that it takes up, roughly.
+    /// Returns the approximate number of bytes that it takes up.
     pub const fn size(&self) -> usize {
         match self {
             Self::Integer(_) => 8,

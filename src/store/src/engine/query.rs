@@ -7,24 +7,24 @@ use sakshi_domain::time::Timestamp;
 use super::{Key, Operand, Record, Value};
 use crate::error::StoreError;
 
-/// A question about what is kept.
+/// A query of the records.
 #[derive(Clone, Debug)]
 pub enum Query {
     /// A record.
     Record(Key),
-    /// The same with these fields alone.
+    /// A record with these fields alone.
     Fields(Key, &'static [&'static str]),
-    /// The end of a record, in milliseconds since 1970; 0 for one that stays, and for a missing one.
+    /// The end of a record, in milliseconds since 1970; 0 for one without an end, and for a missing one.
     End(Key),
-    /// The entries of a list from this number on: at most so many, and no further one once their last fields hold so many bytes.
+    /// The entries of a list from this number on. Stops at `limit` entries, or once their last fields hold `max_bytes` bytes.
     Entries {
         /// The list.
         list: Key,
-        /// From 1.
+        /// First number, from 1.
         first: u64,
-        /// At most so many.
+        /// Maximum number of entries.
         limit: u64,
-        /// The first entry is given in any case.
+        /// Maximum number of bytes; the first entry is returned in any case.
         max_bytes: usize,
     },
     /// The number of entries of a list.
@@ -33,13 +33,13 @@ pub enum Query {
     Members {
         /// The index.
         index: Key,
-        /// Their score is above this; `i64::MIN` for all.
+        /// Lower bound of the score, exclusive; `i64::MIN` for all.
         above: i64,
-        /// And at most this; `i64::MAX` for all.
+        /// Upper bound of the score, inclusive; `i64::MAX` for all.
         until: Operand,
-        /// Members to skip.
+        /// Number of members to skip.
         offset: u64,
-        /// At most so many.
+        /// Maximum number of members.
         limit: u64,
     },
     /// The member with the highest score.
@@ -51,7 +51,7 @@ pub enum Query {
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A record, if there is one.
+    /// A record, if it exists.
     Record(Option<Record>),
     /// Entries with the values of their fields.
     Entries(Vec<Vec<Value>>),
@@ -71,22 +71,22 @@ pub struct Answers {
 }
 
 impl Query {
-    /// All members, in the order of their scores, a page of them.
+    /// Returns a query of a page of members, in the order of their scores.
     pub fn page(index: Key, offset: u64, limit: u64) -> Self {
         Self::Members { index, above: i64::MIN, until: i64::MAX.into(), offset, limit }
     }
 
-    /// All entries of a list from this number on, at most so many.
+    /// Returns a query of at most `limit` entries of a list from this number on.
     pub const fn entries(list: Key, first: u64, limit: u64) -> Self {
         Self::Entries { list, first, limit, max_bytes: usize::MAX }
     }
 
-    /// Counts all members.
+    /// Returns a query that counts all members.
     pub fn count(index: Key) -> Self {
         Self::Count(index, i64::MAX.into())
     }
 
-    /// The key of the record, list or index.
+    /// Returns the key of the record, list or index.
     pub const fn key(&self) -> &Key {
         match self {
             Self::Record(key) | Self::Fields(key, _) | Self::End(key) | Self::Length(key) | Self::Last(key) | Self::Count(key, _) => key,
@@ -101,7 +101,7 @@ impl Answers {
         self.found.pop_front().ok_or_else(|| StoreError::unreadable("an answer"))
     }
 
-    /// The next answer, which is a record.
+    /// Returns the next answer, which is a record.
     ///
     /// # Errors
     /// It is something else.
@@ -112,7 +112,7 @@ impl Answers {
         }
     }
 
-    /// The next answer, which is entries.
+    /// Returns the next answer, which is entries.
     ///
     /// # Errors
     /// It is something else.
@@ -123,7 +123,7 @@ impl Answers {
         }
     }
 
-    /// The next answer, which is members.
+    /// Returns the next answer, which is members.
     ///
     /// # Errors
     /// It is something else.
@@ -134,7 +134,7 @@ impl Answers {
         }
     }
 
-    /// The next answer, which is a number.
+    /// Returns the next answer, which is a number.
     ///
     /// # Errors
     /// It is something else.

@@ -1,13 +1,13 @@
-//! Batches and queries by the slot that they are about: a server applies those of one slot together, and of each slot by itself.
+//! Batches and queries by slot: a server applies those of one slot together, and those of each slot separately.
 
 use super::{Batch, Guard, Key, Op, Place};
 
-/// A key of the slot that a batch is about.
+/// Returns a key of the batch's slot.
 pub fn first_key(batch: &Batch) -> Option<&Key> {
     batch.guards.first().map(Guard::key).or_else(|| batch.ops.first().map(Op::key)).or(batch.call.as_ref().map(|(_, key)| key))
 }
 
-/// The places of those that are about the same slot, in their order.
+/// Returns the places of those with the same slot, in their order.
 pub fn by_slot<T>(all: &[T], key: impl Fn(&T) -> Option<&Key>) -> Vec<Vec<usize>> {
     let mut slots: Vec<(Option<&Key>, Vec<usize>)> = Vec::new();
     for (place, one) in all.iter().enumerate() {
@@ -24,7 +24,7 @@ pub fn by_slot<T>(all: &[T], key: impl Fn(&T) -> Option<&Key>) -> Vec<Vec<usize>
     slots.into_iter().map(|(_, places)| places).collect()
 }
 
-/// The answers of slots in the order of what was asked.
+/// Returns the answers of slots in the order of the requests.
 pub fn in_order<T>(number: usize, slots: &[Vec<usize>], answers: Vec<Vec<T>>) -> Vec<T> {
     let mut ordered: Vec<Option<T>> = (0..number).map(|_| None).collect();
     for (place, answer) in slots.iter().flatten().zip(answers.into_iter().flatten()) {

@@ -1,4 +1,4 @@
-//! What is written of a flow, sealed on the caller's side.
+//! The stored form of a flow, sealed on the caller's side.
 
 use std::io;
 
@@ -14,11 +14,10 @@ use crate::error::StoreError;
 use crate::sealing::seal_of_flow;
 use crate::vault::{Sealed, Vault};
 
-/// The name of the latest report that queued no webhook. A webhook could have it only by a collision
-/// of SHA-256.
+/// Name of the latest report that queued no webhook. A webhook could have it only by a collision of SHA-256.
 pub(crate) const PROGRESS: DedupDigest = DedupDigest([0; 16]);
 
-/// The digest of a deduplication key, or of the name of a fetch.
+/// Returns the digest of a deduplication key, or of the name of a fetch.
 pub(crate) fn digest_of(text: &str) -> DedupDigest {
     let mut first = [0; 16];
     first.copy_from_slice(&digest(&SHA256, text.as_bytes()).as_ref()[..16]);
@@ -29,7 +28,7 @@ fn unwritable() -> StoreError {
     StoreError::Unavailable("a payload cannot be written".into())
 }
 
-/// A writer that computes the digest and the length, and keeps nothing.
+/// A writer that computes the digest and the length, and stores nothing.
 struct Measure {
     context: Context,
     length: usize,
@@ -47,7 +46,7 @@ impl io::Write for Measure {
     }
 }
 
-/// The digest of a payload as it is sent, and its length.
+/// Returns the digest of a payload as sent, and its length.
 pub(crate) fn measured(payload: &impl Serialize) -> Result<(ReportDigest, usize), StoreError> {
     let mut measure = Measure { context: Context::new(&SHA256), length: 0 };
     serde_json::to_writer(&mut measure, payload).map_err(|_| unwritable())?;
@@ -56,10 +55,10 @@ pub(crate) fn measured(payload: &impl Serialize) -> Result<(ReportDigest, usize)
     Ok((ReportDigest(digest), measure.length))
 }
 
-/// Initial capacity for the payload that a flow is opened with.
+/// Initial capacity for the payload of an opened flow.
 const PAYLOAD_BYTES: usize = 1_024;
 
-/// Serialises and seals a payload of about this length without a copy of it.
+/// Serialises and seals a payload of about this length without copying it.
 pub(crate) fn sealed(
     vault: &Vault,
     flow: FlowId,
@@ -71,7 +70,7 @@ pub(crate) fn sealed(
     sealed.map(Sealed::into_bytes).map_err(|_| unwritable())
 }
 
-/// The sealed parts of a flow that is opened.
+/// The sealed parts of an opened flow.
 pub(crate) struct SealedOpening {
     pub(crate) state: Vec<u8>,
     pub(crate) payload: Option<Vec<u8>>,

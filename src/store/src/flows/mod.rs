@@ -1,8 +1,7 @@
 //! Flows that end upstream: opening, reporting and reading them.
 //!
-//! `record` holds what is read of a flow. `reporting` processes a report on any store: the domain
-//! decides on what was read, and one atomic step writes it unless another change came first.
-//! `encoding` seals what is written.
+//! `record` holds the readable state of a flow. `reporting` processes a report on any store: the domain decides, and one atomic step writes
+//! it unless another change came first. `encoding` seals the written state.
 
 pub(crate) mod encoding;
 pub(crate) mod record;
@@ -23,14 +22,13 @@ use crate::idempotency::IdempotentAnswer;
 /// Opens a flow.
 #[derive(Debug)]
 pub struct OpenFlow {
-    /// The flow at its beginning; its id makes the operation repeatable.
+    /// The flow at its opening; its id makes the operation repeatable.
     pub flow: FlowState,
-    /// For a document to be signed: what polls show until something is reported, and what a lapse is
-    /// reported with.
+    /// For a document to be signed: the payload of polls until the first report, and of the report of a lapse.
     pub payload: Option<EsignOutcome>,
-    /// Until when it is kept while nothing is reported.
+    /// Time until which it is kept without a report.
     pub until: Timestamp,
-    /// What to replay when the client repeats the request under its `Idempotency-Key`.
+    /// Response to replay when the client retries the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
 }
 
@@ -39,16 +37,16 @@ pub struct OpenFlow {
 pub struct ReportFlow {
     /// The report.
     pub report: FlowReport,
-    /// How long a result can be fetched.
+    /// Time for which a result can be fetched.
     pub result_ttl: Duration,
 }
 
 /// The outcome of [`ReportFlow`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReportFlowOutcome {
-    /// It is stored.
+    /// The report is stored.
     Accepted {
-        /// The flow from now on.
+        /// The flow after the report.
         flow: Box<FlowState>,
         /// Its delivery, when this call queued a webhook.
         queued: Option<QueuedDelivery>,
@@ -57,22 +55,22 @@ pub enum ReportFlowOutcome {
     Repeated,
     /// The flow's state does not allow it; nothing was written.
     Refused(ReportRefusal),
-    /// The app has no such flow, or not any more.
+    /// The app has no such flow, or no longer has it.
     NotFound,
 }
 
-/// The outcome of ending a document whose invitation may have ended.
+/// The outcome of ending a document whose invitation may have lapsed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LapseFlowOutcome {
-    /// It has lapsed, and ends as expired.
+    /// The invitation has lapsed; the document ends as expired.
     Lapsed {
-        /// The flow from now on.
+        /// The flow after the lapse.
         flow: Box<FlowState>,
         /// Its delivery, when this call queued a webhook.
         queued: Option<QueuedDelivery>,
     },
-    /// It has not, or it had ended before; nothing was written.
+    /// The invitation has not lapsed, or the document ended before; nothing was written.
     NotDue,
-    /// There is no such flow, or not any more.
+    /// The flow does not exist, or no longer exists.
     NotFound,
 }

@@ -10,31 +10,30 @@ use sakshi_domain::time::Timestamp;
 
 use crate::vault::{Sealed, Vault, VaultError};
 
-/// A flow as it is kept.
+/// A stored flow.
 #[derive(Debug, PartialEq)]
 pub struct FlowRecord {
     /// Its state.
     pub state: FlowState,
-    /// Until when it is kept.
+    /// Time until which it is kept.
     pub kept_until: Timestamp,
-    /// The latest report of the flow itself; for a document to be signed, what it was opened with
-    /// until then.
+    /// The latest report of the flow itself; for a document to be signed, its opening payload until then.
     pub latest: Option<SealedPayload>,
 }
 
-/// A flow as the operator sees it: without what was reported, and with the state of its webhooks.
+/// A flow for the operator: without its reports, and with the state of its webhooks.
 #[derive(Debug, PartialEq)]
 pub struct FlowDeliveries {
     /// Its state.
     pub state: FlowState,
-    /// Until when it is kept.
+    /// Time until which it is kept.
     pub kept_until: Timestamp,
-    /// Its deliveries, in the order in which they were queued.
+    /// Its deliveries, in queue order.
     pub deliveries: Vec<FlowDelivery>,
 }
 
-/// A payload of a flow, sealed: what polls show, or the body of a webhook. It can be large, so it is
-/// neither cloned nor copied to be opened.
+/// A sealed payload of a flow: the answer to polls, or the body of a webhook. It can be large, so it is neither cloned nor copied to be
+/// opened.
 #[derive(PartialEq, Eq)]
 pub struct SealedPayload {
     owner: Vec<u8>,
@@ -46,13 +45,13 @@ impl SealedPayload {
         Self { owner: owner(flow, name), bytes }
     }
 
-    /// Bytes of the ciphertext, a few more than of the payload.
+    /// Returns the size of the ciphertext in bytes, slightly more than that of the payload.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The JSON, byte for byte as it is sent.
+    /// Returns the JSON, byte for byte as sent.
     ///
     /// # Errors
     /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
@@ -62,7 +61,7 @@ impl SealedPayload {
     }
 }
 
-/// The record that a sealed payload is bound to.
+/// Returns the id of the record that a sealed payload is bound to.
 pub(crate) fn owner(flow: FlowId, name: DedupDigest) -> Vec<u8> {
     Subject::Flow { flow, webhook: name }.to_bytes()
 }

@@ -1,5 +1,4 @@
-//! Processing a report on any store: read, let the domain decide, write unless the flow has changed
-//! meanwhile.
+//! Processing of a report on any store: read, let the domain decide, and write unless the flow has changed meanwhile.
 
 use std::time::Duration;
 
@@ -26,38 +25,38 @@ use crate::outbox::Target;
 use crate::sealing::seal_of_flow;
 use crate::vault::Vault;
 
-/// How a store reads and writes flows.
+/// Access of a store to flows.
 pub(crate) trait FlowStorage: Send + Sync + 'static {
     fn vault(&self) -> &Vault;
-    /// The flow, with the fetch of this name.
+    /// Returns the flow, with the fetch of this name.
     fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> impl Future<Output = Result<Option<StoredFlow>, StoreError>> + Send;
-    /// A sealed payload.
+    /// Returns a sealed payload.
     fn payload(&self, id: FlowId, name: DedupDigest) -> impl Future<Output = Result<Option<Vec<u8>>, StoreError>> + Send;
-    /// The deliveries of a flow, in any order.
+    /// Returns the deliveries of a flow, in any order.
     fn deliveries(&self, id: FlowId) -> impl Future<Output = Result<Vec<FlowDelivery>, StoreError>> + Send;
-    /// The app, and the URLs that it has registered.
+    /// Returns the app, and the URLs that it has registered.
     fn receiver(&self, app: AppId) -> impl Future<Output = Result<Option<(App, RegisteredUrls)>, StoreError>> + Send;
     /// Writes all of it, or nothing when the flow has changed since it was read.
     fn commit(&self, commit: Commit) -> impl Future<Output = Result<CommitOutcome, StoreError>> + Send;
 }
 
-/// A flow as it was read.
+/// A flow as read.
 pub(crate) struct StoredFlow {
     pub(crate) state: FlowState,
     pub(crate) fetch: Option<FetchState>,
-    /// Rises with every change.
+    /// Version, raised by every change.
     pub(crate) version: u64,
     pub(crate) until: Timestamp,
-    /// The name of the payload that polls show.
+    /// Name of the payload of polls.
     pub(crate) latest: Option<DedupDigest>,
     /// The store's time.
     pub(crate) now: Timestamp,
 }
 
-/// What a report changes, ready to be written.
+/// The changes of a report, ready to be written.
 pub(crate) struct Commit {
     pub(crate) id: FlowId,
-    /// The version that the decision was made on.
+    /// Version that the decision was based on.
     pub(crate) version: u64,
     pub(crate) until: Timestamp,
     pub(crate) lapses_at: Option<Timestamp>,
@@ -66,22 +65,22 @@ pub(crate) struct Commit {
     pub(crate) payload_until: Timestamp,
     /// [`PROGRESS`] when no webhook is due.
     pub(crate) name: DedupDigest,
-    /// What the webhook tells, for the operator.
+    /// Summary of the webhook, for the operator.
     pub(crate) tells: String,
     pub(crate) target: Option<Target>,
 }
 
-/// The sealed state that is replaced.
+/// The sealed state to replace.
 pub(crate) enum Change {
-    /// The flow's. Polls show the payload from now on.
+    /// The flow's state. Polls return the payload from now on.
     Flow(Vec<u8>),
-    /// The state of the fetch of this name.
+    /// The state of the fetch with this name.
     Fetch(DedupDigest, Vec<u8>),
 }
 
 /// The outcome of [`Commit`].
 pub(crate) enum CommitOutcome {
-    /// It is written; the id of its delivery, if one was queued.
+    /// Written, with the id of its delivery if one was queued.
     Done(Option<DeliveryId>),
     /// The flow has changed since it was read; nothing is written.
     Conflict,
@@ -106,7 +105,7 @@ pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Re
     Err(StoreError::Overloaded)
 }
 
-/// A report that names a wrong id does not learn which one is wrong.
+/// Returns the outcome of a refusal. A report with a wrong id does not learn which id is wrong.
 const fn refused(refusal: ReportRefusal) -> ReportFlowOutcome {
     match refusal {
         ReportRefusal::NotThisFlow => ReportFlowOutcome::NotFound,
@@ -121,7 +120,7 @@ pub(crate) async fn lapse<S: FlowStorage>(storage: S, id: FlowId, result_ttl: Du
         let (true, Some(latest), FlowState::ESign(document)) = (due, stored.latest, &stored.state) else {
             return Ok(LapseFlowOutcome::NotDue);
         };
-        // It is missing when it was replaced after the flow was read: the flow has changed.
+        // A missing payload was replaced after the flow was read: the flow has changed.
         let Some(bytes) = storage.payload(id, latest).await? else { continue };
         let corrupt = || StoreError::unreadable("a payload");
         let json = SealedPayload::new(id, latest, bytes).open(storage.vault()).map_err(|_| corrupt())?;
@@ -137,7 +136,7 @@ pub(crate) async fn lapse<S: FlowStorage>(storage: S, id: FlowId, result_ttl: Du
     Err(StoreError::Overloaded)
 }
 
-/// The flow of an app, with its latest report.
+/// Returns the flow of an app, with its latest report.
 pub(crate) async fn load<S: FlowStorage>(storage: S, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
@@ -148,7 +147,7 @@ pub(crate) async fn load<S: FlowStorage>(storage: S, id: FlowId, app: AppId) -> 
             None => None,
             Some(name) => match storage.payload(id, name).await? {
                 Some(bytes) => Some(SealedPayload::new(id, name, bytes)),
-                // It was replaced after the flow was read; or its time has passed before the flow's.
+                // It was replaced after the flow was read, or it expired before the flow.
                 None if name == PROGRESS => continue,
                 None => None,
             },
@@ -158,7 +157,7 @@ pub(crate) async fn load<S: FlowStorage>(storage: S, id: FlowId, app: AppId) -> 
     Err(StoreError::Overloaded)
 }
 
-/// A flow with its deliveries.
+/// Returns a flow with its deliveries.
 pub(crate) async fn deliveries<S: FlowStorage>(storage: S, id: FlowId) -> Result<Option<FlowDeliveries>, StoreError> {
     let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
     let mut deliveries = storage.deliveries(id).await?;
@@ -166,7 +165,7 @@ pub(crate) async fn deliveries<S: FlowStorage>(storage: S, id: FlowId) -> Result
     Ok(Some(FlowDeliveries { state: stored.state, kept_until: stored.until, deliveries }))
 }
 
-/// Lets the domain decide, and writes what follows; `None` when the flow has changed since it was read.
+/// Lets the domain decide, and writes the result; `None` when the flow has changed since it was read.
 async fn write<S: FlowStorage>(
     storage: &S,
     stored: StoredFlow,
@@ -218,7 +217,7 @@ async fn write<S: FlowStorage>(
     Ok(Some(ReportFlowOutcome::Accepted { flow: Box::new(flow), queued }))
 }
 
-/// The current URL of a webhook.
+/// Returns the current URL of a webhook.
 async fn address<S: FlowStorage>(storage: &S, target: WebhookTarget<'_>, app: AppId) -> Result<Option<WebhookUrl>, StoreError> {
     if let WebhookTarget::ESign { response_url: Some(own) } = target {
         return Ok(Some(own.clone()));
@@ -242,7 +241,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_millis(0);
 
-    /// A flow whose first payloads are gone when they are read.
+    /// A flow whose first payloads are missing when they are read.
     struct Racing {
         flow: FlowHeader,
         latest: DedupDigest,

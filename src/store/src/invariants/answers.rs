@@ -1,5 +1,4 @@
-//! Answers of engines: results that operations can have, refusals that are refusals, and records, entries and members as they were
-//! written.
+//! Invariants of engine answers: possible results, real refusals, and records, entries and members as they were written.
 
 use sakshi_domain::credits::EntryKind;
 
@@ -67,16 +66,16 @@ const fn unless(holds: bool, name: &'static str) -> Broken {
     if holds { None } else { Some(name) }
 }
 
-/// The answers that a batch can get.
+/// The possible answers to a batch.
 #[derive(Debug)]
 pub(super) struct Expected {
     guards: Vec<Guard>,
     results: Vec<Outcome>,
-    /// A call that is known has the results of the batch that was applied under it.
+    /// True if the batch has a call, whose retry gets the results of the first application.
     has_call: bool,
 }
 
-/// The results that an operation can have.
+/// The possible results of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Nothing,
@@ -88,7 +87,7 @@ enum Outcome {
 }
 
 impl Expected {
-    /// Returns the answers that this batch can get. Guards are kept without the ids of their records.
+    /// Returns the possible answers to this batch. Guards are kept without the ids of their records.
     pub(super) fn of(batch: &Batch) -> Self {
         Self {
             guards: batch.guards.iter().map(without_id).collect(),
@@ -97,7 +96,7 @@ impl Expected {
         }
     }
 
-    /// The first invariant that an answer breaks.
+    /// Returns the first invariant that an answer breaks.
     pub(super) fn broken(&self, applied: &Applied) -> Broken {
         match applied {
             Applied::Done { results, .. } if self.has_call && results.len() != self.results.len() => None,
@@ -113,7 +112,7 @@ impl Expected {
     }
 }
 
-/// The same guard on no record: what it compares is kept, and nothing is copied that is as long as an id.
+/// Returns the same guard without a record id. The compared values stay, and nothing as long as an id is copied.
 fn without_id(guard: &Guard) -> Guard {
     let key = Key { table: guard.key().table, place: guard.key().place, id: vec![] };
     match guard {
@@ -125,7 +124,7 @@ fn without_id(guard: &Guard) -> Guard {
         Guard::AtLeast(_, field, least) => Guard::AtLeast(key, field, *least),
         Guard::AtMost(_, field, most) => Guard::AtMost(key, field, *most),
         Guard::Equal(_, field, Value::Integer(number)) => Guard::Equal(key, field, Value::Integer(*number)),
-        // Values on the heap are not copied, and not compared again.
+        // Values on the heap are neither copied nor compared again.
         Guard::Equal(_, field, _) => Guard::Equal(key, field, Value::Bytes(vec![])),
         Guard::Unset(_, field) => Guard::Unset(key, field),
         Guard::Length(_, length) => Guard::Length(key, *length),
@@ -142,7 +141,7 @@ fn outcome(op: &Op) -> Outcome {
             Outcome::Sum(least, most)
         }
         Op::Append(key, _) if key.parent().is_none() => Outcome::Entry,
-        // Nothing is kept while there is no record that it goes with.
+        // Nothing is stored while the owning record is missing.
         Op::Append(..) | Op::Sweep(..) => Outcome::Swept,
         Op::Unindex(..) => Outcome::Removed,
         Op::Number(..) => Outcome::Number,
@@ -150,7 +149,7 @@ fn outcome(op: &Op) -> Outcome {
     }
 }
 
-/// The range of a field.
+/// Returns the range of a field.
 fn range(table: &'static Table, field: &str) -> (i64, i64) {
     let declared = table.rules.iter().find_map(|rule| match rule {
         Rule::Within(of, least, most) if *of == field => Some((*least, *most)),
@@ -172,13 +171,13 @@ impl Outcome {
     }
 }
 
-/// The first invariant that the answers to batches break.
+/// Returns the first invariant that the answers to batches break.
 pub(super) fn of_batches(expected: &[Expected], applied: &[Applied]) -> Broken {
     unless(expected.len() == applied.len(), ONE_ANSWER)
         .or_else(|| expected.iter().zip(applied).find_map(|(expected, applied)| expected.broken(applied)))
 }
 
-/// The first invariant that the answers to queries break.
+/// Returns the first invariant that the answers to queries break.
 pub(super) fn of_queries(queries: &[Query], answers: &Answers) -> Broken {
     let each = || queries.iter().zip(&answers.found).find_map(|(query, answer)| of_query(query, answer, answers));
     unless(queries.len() == answers.found.len(), ONE_ANSWER).or_else(each)
@@ -195,7 +194,7 @@ fn of_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
             let most = until.integer(answers.now, &[], &|_| None);
             members(found).or_else(|| unless(found.len() as u64 <= *limit, FEW_MEMBERS)).or_else(|| {
                 let is_asked = |(_, score): &(Vec<u8>, i64)| (*above == i64::MIN || score > above) && *score <= most;
-                // The time that an operand names may be a later one on another server.
+                // On another server, the time of an operand may be later.
                 unless(!matches!(until, Operand::Value(_)) || found.iter().all(is_asked), SCORES_ASKED)
             })
         }
@@ -205,7 +204,7 @@ fn of_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
     }
 }
 
-/// A record that was found under its key.
+/// Checks a record found under its key.
 fn kept(key: &Key, found: &Record, asked: Option<&[&'static str]>) -> Broken {
     let has_only = asked.is_none_or(|asked| found.fields.keys().all(|field| asked.contains(field)));
     let home = || compiled(key.table).and_then(|rules| rules.home).and_then(|(name, home)| unless(home.is_of(key), name));
@@ -228,7 +227,7 @@ fn entries(list: &Key, first: u64, found: &[Vec<Value>]) -> Broken {
     })
 }
 
-/// The entries of a ledger from a number on.
+/// Checks the entries of a ledger from a number on.
 fn ledger(first: u64, found: &[Vec<Value>]) -> Broken {
     let parts = |entry: &Vec<Value>| match &entry[..] {
         [Value::Text(kind), Value::Integer(amount), Value::Integer(after), ..] => {
@@ -236,7 +235,7 @@ fn ledger(first: u64, found: &[Vec<Value>]) -> Broken {
         }
         _ => None,
     };
-    // The balance before the first entry of a ledger is nothing.
+    // The balance before the first entry of a ledger is zero.
     let mut before = (first <= 1).then_some(0_i64);
     for entry in found {
         let Some((effect, after)) = parts(entry) else { return Some(LEDGER_CHAIN) };
@@ -248,7 +247,7 @@ fn ledger(first: u64, found: &[Vec<Value>]) -> Broken {
     None
 }
 
-/// The entries of the audit log from a number on.
+/// Checks the entries of the audit log from a number on.
 fn audit(first: u64, found: &[Vec<Value>]) -> Broken {
     let number = |entry: &Vec<Value>| if let Some(Value::Integer(number)) = entry.first() { number.unsigned_abs() } else { 0 };
     let follows = |pair: &[Vec<Value>]| pair[0].get(2) == pair[1].get(1);

@@ -1,11 +1,11 @@
-//! Records before and after a batch, where an engine has both at no cost: the other side of what is demanded of batches.
+//! Records before and after a batch, where an engine has both for free: the counterpart to the invariants of batches.
 
 use sakshi_trace::invariant::{Part, holds};
 
 use super::rule::{Change, compiled};
 use crate::engine::{Record, Table, Value};
 
-/// Returns true if a record may become another one.
+/// Returns true if a record may change into another one.
 pub(crate) fn changed(table: &Table, before: &Record, after: Option<&Record>) -> bool {
     let (Some(rules), Some(after)) = (compiled(table), after) else { return true };
     let fields = table.fields.iter().zip(&rules.changes);

@@ -1,4 +1,4 @@
-//! An engine whose batches and answers are checked on their way.
+//! An engine that checks batches and answers.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Scanned, T
 use crate::error::{StoreError, StoreFuture};
 use crate::redis::{Finish, NodeId};
 
-/// The engine of a store. What breaks an invariant is neither committed nor served.
+/// The engine of a store. Batches and answers that break an invariant are neither committed nor served.
 pub(crate) struct CheckedEngine(Box<dyn Engine>);
 
-/// The first invariant that a batch breaks.
+/// Returns the first invariant that a batch breaks.
 pub(super) fn broken(batch: &Batch, joins: bool) -> Option<&'static str> {
     form::broken(batch, joins).or_else(|| step::broken(batch))
 }
@@ -31,17 +31,17 @@ fn refused((part, name): (Part, &'static str)) -> StoreError {
 }
 
 impl CheckedEngine {
-    /// The same engine, checked.
+    /// Returns the same engine, checked.
     pub(crate) const fn new(engine: Box<dyn Engine>) -> Self {
         Self(engine)
     }
 
-    /// The engine that answers without checks.
+    /// Returns the engine that answers without checks.
     pub(crate) fn unchecked(&self) -> &dyn Engine {
         &*self.0
     }
 
-    /// Lets the engine commit what breaks no invariant. Damaged records that guards saw are answered as they are.
+    /// Lets the engine commit batches that break no invariant. Damaged records that guards saw are returned unchanged.
     pub(crate) fn commit_as_is(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         match self.check_batches(&batches) {
             Ok(()) => self.0.commit(batches),
@@ -54,7 +54,7 @@ impl CheckedEngine {
         batches.iter().try_for_each(|batch| part(broken(batch, joins), Part::Batch)).map_err(refused)
     }
 
-    /// Lets an engine commit what breaks no invariant.
+    /// Lets an engine commit batches that break no invariant.
     fn commit_by(
         &self,
         batches: Vec<Batch>,

@@ -1,4 +1,4 @@
-//! The form of a batch, and what a kind of record demands of its changes: everything that the batch says by itself.
+//! Invariants of batches alone: their form, and the rules of each kind of record for its changes.
 
 use std::ptr;
 
@@ -6,7 +6,7 @@ use super::rule::{Change, Compiled, Need, compiled};
 use super::view::{View, is_of_kind};
 use crate::engine::{Batch, ColumnKind, Form, Guard, Key, Life, Op, Operand, Place, Value};
 
-/// Scores of an index have as many bits with their sign.
+/// Bits of the scores of an index, sign included.
 pub(super) const SCORE_BITS: u32 = 53;
 
 /// The invariants of the form of a batch.
@@ -45,7 +45,7 @@ const fn unless(holds: bool, name: &'static str) -> Broken {
     if holds { None } else { Some(name) }
 }
 
-/// The first invariant that a batch breaks; `joins` if it may be about several places.
+/// Returns the first invariant that a batch breaks; `joins` if it may have several places.
 pub(super) fn broken(batch: &Batch, joins: bool) -> Broken {
     let keys = || batch.guards.iter().map(Guard::key).chain(batch.ops.iter().map(Op::key));
     let first = keys().next();
@@ -60,7 +60,7 @@ pub(super) fn broken(batch: &Batch, joins: bool) -> Broken {
         .or_else(|| batch.ops.iter().enumerate().find_map(|(at, op)| operation(batch, at, op)))
 }
 
-/// Returns true if two keys that are alone are one, or one goes with the other.
+/// Returns true if two keys outside partitions are equal, or one owns the other.
 fn is_with(one: &Key, other: &Key) -> bool {
     one == other || one.parent().as_ref() == Some(other) || other.parent().as_ref() == Some(one)
 }
@@ -85,7 +85,7 @@ fn guard(guard: &Guard) -> Broken {
         .or_else(|| unless(type_is_right, FIELD_TYPE))
 }
 
-/// The fields of its record that a guard compares, beside the version.
+/// Returns the fields that a guard compares, besides the version.
 const fn compared(guard: &Guard) -> [Option<&'static str>; 2] {
     match guard {
         Guard::Before(_, field) | Guard::AtLeast(_, field, _) | Guard::AtMost(_, field, _) => [Some(field), None],
@@ -135,7 +135,7 @@ fn fits(score: &Operand) -> bool {
     }
 }
 
-/// The places of the fields that an operation gives values.
+/// Returns the places of the fields that an operation sets.
 fn places(key: &Key, rules: Option<&Compiled>, fields: &[(&'static str, Operand)]) -> Result<Vec<usize>, &'static str> {
     let (mut places, mut seen) = (Vec::with_capacity(fields.len()), 0_u64);
     for (name, operand) in fields {
@@ -165,7 +165,7 @@ fn places(key: &Key, rules: Option<&Compiled>, fields: &[(&'static str, Operand)
     Ok(places)
 }
 
-/// Checks an entry that is appended or rewritten.
+/// Checks an appended or rewritten entry.
 fn entry(key: &Key, values: &[Operand]) -> Broken {
     let is_value = |operand: &Operand| !matches!(operand, Operand::Nothing | Operand::Field(_));
     if values.len() != key.table.fields.len() || !values.iter().all(is_value) {
@@ -179,7 +179,7 @@ fn home(rules: &'static Compiled, key: &Key) -> Broken {
     rules.home.and_then(|(name, home)| unless(home.is_of(key), name))
 }
 
-/// Checks a record that is written or changed.
+/// Checks a written or changed record.
 fn record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)]) -> Broken {
     let rules = compiled(key.table);
     let places = match places(key, rules, fields) {
@@ -202,7 +202,7 @@ fn record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)])
     view.broken(rules).or_else(changes).or_else(|| unless(!is_whole || ends(batch, key, fields), GIVEN_END))
 }
 
-/// Notes what the guards of a batch say of a record.
+/// Notes the facts that a batch's guards state about a record.
 fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &Compiled) {
     for guard in of_record(batch, key) {
         match guard {
@@ -213,13 +213,13 @@ fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &Compiled) 
     view.note_present(rules.needed);
 }
 
-/// The invariants that writing a record breaks.
+/// Returns the invariants that writing a record breaks.
 fn broken_put(batch: &Batch, key: &Key, rules: &'static Compiled) -> impl Iterator<Item = &'static str> + use<> {
     let is_new = || has_guard(batch, key, |guard| matches!(guard, Guard::Absent(_)));
     rules.new.filter(|_| !is_new()).into_iter().chain(home(rules, key))
 }
 
-/// The invariants of changes of a field that setting it breaks.
+/// Returns the change invariants that setting a field breaks.
 fn broken_sets<'a>(
     batch: &'a Batch,
     key: &'a Key,
@@ -229,7 +229,7 @@ fn broken_sets<'a>(
     changes.iter().filter_map(move |(name, change)| unless(may_set(batch, key, field, operand, *change), name))
 }
 
-/// The invariants of changes that an operation on a record breaks.
+/// Returns the change invariants that an operation on a record breaks.
 pub(super) fn broken_changes(batch: &Batch, op: &Op) -> Vec<&'static str> {
     let key = op.key();
     let Some(rules) = compiled(key.table) else { return vec![] };
@@ -242,13 +242,13 @@ pub(super) fn broken_changes(batch: &Batch, op: &Op) -> Vec<&'static str> {
     }
 }
 
-/// Returns true if a record that is written has its end, or stays until its delivery has ended.
+/// Returns true if a written record has its end, or stays until its delivery has ended.
 fn ends(batch: &Batch, key: &Key, fields: &[(&'static str, Operand)]) -> bool {
     let gets_end = |op: &Op| matches!(op, Op::ExpireAt(of, _) if of == key);
     !matches!(key.table.life, Life::Ends(_)) || fields.iter().any(|(name, _)| *name == "delivery") || batch.ops.iter().any(gets_end)
 }
 
-/// The guards of a batch on a record.
+/// Returns the guards of a batch on a record.
 fn of_record<'a>(batch: &'a Batch, key: &'a Key) -> impl Iterator<Item = &'a Guard> {
     batch.guards.iter().filter(move |guard| ptr::eq(guard.key().table, key.table) && guard.key() == key)
 }

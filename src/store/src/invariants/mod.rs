@@ -1,14 +1,14 @@
-//! Invariants of what is kept, checked in production: before a batch goes to an engine, and when an engine has answered.
+//! Invariants of the stored data, checked in production: before a batch goes to an engine, and when an engine has answered.
 //!
-//! Those of a kind of record are declared beside its fields in `records` ([`rule`]); what a batch needs beside an operation is in
-//! [`money`], [`outbox`] and [`people`]; its form in [`form`]; and what engines may answer in [`answers`]. They are about what the
-//! store writes, so no input makes one false. A broken one is counted and logged by its name, and its step fails with
+//! Those of a kind of record are declared beside its fields in `records` ([`rule`]). The operations that a batch needs together are in
+//! [`money`], [`outbox`] and [`people`]; its form in [`form`]; the answers of engines in [`answers`]. They concern the store's own writes,
+//! so no input makes one false. A broken one is counted and logged by its name, and its step fails with
 //! [`StoreError::Broken`](crate::StoreError::Broken): nothing is committed, and no such record is served.
 //!
-//! A condition is false only if it is false whatever the batch does not know. What only an engine knows at the time of a commit, such as
-//! a balance, is kept by guards; here it is demanded that the batch has them. Results are looked at afterwards.
+//! A condition is false only if it is false for all values unknown to the batch. Values that only the engine knows at commit time, such as
+//! a balance, are protected by guards; here the batch must have them. Results are checked afterwards.
 //!
-//! Readers that look for damage read past the checks: the audit of ledgers, readers of the audit log, erasures, new encryption keys and moves.
+//! Readers that look for damage bypass the checks: the audit of ledgers, readers of the audit log, erasures, new encryption keys and moves.
 
 mod answers;
 mod change;
@@ -28,7 +28,7 @@ pub(crate) use self::checked::CheckedEngine;
 pub(crate) use self::rule::is_id;
 pub use self::rule::{Home, Need, Rule};
 
-/// The names of all invariants of the store: of each kind of record, then of batches and of answers.
+/// Returns the names of all invariants of the store: of each kind of record, then of batches and of answers.
 pub fn invariants() -> impl Iterator<Item = (&'static str, &'static str)> {
     let steps = [money::RULES, outbox::RULES, people::RULES].into_iter().flatten().map(|rule| ("batches", rule.name));
     let form = form::NAMES.iter().map(|name| ("batches", *name));

@@ -1,4 +1,4 @@
-//! Batches that move credits or open something: a debit has its entry, an entry its movement, and a transaction its debit.
+//! Invariants of batches that move credits or open something: a debit has its entry, an entry its movement, and a transaction its debit.
 
 use super::form::has;
 use super::rule::Need;
@@ -41,7 +41,7 @@ pub(super) static RULES: &[StepRule] = &[
     rule("an answer is kept until its time", &IDEMPOTENCY, Kind::Put, answer_ends),
 ];
 
-/// The movement of the balance whose result the operand is.
+/// Returns the balance movement whose result the operand is.
 fn movement<'a>(step: Step<'a>, operand: Option<&Operand>) -> Option<i64> {
     let Some(Operand::Result(of)) = operand else { return None };
     match step.batch.ops.get(*of) {
@@ -72,7 +72,7 @@ fn has_amount(step: Step<'_>) -> bool {
     let amount = step.entry().get(1).and_then(integer);
     let effect = movement(step, step.entry().get(2));
     match kind_of(step) {
-        // A cost beyond 63 bits is the largest.
+        // A cost beyond 63 bits becomes the largest number.
         Some(EntryKind::Debit) => effect.is_some() && effect.map(i64::saturating_neg) == amount,
         Some(EntryKind::Grant | EntryKind::Adjust) => effect.is_some() && effect == amount,
         None => false,

@@ -1,5 +1,5 @@
-//! Batches that end something and tell of it: a registration takes a place, a delivery is queued with its record, claimed before its
-//! attempt, and settled after it.
+//! Invariants of batches that end something and queue its webhook: a registration takes a place, a delivery is queued with its record,
+//! claimed before its attempt, and settled after it.
 
 use super::rule::Need;
 use super::step::{Kind, Step, StepRule, bytes, given, integer};
@@ -122,7 +122,7 @@ fn mark_is_counted(step: Step<'_>) -> bool {
     is_marked == step.adds(&EVENT, "duplicates", 1)
 }
 
-/// The entry that a rewrite replaces.
+/// Returns the entry that a rewrite replaces.
 fn before(step: Step<'_>) -> Option<&[Value]> {
     let Op::Rewrite(list, number, _) = step.op else { return None };
     step.batch.guards.iter().find_map(|guard| match guard {

@@ -1,4 +1,4 @@
-//! Batches about people, keys and logs: who may sign in, who was asked, and what was done, in lists that only grow.
+//! Invariants of batches on people, keys and logs: permission to sign in, requested consents, and append-only logs.
 
 use super::rule::Need;
 use super::step::{Kind, Step, StepRule, bytes, integer};

@@ -1,4 +1,4 @@
-//! Rules: the invariants of a kind of record, declared beside its fields, and what is made of them to check them fast.
+//! Rules: the invariants of a kind of record, declared beside its fields, and their compiled form for fast checks.
 
 use std::ptr;
 use std::sync::LazyLock;
@@ -12,12 +12,12 @@ use crate::engine::{ColumnKind, Key, Place, Table};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
 
-/// An invariant of a kind of record. Several fields in a list are as many invariants.
+/// An invariant of a kind of record. Each field of a list is an invariant of its own.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
     /// Every record has these fields.
     Needed(&'static [&'static str]),
-    /// The integer is within this range. A sum of an addition is, too.
+    /// The integer, also as the sum of an addition, is within this range.
     Within(&'static str, i64, i64),
     /// The text or the bytes have a length within this range.
     Sized(&'static str, usize, usize),
@@ -35,7 +35,7 @@ pub enum Rule {
     Less(&'static str, &'static str),
     /// The sum of the first two integers is at most the third.
     SumNotAbove(&'static str, &'static str, &'static str),
-    /// These fields are written with the record, and later only as they are.
+    /// These fields are written with the record, and never change.
     Fixed(&'static [&'static str]),
     /// These fields get a value once.
     Once(&'static [&'static str]),
@@ -43,13 +43,13 @@ pub enum Rule {
     Rises(&'static [&'static str]),
     /// The field gets a value only in a batch with this guard.
     Guarded(&'static str, Need),
-    /// A record is written only where there is none.
+    /// A record is written only where none exists.
     New,
     /// The place and the id of its records.
     Home(Home),
 }
 
-/// A guard on a record that a change of it needs.
+/// A guard that a change of a record needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// This field has no value.
@@ -79,13 +79,13 @@ pub enum Home {
     Installation,
     /// The partition in the first byte of an id that is as long as this.
     OfId(usize),
-    /// That of the client whose id this is.
+    /// The partition of the client with this id.
     OfClient,
-    /// That of the client whose id comes first in this, up to a space or a colon.
+    /// The partition of the client whose id begins this id, up to a space or a colon.
     OfClientFirst,
-    /// That of the app whose id comes first in this, up to a space or a colon.
+    /// The partition of the app whose id begins this id, up to a space or a colon.
     OfAppFirst,
-    /// Any partition; the id has as many bytes.
+    /// Any partition; the id has this many bytes.
     Partition(usize),
     /// Any partition; the id is of a node in 32 characters.
     OfNode,
@@ -104,9 +104,9 @@ pub(super) struct Compiled {
     pub(super) needed: u64,
     /// Conditions on changes of the field at each place.
     pub(super) changes: Vec<Vec<(&'static str, Change)>>,
-    /// Conditions on operations on its records, with what is beside them in a batch.
+    /// Conditions on operations on its records, with the rest of their batch.
     pub(super) steps: Vec<&'static StepRule>,
-    /// The name of the rule that nothing is replaced.
+    /// Name of the rule that no record is replaced.
     pub(super) new: Option<&'static str>,
     /// The home, and the name of the rule.
     pub(super) home: Option<(&'static str, Home)>,
@@ -121,7 +121,7 @@ pub(super) enum Change {
     Guarded(Need),
 }
 
-/// Every kind with its invariants, by where it is in memory.
+/// Every kind with its invariants, by its address in memory.
 static COMPILED: LazyLock<Vec<(usize, Compiled)>> = LazyLock::new(|| {
     let mut all: Vec<_> = ALL.iter().map(|table| (address(table), Compiled::of(table))).collect();
     all.sort_unstable_by_key(|(address, _)| *address);
@@ -132,13 +132,13 @@ fn address(table: &Table) -> usize {
     ptr::from_ref(table).addr()
 }
 
-/// The invariants of a kind; `None` for one of another release.
+/// Returns the invariants of a kind; `None` for one of another release.
 pub(super) fn compiled(table: &Table) -> Option<&'static Compiled> {
     let all = &*COMPILED;
     all.binary_search_by_key(&address(table), |(address, _)| *address).ok().map(|found| &all[found].1)
 }
 
-/// The names of the invariants of every kind, in the order of the kinds.
+/// Returns the names of the invariants of every kind, in the order of the kinds.
 pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     ALL.iter().flat_map(|table| compiled(table).into_iter().flat_map(Compiled::names).map(|name| (table.name, name)))
 }
@@ -160,7 +160,7 @@ impl Compiled {
         compiled
     }
 
-    /// The place of a field. A rule that names no field of its kind is never checked, and a test finds it.
+    /// Returns the place of a field. A rule that names no field of its kind is never checked; a test finds it.
     pub(super) fn place(&self, field: &str) -> Option<usize> {
         self.places.binary_search_by_key(&field, |(name, _)| name).ok().map(|found| self.places[found].1)
     }
@@ -226,7 +226,7 @@ impl Compiled {
         }
     }
 
-    /// The names of the invariants.
+    /// Returns the names of the invariants.
     pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
         let of_records = self.conditions.iter().map(|condition| condition.name);
         let of_changes = self.changes.iter().flatten().map(|(name, _)| *name);
@@ -239,7 +239,7 @@ pub(crate) fn is_id(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// A name as a constant: each is made once for the process.
+/// Returns a name as a constant: each is made once for the process.
 fn named(table: &Table, words: &str) -> &'static str {
     Box::leak(format!("{}: {words}", table.name).into_boxed_str())
 }
@@ -259,7 +259,7 @@ impl std::fmt::Display for Need {
 }
 
 impl Home {
-    /// Returns true if a key is there.
+    /// Returns true if a key has this home.
     pub(super) fn is_of(self, key: &Key) -> bool {
         let id = &key.id[..];
         let text = || std::str::from_utf8(id).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Operations that need others beside them in their batch: a debit its entry, a claim its guard, a delivery its place in the outbox.
+//! Operations that need others in their batch: a debit its entry, a claim its guard, a delivery its place in the outbox.
 
 use std::ptr;
 
@@ -14,12 +14,12 @@ pub(super) struct Step<'a> {
     pub(super) op: &'a Op,
 }
 
-/// The operations that a rule is about.
+/// The operations that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Put,
     Set(&'static str),
-    /// Either of both, where the field gets a value.
+    /// A new or changed record in which the field gets a value.
     Gives(&'static str),
     /// A positive addition.
     Add(&'static str),
@@ -41,12 +41,12 @@ pub(super) struct StepRule {
     pub(super) holds: fn(Step<'_>) -> bool,
 }
 
-/// The first rule that a batch breaks.
+/// Returns the first rule that a batch breaks.
 pub(super) fn broken(batch: &Batch) -> Option<&'static str> {
     all_broken(batch).next()
 }
 
-/// All of these.
+/// Returns all rules that a batch breaks.
 pub(super) fn all_broken(batch: &Batch) -> impl Iterator<Item = &'static str> {
     let steps = batch.ops.iter().enumerate().map(move |(at, op)| Step { batch, at, op });
     let of = |step: Step<'_>| compiled(step.op.key().table).map_or(&[][..], |rules| &rules.steps[..]);
@@ -77,7 +77,7 @@ impl Kind {
     }
 }
 
-/// The value that a field gets.
+/// Returns the value that a field gets.
 pub(super) fn given<'a>(fields: &'a [(&'static str, Operand)], field: &str) -> Option<&'a Operand> {
     fields.iter().find(|(name, _)| *name == field).map(|(_, operand)| operand)
 }
@@ -102,7 +102,7 @@ impl<'a> Step<'a> {
         self.op.key()
     }
 
-    /// The value that the operation gives a field.
+    /// Returns the value that the operation gives a field.
     pub(super) fn gives(self, field: &str) -> Option<&'a Operand> {
         match self.op {
             Op::Put(_, fields) | Op::Set(_, fields) => given(fields, field),
@@ -110,7 +110,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The values of the entry.
+    /// Returns the values of the entry.
     pub(super) fn entry(self) -> &'a [Operand] {
         match self.op {
             Op::Append(_, values) | Op::Rewrite(_, _, values) => values,
@@ -118,37 +118,37 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Returns true if a guard on the record itself is there.
+    /// Returns true if the batch has this guard on the record itself.
     pub(super) fn needs(self, need: Need) -> bool {
         has(self.batch, self.key(), need)
     }
 
-    /// Returns true if the record itself has such a guard.
+    /// Returns true if the batch has a matching guard on the record itself.
     pub(super) fn guarded(self, is_one: impl Fn(&Guard) -> bool) -> bool {
         has_guard(self.batch, self.key(), is_one)
     }
 
-    /// The operations of a kind of record, with their numbers.
+    /// Returns the operations of a kind of record, with their numbers.
     pub(super) fn of(self, table: &'static Table) -> impl Iterator<Item = (usize, &'a Op)> {
         self.batch.ops.iter().enumerate().filter(move |(_, op)| ptr::eq(op.key().table, table))
     }
 
-    /// The number of an entry that is appended to the list of a kind.
+    /// Returns the entry appended to the list of a kind, with its number.
     pub(super) fn appended(self, table: &'static Table) -> Option<(usize, &'a Op)> {
         self.of(table).find(|(_, op)| matches!(op, Op::Append(..)))
     }
 
-    /// Returns true if the batch adds such a member to an index of the kind, or moves it.
+    /// Returns true if the batch adds or moves a matching member of an index of the kind.
     pub(super) fn indexes(self, table: &'static Table, is_one: impl Fn(&Key, &[u8], &Operand) -> bool) -> bool {
         self.of(table).any(|(_, op)| matches!(op, Op::Index(index, member, score) if is_one(index, member, score)))
     }
 
-    /// Returns true if the batch adds so much to a field of a record of the kind.
+    /// Returns true if the batch adds this number to a field of a record of the kind.
     pub(super) fn adds(self, table: &'static Table, field: &str, number: i64) -> bool {
         self.of(table).any(|(_, op)| matches!(op, Op::Add(_, of, more) if *of == field && integer(more) == Some(number)))
     }
 
-    /// Returns true if the operand is the result of such an operation.
+    /// Returns true if the operand is the result of a matching operation.
     pub(super) fn results(self, operand: Option<&Operand>, is_one: impl Fn(&'a Op) -> bool) -> bool {
         matches!(operand, Some(Operand::Result(of)) if self.batch.ops.get(*of).is_some_and(is_one))
     }

@@ -1,12 +1,12 @@
-//! A record as far as it is known: one that was read, with all or some of its fields, or one that a batch writes.
+//! The known part of a record: one that was read, with all or some of its fields, or one that a batch writes.
 
 use super::rule::Compiled;
 use crate::engine::{ColumnKind, Operand, Record, Table, Value};
 
-/// Fields that a kind has at most.
+/// Maximum number of fields of a kind.
 pub(super) const WIDTH: usize = 40;
 
-/// The values that are known, and for each field whether it has one. What is in neither set is not known.
+/// The known values, and the known presence of each field. A field in neither set is unknown.
 #[derive(Debug)]
 pub(super) struct View<'a> {
     values: [Option<&'a Value>; WIDTH],
@@ -18,7 +18,7 @@ pub(super) struct View<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Condition {
     pub(super) name: &'static str,
-    /// The fields that it is about. It says nothing unless all of them are known.
+    /// The fields that it uses. It is not checked unless all of them are known.
     pub(super) fields: u64,
     pub(super) test: Test,
 }
@@ -44,7 +44,7 @@ const fn bit(place: usize) -> u64 {
 }
 
 impl Test {
-    /// The fields that it is about.
+    /// Returns the fields that it uses.
     pub(super) const fn fields(self) -> u64 {
         match self {
             Self::Kind(place, _) | Self::Needed(place) | Self::Within(place, ..) | Self::Sized(place, ..) | Self::Word(place, _) => {
@@ -61,12 +61,12 @@ impl Test {
 }
 
 impl<'a> View<'a> {
-    /// A record of which nothing is known.
+    /// Returns a record without known fields.
     pub(super) const fn unknown() -> Self {
         Self { values: [None; WIDTH], present: 0, absent: 0 }
     }
 
-    /// A record that was read with these fields, or with all.
+    /// Returns the view of a record that was read with these fields, or with all.
     pub(super) fn of_record(compiled: &Compiled, table: &Table, record: &'a Record, asked: Option<&[&str]>) -> Self {
         let mut view = Self::unknown();
         let mut places = compiled.places.iter().peekable();
@@ -85,21 +85,21 @@ impl<'a> View<'a> {
         view
     }
 
-    /// An entry of a list with the values of its fields.
+    /// Returns the view of a list entry with the values of its fields.
     pub(super) fn of_entry(entry: &'a [Value]) -> Self {
         let mut view = Self::unknown();
         entry.iter().enumerate().for_each(|(place, value)| view.set(place, value));
         view
     }
 
-    /// The same as a batch writes it.
+    /// Returns the view of an entry that a batch writes.
     pub(super) fn of_operands(entry: &'a [Operand]) -> Self {
         let mut view = Self::unknown();
         entry.iter().enumerate().for_each(|(place, operand)| view.note(place, operand));
         view
     }
 
-    /// Notes the value that a field gets.
+    /// Notes the new value of a field.
     pub(super) fn note(&mut self, place: usize, operand: &'a Operand) {
         match operand {
             Operand::Value(value) => self.set(place, value),
@@ -109,7 +109,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Notes fields that have values which are not known, unless these get others.
+    /// Notes fields with unknown values, unless they get new ones.
     pub(super) fn note_present(&mut self, fields: u64) {
         self.present |= fields & !self.absent;
     }
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         self.absent |= bit(place) & !self.present;
     }
 
-    /// Notes that every field which gets no value has none.
+    /// Notes that every field without a new value has none.
     pub(super) fn close(&mut self) {
         self.absent = !self.present;
     }
@@ -136,12 +136,12 @@ impl<'a> View<'a> {
         self.present |= bit(place);
     }
 
-    /// The name of the first condition that does not hold, whatever is not known.
+    /// Returns the name of the first condition that fails for all unknown values.
     pub(super) fn broken(&self, compiled: &Compiled) -> Option<&'static str> {
         self.all_broken(compiled).next()
     }
 
-    /// The names of all of these.
+    /// Returns the names of all such conditions.
     pub(super) fn all_broken(&self, compiled: &Compiled) -> impl Iterator<Item = &'static str> {
         let known = self.present | self.absent;
         let is_known = move |condition: &&Condition| condition.fields & !known == 0;

@@ -1,8 +1,7 @@
-//! Moving the records of one engine to another. No node works on either meanwhile.
+//! Copying the records of one engine to another. No node uses either meanwhile.
 //!
-//! Each key is compared with what is there, and what differs is written. So a move that was interrupted is simply begun again, a later
-//! one carries what has changed since, and a pass that finds no difference is the verification. What is sealed is carried as it is;
-//! versions and calls begin anew.
+//! Each key is compared with the target, and differences are written. So an interrupted move is simply restarted, and a later move carries
+//! the changes since. A pass without differences is the verification. Sealed values are carried unchanged; versions and calls start anew.
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -11,35 +10,35 @@ use crate::engine::{Answers, Batch, Engine, Form, Guard, Key, Life, Op, Operand,
 use crate::error::StoreError;
 use crate::records::{ALL, idempotency, installation, node};
 
-/// Keys that are looked at at once.
+/// Keys processed at once.
 const KEYS: usize = 500;
-/// Records that are read at once, and about how many bytes of those that may be documents.
+/// Records read at once, and the approximate bytes of those that may be documents.
 const RECORDS: usize = 100;
 const RECORD_BYTES: u64 = 4 * 1_024 * 1_024;
-/// Groups of records, lists and indexes that are compared at once.
+/// Groups of records, lists and indexes compared at once.
 const AT_ONCE: usize = 4;
-/// Entries that are read at once, and about how many bytes of them.
+/// Entries read at once, and their approximate bytes.
 const ENTRIES: u64 = 1_000;
 const ENTRY_BYTES: usize = 4 * 1_024 * 1_024;
-/// Members that are read at once.
+/// Members read at once.
 const MEMBERS: u64 = 1_000;
 
-/// The kinds that belong to nodes that run: leases, the time of the last sweep, and what nodes tell about themselves.
+/// Kinds that belong to running nodes: leases, the time of the last sweep, and nodes' snapshots of themselves.
 static NOT_MOVED: [&Table; 4] = [&idempotency::ORDER_LEASE, &installation::SWEPT, &node::WATCH, &node::SNAPSHOT];
 
-/// A key that was compared: its kind, and whether it differs.
+/// A compared key: its kind, and true if it differs.
 type Settled = (&'static Table, bool);
 
 /// A pass over a source and its target.
 struct Pass<'a> {
     from: &'a dyn Engine,
     to: &'a dyn Engine,
-    /// Otherwise it only compares.
+    /// True if differences are written; otherwise it only compares.
     writes: bool,
 }
 
-/// Copies every record that the target does not have so, and removes what the source does not have. `progress` is told the number of
-/// keys of the source so far.
+/// Copies every record that is missing or different in the target, and removes those that the source does not have. `progress` gets the
+/// number of keys of the source so far.
 ///
 /// # Errors
 /// Errors of the engines.
@@ -47,7 +46,7 @@ pub(super) async fn copy(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn
     Pass { from, to, writes: true }.run("copied", progress).await
 }
 
-/// Compares every record; nothing is written. What differs is told as by [`copy`].
+/// Compares every record without writing. Reports differences as [`copy`] does.
 ///
 /// # Errors
 /// Errors of the engines.
@@ -56,7 +55,7 @@ pub(super) async fn compare(from: &dyn Engine, to: &dyn Engine, progress: &(impl
 }
 
 impl Pass<'_> {
-    /// Holds every key of the source against the target, and every key of the target against the source.
+    /// Compares every key of the source with the target, and every key of the target with the source.
     async fn run(&self, what: &str, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
         let (mut moved, mut seen) = (Moved::default(), 0);
         for tables in groups() {
@@ -114,7 +113,7 @@ impl Pass<'_> {
         Ok(settled)
     }
 
-    /// The keys in pieces: a record that may be a document says how large it is.
+    /// Splits the keys into pieces: a record that may be a document states its size.
     async fn slices<'k>(&self, keys: &'k [Key]) -> Result<Vec<&'k [Key]>, StoreError> {
         let may_be_large = |key: &Key| key.table.column("size").is_some();
         let asked = keys.iter().filter(|key| may_be_large(key)).map(|key| Query::Fields(key.clone(), &["size"]));
@@ -133,7 +132,7 @@ impl Pass<'_> {
         Ok(slices)
     }
 
-    /// Compares a list or an index; `None` for one that is not there any more.
+    /// Compares a list or an index; `None` for one that no longer exists.
     async fn settle_other(&self, key: &Key) -> Result<Option<Settled>, StoreError> {
         if self.has_ended(key).await? {
             return Ok(None);
@@ -150,7 +149,7 @@ impl Pass<'_> {
         if differs && self.has_ended(key).await? { Ok(None) } else { Ok(Some((key.table, differs))) }
     }
 
-    /// Returns true if the record that the key goes with is gone: nothing is kept without it.
+    /// Returns true if the owning record is missing: its lists and indexes then go too.
     async fn has_ended(&self, key: &Key) -> Result<bool, StoreError> {
         let Some(parent) = key.parent() else { return Ok(false) };
         let asked = || vec![presence(&parent)];
@@ -181,7 +180,7 @@ impl Pass<'_> {
         Ok(differs)
     }
 
-    /// Returns true if the index differs. Members that the source does not have are gone with the whole index, which is written again.
+    /// Returns true if the index differs. An index with members that the source does not have is removed and written again.
     async fn settle_index(&self, index: &Key, in_source: u64, in_target: u64) -> Result<bool, StoreError> {
         let mut differs = self.copy_members(index, in_source).await? || in_target != in_source;
         let [_, left] = self.sizes(index).await?;
@@ -210,7 +209,7 @@ impl Pass<'_> {
         Ok(differs)
     }
 
-    /// Removes what the source does not have; how many keys there are.
+    /// Removes records that the source does not have. Returns the number of keys.
     async fn remove_others(&self) -> Result<u64, StoreError> {
         let mut others = 0;
         for tables in groups() {
@@ -235,13 +234,13 @@ impl Pass<'_> {
         Ok(others)
     }
 
-    /// The number of entries or members under a key, in the source and in the target.
+    /// Returns the number of entries or members under a key, in the source and in the target.
     async fn sizes(&self, key: &Key) -> Result<[u64; 2], StoreError> {
         let query = vec![presence(key)];
         Ok([self.from.read(query.clone()).await?.number()?, self.to.read(query).await?.number()?])
     }
 
-    /// Writes, if this pass does. The next pass tells what was refused.
+    /// Writes, if this pass does. The next pass finds refused writes.
     async fn write(&self, batches: Vec<Batch>) -> Result<(), StoreError> {
         if self.writes && !batches.is_empty() {
             self.to.commit(batches).await?;
@@ -250,14 +249,14 @@ impl Pass<'_> {
     }
 }
 
-/// Every kind that is moved: those that go with another come after it.
+/// Returns every kind to move, owned kinds after their owners.
 fn groups() -> [Vec<&'static Table>; 2] {
     let moved = ALL.iter().copied().filter(|table| NOT_MOVED.iter().all(|other| other.name != table.name));
     let (others, own) = moved.partition(|table| matches!(table.life, Life::With(_)));
     [own, others]
 }
 
-/// Asks whether there is something: for a record, or for a number of entries or members.
+/// Returns a query of existence: for a record, or for a number of entries or members.
 fn presence(key: &Key) -> Query {
     match key.table.form {
         Form::Record => Query::Fields(key.clone(), &[]),
@@ -266,12 +265,12 @@ fn presence(key: &Key) -> Query {
     }
 }
 
-/// The next answer to [`presence`].
+/// Returns the next answer to [`presence`].
 fn is_there(key: &Key, answers: &mut Answers) -> Result<bool, StoreError> {
     if key.table.form == Form::Record { Ok(answers.record()?.is_some()) } else { Ok(answers.number()? > 0) }
 }
 
-/// Returns true if what ends then had ended for an engine when it answered: the clocks of two engines differ.
+/// Returns true if this end had passed for an engine when it answered: the clocks of two engines differ.
 fn has_passed(end: u64, answers: &Answers) -> bool {
     end > 0 && end <= u64::try_from(answers.now.millis()).unwrap_or(0)
 }
@@ -280,7 +279,7 @@ fn only(op: Op) -> Batch {
     Batch::new(vec![], vec![op])
 }
 
-/// The batch that writes a record with its end.
+/// Returns the batch that writes a record with its end.
 fn put(key: &Key, record: Record, end: u64) -> Batch {
     let fields = record.fields.into_iter().map(|(name, value)| (name, Operand::Value(value))).collect();
     let mut ops = vec![Op::Put(key.clone(), fields)];
@@ -290,9 +289,9 @@ fn put(key: &Key, record: Record, end: u64) -> Batch {
     Batch::new(vec![], ops)
 }
 
-/// The batch that makes entries from this number on what they are to be; `None` when they are.
+/// Returns the batch that makes the entries from this number on equal to `entries`; `None` when they are.
 fn rewrite(list: &Key, first: u64, entries: Vec<Vec<Value>>, known: &[Vec<Value>]) -> Option<Batch> {
-    // Nothing is appended twice.
+    // No entry is appended twice.
     let is_short = known.len() < entries.len();
     let guards = is_short.then(|| Guard::Length(list.clone(), first - 1 + known.len() as u64)).into_iter().collect();
     let mut ops = Vec::new();

@@ -1,4 +1,4 @@
-//! The file of a move: the one that is read, and the new one.
+//! The file of a move: the source, or the new store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use crate::error::StoreError;
 use crate::records::ALL;
 use crate::redis::RedisOptions;
 
-/// Calls that may wait.
+/// Maximum number of waiting calls.
 const CALLS: usize = 4_096;
 
-/// A file that is open, as a store or only to be read.
+/// An open file, as a store or read-only.
 pub(super) struct StoreFile {
     sqlite: Sqlite,
     pub(super) engine: EmbeddedEngine,
 }
 
-/// The directory of the new store, which nobody else uses meanwhile.
+/// The directory of the new store, locked for this move.
 pub(super) struct Place {
     directory: PathBuf,
     locked: LockedDirectory,
 }
 
-/// Work that may wait for a disk.
+/// Runs work that may wait for a disk.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Send + 'static) -> Result<T, StoreError> {
     spawn_blocking(work).await.unwrap_or_else(|_| Err(StoreError::unavailable("the runtime is shutting down")))
 }
 
-/// The options of the store in a directory that is moved from these servers or to them.
+/// Returns the options of the store in a directory that is moved from these servers or to them.
 fn as_file(directory: &Path, servers: &RedisOptions) -> EmbeddedOptions {
     EmbeddedOptions {
         directory: directory.to_owned(),
@@ -59,7 +59,7 @@ impl StoreFile {
         Self { engine: EmbeddedEngine::new(sqlite.clone(), ALL), sqlite }
     }
 
-    /// Opens a directory, which no node can open meanwhile, or a backup; keys and installation are checked.
+    /// Opens a directory, which no node can open meanwhile, or a backup; checks keys and installation.
     pub(super) async fn source(from: &Path, servers: &RedisOptions) -> Result<Self, StoreError> {
         let (from, options) = (from.to_owned(), as_file(from, servers));
         let open = move || {
@@ -75,7 +75,7 @@ impl StoreFile {
         apart(open).await.map(Self::new)
     }
 
-    /// Tells this store from others.
+    /// Returns a mark that identifies this store.
     pub(super) async fn mark(&self) -> Result<String, StoreError> {
         let canary = self.sqlite.read(|db| db.first("SELECT box FROM canary", [], |row| row.get::<_, Vec<u8>>(0)));
         let canary = canary.await?.ok_or_else(|| StoreError::unreadable("the canary"))?;
@@ -93,7 +93,7 @@ impl StoreFile {
 }
 
 impl Place {
-    /// Locks a directory that holds no store, and has not held one.
+    /// Locks a directory that holds no store, and has never held one.
     pub(super) async fn lock(directory: &Path) -> Result<Self, StoreError> {
         let directory = directory.to_owned();
         let lock = move || {
@@ -107,12 +107,12 @@ impl Place {
         apart(lock).await
     }
 
-    /// The directory of the unfinished store.
+    /// Returns the directory of the unfinished store.
     fn draft(&self) -> PathBuf {
         self.directory.join("unfinished")
     }
 
-    /// Creates the store; what an earlier run left is removed.
+    /// Creates the store. Removes the rest of an earlier run.
     pub(super) async fn create(&self, servers: &RedisOptions) -> Result<StoreFile, StoreError> {
         let (draft, options) = (self.draft(), as_file(&self.draft(), servers));
         let create = move || match std::fs::remove_dir_all(&draft) {
@@ -124,7 +124,7 @@ impl Place {
 
     /// Closes the store, and gives it its name, durably.
     pub(super) async fn keep(mut self, store: StoreFile) -> Result<(), StoreError> {
-        // All of it is in the one file that gets the name.
+        // After this, the one file that gets the name has everything.
         store.engine.purge().await?;
         store.close().await?;
         let name = move || {

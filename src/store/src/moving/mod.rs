@@ -1,9 +1,9 @@
 //! Moving a store from a file into Redis, for an installation that outgrows one machine, and back.
 //!
-//! `copy` carries the records of one engine to the other. `files` has the file: a directory or a backup that is read, or a new store,
-//! which has another name until it is the same as what is on the servers. `servers` has Redis, with the mark that keeps nodes away:
-//! until the move into it is finished, or since everything was moved away from it. The canary and the installation are no records:
-//! the target gets its own, for the same keys and the same installation.
+//! `copy` carries the records of one engine to the other. `files` has the file: a directory or a backup as the source, or a new store,
+//! which gets its name once it equals the servers' content. `servers` has Redis, with the mark that excludes nodes: until the move into it
+//! is finished, or after a move away from it. The canary and the installation are not records: the target gets its own, for the same keys
+//! and the same installation.
 
 mod copy;
 mod files;
@@ -19,31 +19,31 @@ use self::servers::Servers;
 use crate::error::StoreError;
 use crate::redis::RedisOptions;
 
-/// The mark of servers whose store was moved into a file.
+/// Mark of servers whose store was moved into a file.
 pub(crate) const MOVED_AWAY: &str = "into a file";
 
-/// What a pass saw of one kind of record.
+/// Counts of a pass for one kind of record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MovedKind {
-    /// Keys of the source.
+    /// Number of keys of the source.
     pub keys: u64,
-    /// Keys that were written, because they were missing or held something else.
+    /// Number of keys written because they were missing or different.
     pub written: u64,
 }
 
-/// What a move did.
+/// Result of a move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// By kind, as the records of stores are called.
+    /// Counts by kind, under the names of the records.
     pub kinds: BTreeMap<&'static str, MovedKind>,
-    /// Keys that were removed, because the source has them no more.
+    /// Number of keys removed because the source does not have them.
     pub removed: u64,
-    /// Whether nodes may open the target now.
+    /// True if nodes may open the target now.
     pub is_finished: bool,
 }
 
 impl Moved {
-    /// Refuses a comparison that has found differences.
+    /// Refuses a comparison that found differences.
     fn without_differences(self) -> Result<(), StoreError> {
         let differing = self.kinds.iter().filter(|(_, kind)| kind.written > 0);
         let mut differing: Vec<String> = differing.map(|(name, kind)| format!("{name}: {}", kind.written)).collect();
@@ -57,13 +57,12 @@ impl Moved {
     }
 }
 
-/// Copies the store of a directory that no node has open, or of a backup, into Redis, and compares all of it afterwards. With
-/// `finish` nodes can open the target then. `progress` is told the number of keys of the source so far, of each pass.
+/// Copies the store of a directory that no node has open, or of a backup, into Redis, and compares all of it afterwards. With `finish`,
+/// nodes can then open the target. `progress` gets the number of keys of the source so far, of each pass.
 ///
 /// # Errors
-/// [`StoreError::InUse`] for the directory of a running node, [`StoreError::WrongKey`] and [`StoreError::OtherInstallation`] as when
-/// a store is opened, [`StoreError::Unavailable`] for a target that holds something else, and when source and target still differ
-/// at the end.
+/// [`StoreError::InUse`] for the directory of a running node, [`StoreError::WrongKey`] and [`StoreError::OtherInstallation`] as on opening
+/// a store, [`StoreError::Unavailable`] for a target with other content, and when source and target still differ at the end.
 pub async fn move_to_redis(
     from: &Path,
     options: RedisOptions,
@@ -86,13 +85,13 @@ pub async fn move_to_redis(
     Ok(moved)
 }
 
-/// Copies everything from Redis into a new embedded store, and compares all of it afterwards. No node may have the servers open, and
-/// afterwards none can. A run that was interrupted is begun again. `progress` is told the number of keys so far, of each pass.
+/// Copies everything from Redis into a new embedded store, and compares all of it afterwards. No node may have the servers open, and none
+/// can open them afterwards. An interrupted run can be restarted. `progress` gets the number of keys so far, of each pass.
 ///
 /// # Errors
 /// [`StoreError::InUse`] while a node has the servers open or when the directory holds a store, [`StoreError::WrongKey`] and
-/// [`StoreError::OtherInstallation`] as when a store is opened, [`StoreError::Unavailable`] for servers without a store or with
-/// something that no store has, and when something was not carried.
+/// [`StoreError::OtherInstallation`] as on opening a store, [`StoreError::Unavailable`] for servers without a store or with keys that no
+/// store has, and when something was not copied.
 pub async fn move_to_directory(
     options: RedisOptions,
     to: &Path,

@@ -1,4 +1,4 @@
-//! The servers of a move: their marks, and what is on them.
+//! The servers of a move: their marks and their keys.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use crate::redis::script::KEEP_MARK;
 use crate::redis::shared::Shared;
 use crate::redis::{RedisOptions, keys, unwatched};
 
-/// Calls that may be under way: each key that is alone is one.
+/// Maximum number of calls in flight: each key outside partitions is one.
 const CALLS: usize = 16_384;
-/// Names that a server is asked for at a time.
+/// Names requested from a server at a time.
 const NAMES: u32 = 1_000;
-/// Kinds that are told at most.
+/// Maximum number of reported kinds.
 const TOLD: usize = 10;
 const MARK: &str = "the mark of a move";
 
-/// Servers on which no node works.
+/// Servers that no node uses.
 pub(super) struct Servers {
     shared: Arc<Shared>,
     pub(super) engine: RedisEngine,
 }
 
-/// Keys of the servers that are no part of a store.
+/// Keys of the servers that are not part of a store.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
-    /// Their number.
+    /// Number of these keys.
     pub(super) keys: u64,
-    /// The prefixes of their names.
+    /// Prefixes of their names.
     pub(super) kinds: BTreeSet<String>,
 }
 
@@ -48,7 +48,7 @@ impl Servers {
         Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
     }
 
-    /// Connects to servers that are empty or have this mark, and leaves it. They are a store of these keys and this installation then.
+    /// Connects to servers that are empty or have this mark, and sets it. They are then a store of these keys and this installation.
     pub(super) async fn target(options: RedisOptions, mark: &str) -> Result<Self, StoreError> {
         let servers = Self::connect(options);
         let shared = &servers.shared;
@@ -65,7 +65,7 @@ impl Servers {
                     }
                 }
                 servers.change_mark("", mark).await?;
-                // Somebody else may have been faster.
+                // Another process may have been faster.
                 if servers.mark().await?.as_deref() != Some(mark) {
                     return Err(other());
                 }
@@ -80,13 +80,13 @@ impl Servers {
         Ok(servers)
     }
 
-    /// Takes the mark away.
+    /// Removes the mark.
     pub(super) async fn finish(&self, mark: &str) -> Result<(), StoreError> {
         self.change_mark(mark, "").await?;
         self.shared.check_not_moving().await
     }
 
-    /// Connects to servers that hold a store which no node has open, and leaves a mark that stays.
+    /// Connects to servers with a store that no node has open, and sets a mark that stays.
     pub(super) async fn origin(options: RedisOptions) -> Result<Self, StoreError> {
         let servers = Self::connect(options);
         let shared = &servers.shared;
@@ -121,7 +121,7 @@ impl Servers {
         self.shared.read(MARK, cmd("GET").arg(keys::moving())).await?.text()
     }
 
-    /// Replaces the mark that is there; nothing is none.
+    /// Replaces the present mark; an empty text means none.
     async fn change_mark(&self, from: &str, to: &str) -> Result<(), StoreError> {
         self.shared.call(&KEEP_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
     }
@@ -131,7 +131,7 @@ impl Servers {
         self.shared.read("heartbeats", &command).await?.fields()?.pairs()
     }
 
-    /// Finds keys that are no part of a store; with `removes` it removes them.
+    /// Finds keys that are not part of a store. Removes them if `removes` is set.
     pub(super) async fn strangers(&self, removes: bool) -> Result<Strangers, StoreError> {
         let own = [keys::own_marks(), keys::starts().into(), Partition::all().map(keys::schema_of).collect(), keys::apart()].concat();
         let mut strangers = Strangers::default();
@@ -159,7 +159,7 @@ impl Servers {
     }
 }
 
-/// The prefix of a name, up to a colon.
+/// Returns the prefix of a name, up to a colon.
 fn kind(name: &[u8]) -> String {
     let kind = name.split(|byte| *byte == b':').next().unwrap_or_default();
     String::from_utf8_lossy(kind).into_owned()

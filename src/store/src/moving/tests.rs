@@ -1,4 +1,4 @@
-//! Moving: everything is carried as it was, also after an interruption, and nothing else stays.
+//! Moves: everything is carried unchanged, also after an interruption, and nothing else stays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ fn empty(test: &MemoryTestStore) -> MemoryEngine {
     MemoryEngine::new(test.clock.clone())
 }
 
-/// An event with guests, and transactions, of a client.
+/// Creates an event with guests, and transactions, of a client.
 async fn used(test: &MemoryTestStore) -> [Key; 2] {
     let client = client_with(test, 50).await;
     for _ in 0..20 {
@@ -105,10 +105,10 @@ async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_aga
     assert_eq!(written(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("shared", 1)]);
     assert_eq!(again.removed, 1);
 
-    // With an event go its guests and its scans.
+    // Removing an event removes its guests and its scans.
     apply(&to, vec![Op::Remove(event.clone())]).await;
     assert_eq!(written(&moved(&test, &to).await), [("event", 1), ("guests", 1), ("people", 1), ("shared", 1), ("waiting", 1)]);
-    // A source that is used again meanwhile.
+    // The source is used again meanwhile.
     apply(&test.engine, vec![Op::Remove(event)]).await;
     used(&test).await;
     let again = moved(&test, &to).await;

@@ -1,4 +1,4 @@
-//! The log of what operators have changed.
+//! The audit log of operators' changes.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::records::audit::{audit_log, audit_push};
 use crate::transitions::audit::{append, entry_of, parts, received, settle_push, take_push, values};
 
 impl Store {
-    /// Appends an entry. The same entry again is another one.
+    /// Appends an entry. An equal entry is appended again.
     pub fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord> {
         self.run(|store| async move {
             for _ in 0..ATTEMPTS {
@@ -19,7 +19,7 @@ impl Store {
                 if is_done(&store.commit(append(record.number, &values)).await?) {
                     return Ok(record);
                 }
-                // Sealed bytes never repeat, so this is the entry of this call, whose answer was lost.
+                // Sealed bytes never repeat, so this is the entry of this call, whose response was lost.
                 if store.read(vec![Query::entries(audit_log(), record.number, 1)]).await?.entries()?.first() == Some(&values) {
                     return Ok(record);
                 }
@@ -28,7 +28,7 @@ impl Store {
         })
     }
 
-    /// Entries after this number, oldest first, as they are: readers verify that each follows the one before it.
+    /// Returns entries after this number, oldest first, without checks: readers verify that each follows the one before it.
     pub fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
         self.run(move |store| async move {
             let entries = store.read_as_is(vec![Query::entries(audit_log(), after.saturating_add(1), limit.into())]).await?.entries()?;
@@ -36,15 +36,15 @@ impl Store {
         })
     }
 
-    /// The newest entry.
+    /// Returns the newest entry.
     pub fn audit_head(&self) -> StoreFuture<AuditHead> {
         self.run(|store| async move { store.head().await })
     }
 
-    /// Begins to send what the receiver of the log does not have yet, at most so many entries. Until this time has passed, or the node
-    /// goes on with [`Store::settle_audit_push`], no other node does.
+    /// Begins to send entries that the log's receiver does not have yet, at most `limit`. No other node sends until this time has passed;
+    /// [`Store::settle_audit_push`] extends it.
     ///
-    /// A store that went back, or that a backup replaced, may have other entries than the receiver. The whole log is sent again then.
+    /// A restored or rolled-back store may have other entries than the receiver. The whole log is then sent again.
     pub fn take_audit_push(&self, time: Duration, limit: u32) -> StoreFuture<UnsentAudit> {
         self.run(move |store| async move {
             let mut found = store.read(vec![Query::Record(audit_push()), Query::Length(audit_log())]).await?;
@@ -56,7 +56,7 @@ impl Store {
             if length == sent.number || store.engine().is_shared() && seen.as_ref().is_some_and(is_of_other) {
                 return Ok(UnsentAudit { waiting: waiting(sent), next: None });
             }
-            // With the last entry that was sent, to see that it is still the same.
+            // Includes the last sent entry, to check that it is still the same.
             let mut entries = store.entries_from(sent.number.max(1), u64::from(limit) + 1).await?;
             if sent.number > 0 && entries.first().is_none_or(|first| (first.number, first.hash) != (sent.number, sent.hash)) {
                 sent = AuditHead::NONE;

@@ -11,9 +11,9 @@ use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::client_log::{client_log, months};
 use crate::transitions::client_log;
 
-/// Entries that are read at once.
+/// Entries read at once.
 const AT_ONCE: u64 = 200;
-/// Entries that one call looks at, at most about so many.
+/// Approximate maximum number of entries read by one call.
 const LOOKED_AT_MAX: u64 = 5_000;
 
 impl Store {
@@ -31,8 +31,7 @@ impl Store {
         })
     }
 
-    /// A part of the log of a client, the newest entry first. It looks at so many entries at most, so it may have none and go on all the
-    /// same.
+    /// Returns a part of a client's log, newest entry first. It reads a limited number of entries, so an empty page may have a next one.
     pub fn client_log(&self, asked: AskedLog) -> StoreFuture<LogPage> {
         self.run(|store| async move {
             let (mut page, mut left) = (LogPage::default(), LOOKED_AT_MAX);
@@ -51,7 +50,7 @@ impl Store {
                     let looked_at = store.log_entries(&asked, &mut place, &mut page).await?;
                     left = left.saturating_sub(looked_at);
                     if looked_at == 0 {
-                        // The month has ended meanwhile.
+                        // The month has expired meanwhile.
                         break;
                     }
                 }
@@ -60,7 +59,7 @@ impl Store {
         })
     }
 
-    /// Takes entries before a place until the page is full, and moves the place to the last one that was looked at. Returns their number.
+    /// Takes entries before a place until the page is full, and moves the place to the last entry read. Returns their number.
     async fn log_entries(&self, asked: &AskedLog, place: &mut LogPlace, page: &mut LogPage) -> Result<u64, StoreError> {
         let (list, first) = (client_log(&asked.client, place.month), place.number.saturating_sub(AT_ONCE).max(1));
         let entries = self.read(vec![Query::entries(list.clone(), first, place.number - first)]).await?.entries()?;

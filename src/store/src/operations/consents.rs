@@ -11,17 +11,18 @@ use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::consent::{CONSENT_WEEK, consents, week_of};
 use crate::transitions::consent;
 
-/// Weeks that are looked at at once.
+/// Weeks processed at once.
 const WEEKS: usize = 64;
-/// Entries that are read at once.
+/// Entries read at once.
 const AT_ONCE: u64 = 256;
-/// Entries that one call looks at, at most about so many.
+/// Approximate maximum number of entries read by one call.
 const LOOKED_AT_MAX: u64 = 10_000;
-/// Bytes of entries that are read at once, roughly.
+/// Approximate bytes of entries read at once.
 const BYTES: usize = 1_024 * 1_024;
 
 impl Store {
-    /// Keeps the consent that a client declares, unless the register is switched off. An answer that was lost may lead to a second entry.
+    /// Stores the consent that a client declares, unless the register is switched off. A retry after a lost response may add a second
+    /// entry.
     pub fn keep_consent(&self, client: ClientId, entry: Consent) -> StoreFuture<()> {
         self.run(|store| async move {
             if !store.keeps_consents() {
@@ -39,7 +40,7 @@ impl Store {
         })
     }
 
-    /// A part of the register of a client. It looks at so many entries at most, so it may have none and go on all the same.
+    /// Returns a part of a client's register. It reads a limited number of entries, so an empty page may have a next one.
     pub fn consents(&self, asked: AskedConsents) -> StoreFuture<ConsentPage> {
         self.run(|store| async move {
             let AskedConsents { client, from, to, after, .. } = &asked;
@@ -60,7 +61,7 @@ impl Store {
                             return Ok(page);
                         }
                         if looked_at == 0 {
-                            // The week has ended meanwhile.
+                            // The week has expired meanwhile.
                             break;
                         }
                     }
@@ -70,7 +71,7 @@ impl Store {
         })
     }
 
-    /// Takes entries behind a place until the page is full, and moves the place behind the last one that was looked at. Returns their number.
+    /// Takes entries after a place until the page is full, and moves the place past the last entry read. Returns their number.
     async fn consents_of(&self, asked: &AskedConsents, place: &mut ConsentPlace, page: &mut ConsentPage) -> Result<u64, StoreError> {
         let (list, first) = (consents(&asked.client, place.week), place.number + 1);
         let query = Query::Entries { list, first, limit: AT_ONCE, max_bytes: BYTES };
@@ -89,7 +90,7 @@ impl Store {
         Ok(looked_at)
     }
 
-    /// Returns true if the register is kept at all.
+    /// Returns true if the register is switched on.
     pub(super) fn keeps_consents(&self) -> bool {
         !self.0.retention.consents.is_zero()
     }

@@ -15,11 +15,11 @@ use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
 use crate::transitions::console::{ask, decide, end_provider_sessions, logout_digest, open, prolong, request_of};
 
-/// Requests that a list has at most.
+/// Maximum number of requests in a list.
 const LISTED_MAX: u64 = 1_000;
 
 impl Store {
-    /// Keeps a session of the console. Repeatable by its digest; its operator never changes.
+    /// Stores a console session. Repeatable by its digest; its operator never changes.
     pub fn open_console_session(&self, opened: ConsoleSession) -> StoreFuture<()> {
         self.run(|store| async move {
             let grant = seal_of_console(store.vault(), &opened.digest.0, &opened.sign_in)?;
@@ -27,7 +27,7 @@ impl Store {
         })
     }
 
-    /// The session of the console, unless its time has passed by the store's clock.
+    /// Returns the console session, unless its time has passed by the store's clock.
     pub fn load_console_session(&self, digest: SessionDigest) -> StoreFuture<Option<ConsoleSession>> {
         self.run(move |store| async move {
             let Some(found) = store.record(console_session(&digest)).await? else { return store.confirmed(None).await };
@@ -37,12 +37,12 @@ impl Store {
         })
     }
 
-    /// Keeps a session of the console until then, at most until its own end; `false` when it has ended before.
+    /// Extends a console session to `until`, at most to its own end; `false` when it has ended before.
     pub fn prolong_console_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let Some(known) = store.record(console_session(&digest)).await? else { return store.confirmed(false).await };
             let applied = store.commit(prolong(&digest, &known, until)).await?;
-            // One that is there although it was refused is kept for longer.
+            // A session that exists despite the refusal has a later end.
             if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
                 return Ok(true);
             }
@@ -50,7 +50,7 @@ impl Store {
         })
     }
 
-    /// Ends a session of the console. Repeatable.
+    /// Ends a console session. Repeatable.
     pub fn end_console_session(&self, digest: SessionDigest) -> StoreFuture<()> {
         // It frees memory.
         self.run(
@@ -58,12 +58,12 @@ impl Store {
         )
     }
 
-    /// Ends the sessions that a subject or a session at the identity provider has opened until then. Repeatable.
+    /// Ends the sessions opened until `at` by a subject or a session at the identity provider. Repeatable.
     pub fn end_provider_sessions(&self, issuer: String, name: String, at: Timestamp) -> StoreFuture<()> {
         self.run(move |store| async move { store.commit(end_provider_sessions(logout_digest(&issuer, &name), at)).await.map(drop) })
     }
 
-    /// The time at which the sessions of a subject, or one session, at the identity provider were ended last.
+    /// Returns the last time at which the sessions of a subject, or one session, at the identity provider were ended.
     pub fn provider_sessions_ended(&self, issuer: String, name: String) -> StoreFuture<Option<Timestamp>> {
         self.run(move |store| async move {
             match store.record(provider_logout(logout_digest(&issuer, &name))).await? {
@@ -73,12 +73,12 @@ impl Store {
         })
     }
 
-    /// Keeps a grant until a second person decides. Repeatable by its id.
+    /// Stores a grant until a second person decides. Repeatable by its id.
     pub fn ask_grant(&self, asked: AskGrant) -> StoreFuture<AskGrantOutcome> {
         self.run(|store| async move {
             for _ in 0..ATTEMPTS {
                 store.commit(ask(store.vault(), &asked)?).await?;
-                // Read back, whichever call has made it; one that has ended since is made again.
+                // Read back, whichever call made it; an expired one is made again.
                 if let Some(record) = store.record(grant_request(&asked.id)).await? {
                     let kept = request_of(store.vault(), asked.id.clone(), &record)?;
                     let is_same = kept.movement.amount == asked.movement.amount;
@@ -89,7 +89,7 @@ impl Store {
         })
     }
 
-    /// The grants that wait for a second person or were decided within their time, the oldest first.
+    /// Returns the grants that wait for a second person or were decided within their time, oldest first.
     pub fn grant_requests(&self) -> StoreFuture<Vec<GrantRequest>> {
         self.run(|store| async move {
             let ids = store.ids(grant_requests(), 0, LISTED_MAX).await?;

@@ -27,7 +27,7 @@ impl Store {
         })
     }
 
-    /// The balance, or `None` for an unknown client.
+    /// Returns the balance, or `None` for an unknown client.
     pub fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
         self.run(|store| async move {
             let found = store.read(vec![Query::Fields(client::client(&client), &["balance"])]).await?.record()?;
@@ -38,12 +38,12 @@ impl Store {
         })
     }
 
-    /// The client's ledger, oldest entry first.
+    /// Returns the client's ledger, oldest entry first.
     pub fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
         self.ledger_entries(client, page.offset(), page.page_size)
     }
 
-    /// So many movements of a client behind the first `offset`, and the number of all.
+    /// Returns at most `limit` movements of a client after the first `offset`, and the number of all.
     pub fn ledger_entries(&self, client: ClientId, offset: u64, limit: u32) -> StoreFuture<Page<LedgerEntry>> {
         self.run(move |store| async move {
             let (ledger, first) = (client::ledger(&client), offset + 1);
@@ -72,7 +72,7 @@ impl Store {
         })
     }
 
-    /// Reads the whole ledger of a client. What is added meanwhile is left out.
+    /// Reads the whole ledger of a client, without later entries.
     async fn audit_of(&self, id: ClientId) -> Result<Audit, StoreError> {
         let ledger = client::ledger(&id);
         let queries = vec![Query::Fields(client::client(&id), &["balance"]), Query::Length(ledger.clone())];
@@ -97,7 +97,7 @@ impl Store {
     }
 }
 
-/// An entry of a ledger with this number.
+/// Returns an entry of a ledger with this number.
 fn entry(seq: u64, values: &[Value]) -> Option<LedgerEntry> {
     let [Value::Text(kind), Value::Integer(amount), Value::Integer(balance_after), Value::Bytes(reference), Value::Integer(at)] = values
     else {

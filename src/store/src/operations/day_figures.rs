@@ -10,7 +10,7 @@ use crate::records::day::day;
 use crate::transitions::day::{add, figures_of};
 
 impl Store {
-    /// Adds to the figures of an app on a day. After an error it may be repeated with the same call, until another one adds to them.
+    /// Adds to the figures of an app on a day. A retry after an error uses the same call, until another call adds to them.
     pub fn add_day_figures(&self, app: AppId, at: Day, more: DayFigures, call: CallId) -> StoreFuture<()> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
@@ -24,7 +24,7 @@ impl Store {
         })
     }
 
-    /// The figures of an app on the [`FIGURE_DAYS`] days that end with `last`, the oldest first. A day without any has none.
+    /// Returns the figures of an app on the [`FIGURE_DAYS`] days that end with `last`, oldest first. A day without figures has zeros.
     pub fn day_figures(&self, app: AppId, last: Day) -> StoreFuture<Vec<(Day, DayFigures)>> {
         self.run(move |store| async move {
             let days: Vec<Day> = (1 - FIGURE_DAYS..=0).map(|back| last.plus(back)).collect();

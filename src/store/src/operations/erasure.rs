@@ -1,4 +1,4 @@
-//! Erasing, some records at a time. What no index leads to is found by going through the keys of its kind.
+//! Erasure, some records at a time. Records without an index are found by a scan of their kind.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,35 +20,35 @@ use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::sealing::seal_outcome;
 use crate::transitions::{erasure, guests};
 
-/// Keys that are looked at at once.
+/// Keys processed at once.
 const KEYS: usize = 1_000;
-/// Records that are removed at once.
+/// Records removed at once.
 const STEP: usize = 100;
-/// Guests who are looked at at once.
+/// Guests processed at once.
 const GUESTS: u64 = 1_000;
 
-/// The ids of what was erased: kept answers may tell of it.
+/// Ids of erased records, which stored responses may contain.
 type Ids = HashSet<Vec<u8>>;
 
-/// A way through the records of a kind.
+/// A scan of the records of a kind.
 struct Search {
     table: &'static Table,
     /// Their partition, if it is known.
     place: Option<Place>,
-    /// The fields to read of each.
+    /// The fields to read of each record.
     fields: &'static [&'static str],
     next: Option<ScanFrom>,
 }
 
-/// Whose records are erased: a field, and its value in them.
+/// Owner of the records to erase: a field, and its value in them.
 struct Whose<'a> {
     field: &'static [&'static str; 1],
     name: &'a str,
 }
 
 impl Store {
-    /// Erases everything of the subject. A webhook that is not under way is not sent any more. Repeatable: what is gone is not
-    /// counted again. What arises of the subject meanwhile may stay.
+    /// Erases all data of the subject. A webhook that is not in flight is not sent any more. Repeatable: erased records are not counted
+    /// again. Data added meanwhile may stay.
     pub fn erase(&self, subject: ErasureSubject) -> StoreFuture<Erased> {
         self.run(|store| async move {
             let erased = match subject {
@@ -73,7 +73,7 @@ impl Store {
                 vec![(list, record.integer("registration").unsigned_abs())]
             }
             Some(_) => vec![],
-            // The transaction may be gone long before its event is.
+            // The transaction may expire long before its event.
             None => self.lists_of_guests(place).await?.into_iter().map(|list| (list, 1)).collect(),
         };
         let mut erased = Erased { transactions: removed.len() as u64, ..Erased::default() };
@@ -127,7 +127,7 @@ impl Store {
         Ok(Erased { users, ..erased })
     }
 
-    /// Erases everything of an owner, and the refused requests of apps.
+    /// Erases all data of an owner, and the refused requests of apps.
     async fn erase_all(&self, place: Option<Place>, whose: Whose<'_>, apps: &[AppId]) -> Result<Erased, StoreError> {
         let (mut erased, mut ids) = (Erased::default(), Ids::new());
         let Whose { field, name } = whose;
@@ -170,7 +170,7 @@ impl Store {
         Ok(erased)
     }
 
-    /// Erases flows with their reports, which may have outlived them. The version of a flow says whether it has had another one since.
+    /// Erases flows with their reports, which may outlive them. The version of a flow shows if it got another report meanwhile.
     async fn erase_flows(&self, place: Option<Place>, flows: Vec<Key>) -> Result<u64, StoreError> {
         let ids: Ids = flows.iter().map(|key| key.id.clone()).collect();
         let (mut known, mut erased) = (self.records(flows, &["app"]).await?, 0);
@@ -195,7 +195,7 @@ impl Store {
         let Some(record) = self.read_as_is(vec![Query::Fields(key, &["app", "registrations"])]).await?.record()? else {
             return Ok(Erased::default());
         };
-        // One that does not open is erased all the same.
+        // An event that cannot be opened is erased all the same.
         let brand = self.load_event(id).await.ok().flatten().map(|event| event.terms.brand);
         let registrations = match self.commit(erasure::event(id, &record.parsed("app")?)).await? {
             Applied::Done { results, .. } => results.first().copied(),
@@ -224,7 +224,7 @@ impl Store {
         Ok(erased)
     }
 
-    /// The lists of a partition's events that have guests.
+    /// Returns the lists of a partition's events that have guests.
     async fn lists_of_guests(&self, place: Place) -> Result<Vec<Key>, StoreError> {
         let (mut search, mut lists) = (Search::new(&event::EVENT, Some(place), &["registrations"]), Vec::new());
         while let Some(events) = search.step(self, |record| record.integer("registrations") > 0).await? {
@@ -233,8 +233,8 @@ impl Store {
         Ok(lists)
     }
 
-    /// Leaves a guest of an event, whose number is at least `first`, with nothing of the person; whether there was something. `None` when
-    /// the guest is not there.
+    /// Erases the personal data of an event's guest, whose number is at least `first`. Returns true if there was any, and `None` when there
+    /// is no such guest.
     async fn erase_guest(&self, list: &Key, mut first: u64, id: TxnId) -> Result<Option<bool>, StoreError> {
         loop {
             let entries = self.read_as_is(vec![Query::entries(list.clone(), first, GUESTS)]).await?.entries()?;
@@ -252,7 +252,7 @@ impl Store {
         }
     }
 
-    /// Takes the marks that lead to an erased guest off those from the number `first` on.
+    /// Removes the marks that name an erased guest, from the number `first` on.
     async fn unmark_guests(&self, list: &Key, mut first: u64, id: TxnId) -> Result<(), StoreError> {
         let mut tries = 0;
         while tries < ATTEMPTS {
@@ -289,7 +289,7 @@ impl Store {
         Err(StoreError::Overloaded)
     }
 
-    /// Removes records as they were read, until none has changed meanwhile; those that were there, as they were in the end.
+    /// Removes records as they were read, until none has changed meanwhile. Returns the removed ones in their final state.
     async fn remove(
         &self,
         keys: Vec<Key>,
@@ -301,7 +301,7 @@ impl Store {
             if left.is_empty() {
                 return Ok(removed);
             }
-            // One whose answer was lost is refused as well, and is not there again.
+            // A removal whose response was lost is refused as well, and the record is not found again.
             let again = self.records(self.remove_once(&left, &removal).await?, fields).await?;
             removed.extend(left.into_iter().filter(|(key, _)| again.iter().all(|(other, _)| other != key)));
             left = again;
@@ -309,7 +309,7 @@ impl Store {
         Err(StoreError::Overloaded)
     }
 
-    /// Removes records that are still as they were read; the keys of those that are not.
+    /// Removes records that are unchanged since they were read. Returns the keys of the others.
     async fn remove_once(&self, known: &[(Key, Record)], removal: impl Fn(&Key, &Record) -> Batch) -> Result<Vec<Key>, StoreError> {
         let mut refused = Vec::new();
         for some in known.chunks(STEP) {
@@ -337,7 +337,7 @@ impl Search {
         Self { table, place, fields, next: Some(ScanFrom::default()) }
     }
 
-    /// The next keys, of which there may be none, whose records are asked for; `None` at the end.
+    /// Returns the next matching keys, possibly none; `None` at the end.
     async fn step(&mut self, store: &Store, is_meant: impl Fn(&Record) -> bool) -> Result<Option<Vec<Key>>, StoreError> {
         let Some(from) = self.next.take() else { return Ok(None) };
         let scanned = store.engine().scan(self.table, from, KEYS).await?;

@@ -15,11 +15,11 @@ use crate::records::{client, event, tenancy};
 use crate::sealing::SealedTerms;
 use crate::transitions::event as transitions;
 
-/// Events that are looked at or read at once.
+/// Events processed or read at once.
 const SLICE: u64 = 1_000;
 
 impl Store {
-    /// Creates an event, and keeps the answer for its idempotency key. Repeatable by event id.
+    /// Creates an event, and stores the response for its idempotency key. Repeatable by event id.
     pub fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
             let (id, app) = (create.event.id, create.event.app.clone());
@@ -27,7 +27,7 @@ impl Store {
                 let sealed = SealedTerms::seal(store.vault(), id, &create.event.terms)?;
                 let (batch, creation) = transitions::create(&create, sealed, store.0.retention.events);
                 match creation.outcome(store.commit(batch).await?) {
-                    // Some of them may have gone.
+                    // Some of them may no longer exist.
                     CreateOutcome::LimitReached if !is_last => store.delist_gone(&event::events(id.partition(), &app)).await?,
                     CreateOutcome::ClientNotFound => return store.confirmed(CreateOutcome::ClientNotFound).await,
                     outcome => return Ok(outcome),
@@ -37,7 +37,7 @@ impl Store {
         })
     }
 
-    /// The event with its current counts.
+    /// Returns the event with its current counts.
     pub fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
         self.run(move |store| async move {
             let mut answers = store.read(queries(id).into()).await?;
@@ -47,7 +47,7 @@ impl Store {
         })
     }
 
-    /// The same in one reading, of an event whose client is known: it never changes.
+    /// Returns the event in one read, if it is of this client: its client never changes.
     pub fn load_event_of(&self, id: EventId, client: ClientId) -> StoreFuture<Option<Event>> {
         self.run(move |store| async move {
             let asked = queries(id).into_iter().chain([standing(&client)]).collect();
@@ -58,7 +58,7 @@ impl Store {
         })
     }
 
-    /// The app's events by creation time.
+    /// Returns the app's events by creation time.
     pub fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
         self.run(move |store| async move {
             let Some(events) = store.events_of(&app).await? else { return store.confirmed(Page::empty()).await };
@@ -75,7 +75,7 @@ impl Store {
         })
     }
 
-    /// Changes an event of this app, by the store's clock and its current counts. It is changed once, also when an answer is lost.
+    /// Changes an event of this app, by the store's clock and its current counts. The change is applied once, also when an answer is lost.
     pub fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
         self.run(move |store| async move {
             let (at, call) = (event::event(id.partition(), id), call());
@@ -88,7 +88,7 @@ impl Store {
                 let last = answers.members()?.first().map(|(_, end)| Timestamp::from_millis(*end));
                 let before = answers.record()?.unwrap_or_default();
                 if transitions::is_changed_by(&before, &call) {
-                    // The answer to an earlier try was lost, and another change came after it.
+                    // The response to an earlier attempt was lost, and another change came after it.
                     return store.patched(found).await;
                 }
                 if patch.only_if.as_ref().is_some_and(|tags| !tags.contains(&event_tag(&found.terms))) {
@@ -109,19 +109,19 @@ impl Store {
     }
 }
 
-/// The queries that read an event.
+/// Returns the queries that read an event.
 fn queries(id: EventId) -> [Query; 3] {
     let at = event::event(id.partition(), id);
     let waiting = at.of(&event::WAITING);
     [Query::count(waiting.clone()), Query::Count(waiting, Operand::Now(0)), Query::Record(at)]
 }
 
-/// The query of what a client's events show of it.
+/// Returns the query of the client data that its events show.
 fn standing(id: &ClientId) -> Query {
     Query::Fields(client::client(id), &["suspended_at", "balance"])
 }
 
-/// Makes events of one client what is to be seen of them; see [`Store::show`].
+/// Completes events of one client for display; see [`Store::show`].
 fn show(events: &mut [Event], client: &Record) {
     let is_funded = client.integer("balance") >= i64::try_from(CREDITS_PER_VERIFICATION).unwrap_or(i64::MAX);
     for event in events {
@@ -138,13 +138,13 @@ impl Store {
         Ok(PatchEventOutcome::Patched(Box::new(event)))
     }
 
-    /// The event that was read.
+    /// Returns the event that was read.
     fn event(&self, id: EventId, answers: &mut Answers) -> Result<Option<Event>, StoreError> {
         let (listed, passed) = (answers.number()?, answers.number()?);
         answers.record()?.map(|record| transitions::event_of(self.vault(), id, &record, listed, passed)).transpose()
     }
 
-    /// The events of some members of a list. Those that have gone meanwhile are left out.
+    /// Returns the events of some members of a list, without those that no longer exist.
     async fn events(&self, members: &[(Vec<u8>, i64)]) -> Result<Vec<Event>, StoreError> {
         let id = |(member, _): &(Vec<u8>, i64)| member.as_slice().try_into().map(EventId::from_bytes);
         let ids: Vec<EventId> =
@@ -153,7 +153,7 @@ impl Store {
         ids.into_iter().filter_map(|id| self.event(id, &mut answers).transpose()).collect()
     }
 
-    /// Makes events of one client what is to be seen of them: with its credits, and those of a suspended client disabled for as long.
+    /// Completes events of one client for display: adds its credits, and shows those of a suspended client as disabled.
     async fn show(&self, events: &mut [Event]) -> Result<(), StoreError> {
         let Some(Event { client, .. }) = events.first() else { return Ok(()) };
         let client = self.read(vec![standing(client)]).await?.record()?;
@@ -161,7 +161,7 @@ impl Store {
         Ok(())
     }
 
-    /// The list of an app's events. An app that is not known may have some all the same.
+    /// Returns the list of an app's events. An unknown app may still have some.
     async fn events_of(&self, app: &AppId) -> Result<Option<Key>, StoreError> {
         let known = self.read(vec![Query::Fields(tenancy::app(app), &["client"])]).await?.record()?;
         if let Some(known) = known {
@@ -178,7 +178,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Takes the events that have gone out of the lists of their app. One that has been scanned shortly before its end goes later.
+    /// Removes events that no longer exist from the lists of their app. One that was scanned shortly before its end expires later.
     async fn delist_gone(&self, events: &Key) -> Result<(), StoreError> {
         let ends = events.of(&event::EVENT_ENDS);
         loop {

@@ -24,7 +24,7 @@ use crate::transitions::{delivery, flow as transitions};
 use crate::vault::Vault;
 
 impl Store {
-    /// Opens a flow, and keeps the answer for its idempotency key. Repeatable by flow id.
+    /// Opens a flow, and stores the response for its idempotency key. Repeatable by flow id.
     pub fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
             store.has_room()?;
@@ -37,9 +37,8 @@ impl Store {
         })
     }
 
-    /// Records what an upstream reports of a flow: in one step the flow's state and the sealed
-    /// payload are stored, and its webhook is queued if one is due and a URL is known at this
-    /// moment; each webhook at most once. Repeatable by the report's content.
+    /// Records an upstream's report of a flow. In one step the flow's state and the sealed payload are stored, and its webhook is queued if
+    /// one is due and a URL is known now; each webhook at most once. Repeatable by the report's content.
     pub fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
         self.run(|store| reporting::report(store, report))
     }
@@ -47,7 +46,7 @@ impl Store {
     /// Ends a document as expired, and queues its webhook, if an invitation has ended by the store's
     /// clock.
     ///
-    /// A flow that is gone is taken off the list of open invitations.
+    /// Removes a missing flow from the list of open invitations.
     pub fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
         self.run(move |store| async move {
             let outcome = reporting::lapse(store.clone(), id, result_ttl).await?;
@@ -58,8 +57,7 @@ impl Store {
         })
     }
 
-    /// Documents whose invitation has ended and that are not marked as expired yet, longest ago
-    /// first.
+    /// Returns documents whose invitation has lapsed and that are not marked as expired yet, longest ago first.
     pub fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
         self.run(move |store| async move {
             let members = |partition| Query::Members {
@@ -81,12 +79,12 @@ impl Store {
         })
     }
 
-    /// The flow of this app, while it is retained, with its latest report.
+    /// Returns the flow of this app, while it is retained, with its latest report.
     pub fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
         self.run(move |store| reporting::load(store, id, app))
     }
 
-    /// The flows of an app that are retained, with their deliveries, at most so many: those that are kept longest, the newest first.
+    /// Returns at most `limit` retained flows of an app, with their deliveries: those with the latest end, newest first.
     pub fn list_flows(&self, client: ClientId, app: AppId, limit: u32) -> StoreFuture<Vec<FlowDeliveries>> {
         self.run(move |store| async move {
             let index = flows(client.partition(), &app);
@@ -102,13 +100,12 @@ impl Store {
         })
     }
 
-    /// A flow of any app with its deliveries, for the operator, while the flow is retained.
+    /// Returns a flow of any app with its deliveries, for the operator, while the flow is retained.
     pub fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
         self.run(move |store| reporting::deliveries(store, id))
     }
 
-    /// The URL and the body of a flow's webhook, while its delivery has not ended and while its result is
-    /// retained.
+    /// Returns the URL and the body of a flow's webhook, while its delivery has not ended and while its result is retained.
     pub fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<(WebhookUrl, SealedPayload)>> {
         self.run(move |store| async move {
             let found = store.read(vec![Query::Fields(report(flow, webhook), &["payload", "address"])]).await?.record()?;
@@ -130,7 +127,7 @@ impl FlowStorage for Store {
         transitions::stored_of(self.vault(), id, &record, fetch, answers.now).map(Some)
     }
 
-    /// A report has no end until its delivery has ended.
+    /// Returns a sealed payload. A report has no end until its delivery has ended.
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
         let found = self.read(vec![Query::Fields(report(id, name), &["payload"])]).await?.record()?;
         Ok(found.and_then(|mut record| match record.fields.remove("payload") {

@@ -13,9 +13,9 @@ use crate::transitions::guests;
 use crate::vault::Sealed;
 
 impl Store {
-    /// The registered guests, in the order in which they were registered.
+    /// Returns the registered guests, in the order of registration.
     ///
-    /// Registrations are only appended, so an offset finds the same ones each time.
+    /// Registrations are only appended, so an offset always finds the same ones.
     pub fn list_guests(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Guest>> {
         self.run(move |store| async move {
             let list = event::guests(id.partition(), id);
@@ -26,7 +26,7 @@ impl Store {
         })
     }
 
-    /// The same guests with what they shared.
+    /// Returns the same guests with their shared claims.
     pub fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
         self.run(move |store| async move {
             let list = event::guests(id.partition(), id);
@@ -45,7 +45,7 @@ impl Store {
         })
     }
 
-    /// The guest with this number and what was shared.
+    /// Returns the guest with this number and the shared claims.
     pub fn load_registration(&self, id: EventId, number: u64) -> StoreFuture<Option<Registration>> {
         self.run(move |store| async move {
             let Some(offset) = number.checked_sub(1) else { return Ok(None) };
@@ -54,17 +54,17 @@ impl Store {
         })
     }
 
-    /// Checks in a guest who was not; nobody enters before they registered. A request whose answer was lost is repeated with the same id.
+    /// Checks in a guest who was not; never before the registration. A retry after a lost response uses the same id.
     pub fn check_in(&self, id: EventId, number: u64, check_in: CheckIn) -> StoreFuture<CheckInOutcome> {
         self.run(move |store| async move {
             let Some(offset) = number.checked_sub(1) else { return Ok(CheckInOutcome::NotFound) };
             for attempt in 0..ATTEMPTS {
-                // That somebody is in is told to another door, so no failover may lose it.
+                // Another door learns that the guest is in, so no failover may lose it.
                 let entry = Query::entries(event::guests(id.partition(), id), number, 1);
                 let found = numbered(offset, store.engine().read_confirmed(vec![entry]).await?.entries()?)?;
                 let Some(guest) = found.into_iter().next() else { return store.confirmed(CheckInOutcome::NotFound).await };
                 match &guest.check_in {
-                    // Done by this call, whose answer was lost, or by an earlier one.
+                    // Done by this call, whose response was lost, or by an earlier one.
                     Some(known) if known.id == check_in.id && attempt > 0 => return Ok(CheckInOutcome::CheckedIn(guest)),
                     Some(known) if known.id == check_in.id => return Ok(CheckInOutcome::Repeated(guest)),
                     Some(_) => return Ok(CheckInOutcome::Already(guest)),
@@ -81,13 +81,13 @@ impl Store {
     }
 }
 
-/// The guests of entries that follow so many others.
+/// Returns the guests of entries after the first `offset`.
 pub(super) fn numbered(offset: u64, entries: Vec<Vec<Value>>) -> Result<Vec<Guest>, StoreError> {
     let guests: Option<_> = (offset + 1..).zip(entries).map(|(number, entry)| guests::guest(number, &entry)).collect();
     guests.ok_or_else(|| StoreError::unreadable("a guest"))
 }
 
-/// The claims that this guest shared.
+/// Returns the claims that this guest shared.
 fn outcome_of(txn: TxnId, shared: &[Value]) -> Option<Sealed> {
     match shared {
         [Value::Bytes(of), Value::Bytes(outcome)] if of == txn.as_bytes() => Sealed::from_bytes(outcome.clone()),

@@ -11,7 +11,7 @@ use crate::transitions::idempotency as transitions;
 use crate::vault::Sealed;
 
 impl Store {
-    /// The answer kept under an idempotency key, while it is replayed.
+    /// Returns the response stored under an idempotency key, while it is replayed.
     pub fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
             let Some(kept) = store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()? else {
@@ -41,7 +41,7 @@ impl Store {
         })
     }
 
-    /// Gives a lease back before its end, if this holder still has it.
+    /// Releases a lease before its end, if this holder still has it.
     pub fn end_order_lease(&self, lease: OrderLease) -> StoreFuture<()> {
         self.run(move |store| async move {
             if store.engine().is_shared() {

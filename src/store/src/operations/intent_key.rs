@@ -1,4 +1,4 @@
-//! The intent key that was chosen. Without a record the settings decide.
+//! The chosen intent key. Without a record the settings decide.
 
 use super::Store;
 use crate::engine::{Batch, Op};
@@ -7,7 +7,7 @@ use crate::intent_key::ChosenIntentKey;
 use crate::records::installation::intent_key;
 
 impl Store {
-    /// The key that was chosen; `None` when the settings decide.
+    /// Returns the chosen key; `None` when the settings decide.
     pub fn chosen_intent_key(&self) -> StoreFuture<Option<ChosenIntentKey>> {
         self.run(|store| async move {
             let Some(record) = store.record(intent_key()).await? else { return store.confirmed(None).await };

@@ -1,5 +1,5 @@
-//! Operations: what callers can ask of a store. Each reads what it needs, lets a transition decide, and commits the batch; when a guard
-//! has refused that, it decides again.
+//! Operations: the calls of a store. Each reads its records, lets a transition decide, and commits the batch. When a guard refuses the
+//! batch, it decides again.
 
 mod audit_log;
 mod client_log;
@@ -181,12 +181,12 @@ struct Shared {
     retention: Retention,
     node: NodeId,
     ended_elsewhere: Option<broadcast::Sender<TxnId>>,
-    /// This node has left and begins no further attempt.
+    /// True once this node has left and begins no further attempt.
     left: AtomicBool,
 }
 
 impl Store {
-    /// The store of a node. `ended_elsewhere` tells of transactions that other nodes end, if there are any.
+    /// Returns the store of a node. `ended_elsewhere` reports transactions that other nodes end, if there are any.
     pub fn new(
         engine: Box<dyn Engine>,
         vault: Arc<Vault>,
@@ -214,13 +214,13 @@ impl Store {
         self.0.left.load(Ordering::Relaxed)
     }
 
-    /// The span of an operation that is asked for in the current span and done together with others.
+    /// Returns the span of an operation that is called in the current span and executed together with others.
     #[must_use]
     pub fn span_of(&self, operation: &'static str) -> tracing::Span {
         sakshi_trace::store(self.engine().system(), operation)
     }
 
-    /// Runs an operation, which begins at once: what is asked first of an engine is done first.
+    /// Runs an operation, which begins at once: calls reach an engine in the order of their making.
     fn run<T, F>(&self, operation: impl FnOnce(Self) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -241,7 +241,7 @@ impl Store {
         self.engine().read(queries).await
     }
 
-    /// The same for what looks for damage, removes records or seals them anew: a damaged one is answered as it is.
+    /// Reads without checks, for operations that look for damage, remove records or reseal them: damaged records are returned unchanged.
     async fn read_as_is(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
         self.0.engine.unchecked().read(queries).await
     }
@@ -250,7 +250,7 @@ impl Store {
         self.0.engine.commit_as_is(batches).await
     }
 
-    /// One record.
+    /// Returns one record.
     async fn record(&self, key: Key) -> Result<Option<Record>, StoreError> {
         self.read(vec![Query::Record(key)]).await?.record()
     }
@@ -259,35 +259,35 @@ impl Store {
         one(self.engine().commit(vec![batch]).await?)
     }
 
-    /// Commits one batch, and asks until its outcome is known.
+    /// Commits one batch, and retries until its outcome is known.
     async fn commit_until_answered(&self, batch: Batch) -> Result<Applied, StoreError> {
         one(self.engine().commit_until_answered(vec![batch]).await?)
     }
 
-    /// Refuses to begin something while little room is left, so that what is open and paid for can end.
+    /// Refuses to begin something while little room is left, so that open and paid transactions can end.
     fn has_room(&self) -> Result<(), StoreError> {
         if self.engine().is_nearly_full() { Err(StoreError::Full) } else { Ok(()) }
     }
 
-    /// Gives an answer that the caller takes for final: that something does not exist.
+    /// Confirms a final answer: that something does not exist.
     async fn confirmed<T>(&self, answer: T) -> Result<T, StoreError> {
         self.engine().confirm().await?;
         Ok(answer)
     }
 }
 
-/// Counts an operation that was asked for so many times.
+/// Counts `times` calls of an operation.
 fn count(operation: &'static str, times: usize) {
     debug_assert!(OPERATIONS.contains(&operation), "{operation} is not among the operations");
     metrics::counter!("sakshi_store_operations_total", "operation" => operation).increment(times as u64);
 }
 
-/// The only answer.
+/// Returns the only answer.
 fn one(applied: Vec<Applied>) -> Result<Applied, StoreError> {
     applied.into_iter().next().ok_or_else(|| StoreError::unreadable("an answer"))
 }
 
-/// A fresh id of a call.
+/// Returns a new call id.
 fn call() -> CallId {
     *Uuid::new_v4().as_bytes()
 }

@@ -1,4 +1,4 @@
-//! The nodes of an installation, as they tell each other about themselves while an operator watches.
+//! The nodes of an installation, with snapshots that they publish while an operator watches.
 
 use std::future::ready;
 use std::time::Duration;
@@ -12,24 +12,24 @@ use crate::records::node::{snapshot, watch};
 use crate::redis::NodeId;
 use crate::vault::Sealed;
 
-/// The time for which the mark of somebody who watches stands. It is renewed when half of that has passed.
+/// Lifetime of a watcher's mark. It is renewed after half of that.
 const WATCHED_FOR: Duration = Duration::from_secs(10);
-/// The time for which a snapshot is kept; longer than a node stays among the others after its last heartbeat.
+/// Lifetime of a snapshot; longer than a node counts as a member after its last heartbeat.
 const SNAPSHOT_KEPT: Duration = Duration::from_secs(30);
 
 /// Another node of the installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherNode {
-    /// Its id.
+    /// Id of the node.
     pub node: NodeId,
-    /// Its last heartbeat.
+    /// Time of its last heartbeat.
     pub seen_at: Timestamp,
-    /// The last snapshot; `None` before the first.
+    /// Its last snapshot; `None` before the first.
     pub snapshot: Option<Vec<u8>>,
 }
 
 impl Store {
-    /// The id of this node.
+    /// Returns the id of this node.
     #[must_use]
     pub fn node_id(&self) -> NodeId {
         self.node()
@@ -40,18 +40,18 @@ impl Store {
         self.run(|store| async move { Ok(store.record(watch()).await?.is_some()) })
     }
 
-    /// Publishes what this node tells about itself. Repeatable; the last one stands.
+    /// Publishes a snapshot of this node. Repeatable; the last one stands.
     pub fn publish_snapshot(&self, told: Vec<u8>) -> StoreFuture<()> {
         self.run(move |store| async move {
             let node = store.node();
             let (key, sealed) = (snapshot(node), store.vault().seal(node.as_bytes(), &told).into_bytes());
             let put = Op::Put(key.clone(), vec![("snapshot", sealed.into())]);
-            // A few kilobytes, and an operator looks when the memory is full.
+            // A few kilobytes, and an operator also watches when the memory is full.
             store.commit(Batch::on_full(vec![], vec![put, Op::ExpireAt(key, Operand::after(SNAPSHOT_KEPT))])).await.map(drop)
         })
     }
 
-    /// The other nodes that have a heartbeat, with their snapshots. While this is asked, they go on publishing them. None on a store of
+    /// Returns the other nodes that have a heartbeat, with their snapshots. Each call makes them publish further ones. None on a store of
     /// one node.
     pub fn watch_nodes(&self) -> StoreFuture<Vec<OtherNode>> {
         if !self.engine().is_shared() {

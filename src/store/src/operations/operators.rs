@@ -1,4 +1,4 @@
-//! The people who operate the service. A record is sealed, because it has a name; of a token only the digest is kept.
+//! The people who operate the service. A record is sealed, because it has a name; of a token only the digest is stored.
 
 use sakshi_domain::ids::OperatorId;
 use sakshi_domain::operator::OperatorRecord;
@@ -20,7 +20,7 @@ impl Store {
         })
     }
 
-    /// All operators by creation time, revoked ones included.
+    /// Returns all operators by creation time, revoked ones included.
     pub fn operators(&self) -> StoreFuture<Vec<OperatorRecord>> {
         self.run(|store| async move {
             let ids = store.ids(operators(), 0, u64::MAX).await?;
@@ -28,7 +28,7 @@ impl Store {
         })
     }
 
-    /// The operator with this token, who may be revoked.
+    /// Returns the operator with this token, who may be revoked.
     pub fn find_operator(&self, token: KeyDigest) -> StoreFuture<Option<OperatorRecord>> {
         self.run(move |store| async move {
             match store.record(operator_token(&token)).await? {
@@ -38,7 +38,7 @@ impl Store {
         })
     }
 
-    /// Revokes an operator, as of the first time; `None` when there is no such operator.
+    /// Revokes an operator; the time of the first revocation stands. `None` when there is no such operator.
     pub fn revoke_operator(&self, id: OperatorId, at: Timestamp) -> StoreFuture<Option<OperatorRecord>> {
         self.run(move |store| async move {
             // Refused: the operator is revoked already or does not exist.

@@ -1,4 +1,4 @@
-//! The outbox. Indexes say which node has which delivery; the claim in the record of a delivery is the only permission to attempt it.
+//! The outbox. Indexes list the deliveries of each node; the claim in the record of a delivery is the only permission to attempt it.
 
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::Partition;
@@ -11,11 +11,11 @@ use crate::records::delivery::{holders, of_member, of_subject, outbox};
 use crate::redis::NodeId;
 use crate::transitions::delivery;
 
-/// Deliveries that are moved or given up at once.
+/// Deliveries moved or abandoned at once.
 const SLICE: usize = 100;
 
 impl Store {
-    /// Deliveries of this node whose attempt has not ended, in order, after a position; of one receiver or of all.
+    /// Returns deliveries of this node whose attempt has not ended, in order, after a position; of one receiver or of all.
     pub fn due_deliveries(&self, after: Option<DeliveryId>, of: Option<Receiver>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
         self.run(move |store| async move {
             if store.has_left() || limit == 0 {
@@ -37,13 +37,13 @@ impl Store {
         })
     }
 
-    /// Lets a delivery wait no more whose record is gone.
+    /// Removes a delivery whose record is missing from the outbox.
     pub fn forget_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<()> {
         self.run(move |store| async move { store.commit(delivery::forget(&subject, id, store.node())).await.map(drop) })
     }
 
-    /// Records the outcome of the attempt. Repeatable; the first record stands, but `unknown` gives
-    /// way to the record of the node that made the attempt after all.
+    /// Records the outcome of the attempt. Repeatable; the first record stands, but `unknown` is replaced by the record of the node that
+    /// made the attempt after all.
     pub fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
         self.run(move |store| async move {
             let [first, given_up] = delivery::settle(&subject, id, store.node(), attempt);
@@ -54,7 +54,7 @@ impl Store {
         })
     }
 
-    /// The delivery of a subject, for the operator.
+    /// Returns the delivery of a subject, for the operator.
     pub fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
         self.run(move |store| async move {
             let record = store.read(vec![Query::Fields(of_subject(&subject), delivery::FIELDS)]).await?.record()?;
@@ -62,7 +62,7 @@ impl Store {
         })
     }
 
-    /// The deliveries whose attempt has not ended, of all nodes.
+    /// Returns the deliveries whose attempt has not ended, of all nodes.
     pub fn backlog(&self) -> StoreFuture<Backlog> {
         self.run(|store| async move {
             let holders = store.holders().await?;
@@ -88,10 +88,9 @@ impl Store {
         })
     }
 
-    /// Marks unfinished attempts as `unknown`: those that this node left behind when it was last
-    /// stopped, and those of dead nodes. Returns how many.
+    /// Marks unfinished attempts as `unknown`: those left by this node's previous run, and those of dead nodes. Returns their number.
     ///
-    /// Without other nodes, every attempt in the store is an earlier one of this node, or of the store that was moved here.
+    /// Without other nodes, every attempt in the store was made by an earlier run of this node, or before the store was moved here.
     pub fn abandon_attempts(&self) -> StoreFuture<u64> {
         self.run(|store| async move {
             if !store.engine().is_open() {
@@ -114,10 +113,10 @@ impl Store {
         })
     }
 
-    /// The nodes that may have deliveries, by partition.
+    /// Returns the nodes that may have deliveries, by partition.
     ///
     /// # Errors
-    /// The engine's.
+    /// Errors of the engine.
     pub async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
         let mut answers = self.read(Partition::all().map(|partition| Query::page(holders(partition), 0, u64::MAX)).collect()).await?;
         let mut found = Vec::new();
@@ -127,7 +126,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Deliveries of a node in order, after a position, of one receiver or of all, but for those that cannot be read.
+    /// Returns deliveries of a node in order, after a position, of one receiver or of all, without unreadable ones.
     async fn deliveries_of(
         &self,
         node: NodeId,
@@ -163,7 +162,7 @@ impl Store {
                             deliveries.push(delivery);
                         }
                         Some(_) => {}
-                        // It holds up no other.
+                        // It delays no other delivery.
                         None => tracing::error!(delivery.id = %id, "a delivery in the outbox cannot be read"),
                     }
                 }
@@ -178,7 +177,7 @@ impl Store {
         Ok(deliveries)
     }
 
-    /// Marks the unfinished attempts of a node as unknown; returns how many.
+    /// Marks the unfinished attempts of a node as unknown. Returns their number.
     pub(crate) async fn abandon(&self, node: NodeId) -> Result<u64, StoreError> {
         let (mut marked, mut after) = (0, None);
         loop {
@@ -190,10 +189,10 @@ impl Store {
         }
     }
 
-    /// Takes over from a node that is dead: how many deliveries wait here instead, and how many attempts stay unknown.
+    /// Takes over from a dead node. Returns the number of deliveries moved here, and of attempts left unknown.
     ///
     /// # Errors
-    /// The engine's. It may be repeated.
+    /// Errors of the engine. The call can be repeated.
     pub async fn take_over(&self, dead: NodeId) -> Result<(u64, u64), StoreError> {
         let (mut taken, mut unknown) = (0, 0);
         loop {

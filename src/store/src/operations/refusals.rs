@@ -12,7 +12,7 @@ use crate::sealing::{seal_refusal, unseal_refusal};
 use crate::transitions::refusal::{keep, place};
 
 impl Store {
-    /// Keeps a refused request. Of an app the newest [`REFUSALS_KEPT_MAX`] are kept, each for [`REFUSAL_TTL`].
+    /// Stores a refused request. Each app keeps its newest [`REFUSALS_KEPT_MAX`], each for [`REFUSAL_TTL`].
     ///
     /// [`REFUSALS_KEPT_MAX`]: sakshi_domain::limits::REFUSALS_KEPT_MAX
     /// [`REFUSAL_TTL`]: sakshi_domain::limits::REFUSAL_TTL
@@ -29,10 +29,10 @@ impl Store {
         })
     }
 
-    /// The refused requests of an app that are kept, the newest first.
+    /// Returns the stored refused requests of an app, newest first.
     pub fn refusals(&self, app: AppId) -> StoreFuture<Vec<RefusedRequest>> {
         self.run(|store| async move {
-            // In one step: a place that is used again meanwhile has another number.
+            // In one step: a place that is reused meanwhile has another number.
             let places = (0..REFUSALS_KEPT_MAX).map(|place| refusal(&app, place));
             let mut answers = store.read([refusals(&app)].into_iter().chain(places).map(Query::Record).collect()).await?;
             let kept = answers.record()?.map_or(0, |counted| counted.integer("kept"));

@@ -1,7 +1,7 @@
-//! Sealing again what is sealed under an old key: a kind of record after the other, by the fields that are sealed in it.
+//! Resealing values that are sealed under an old key: one kind of record after the other, by its sealed fields.
 //!
-//! A scan gives keys in any order. Those of a step are sorted by their digests, so that a step that ends among them is continued with
-//! the ones that follow, though others have come and gone.
+//! A scan gives keys in any order. Those of a step are sorted by their digests, so that an interrupted step resumes with the following
+//! ones, even if others were added or removed.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use tokio::task::spawn_blocking;
@@ -13,9 +13,9 @@ use crate::records::ALL;
 use crate::reseal::{ResealCursor, Resealed, sealed_anew};
 use crate::vault::EncryptionKeyId;
 
-/// Bytes that one step reads, but for its last slice.
+/// Bytes that one step reads, except its last slice.
 const STEP_BYTES: usize = 4 * 1_024 * 1_024;
-/// Records, or entries of a list, that are read at once; each may hold a photo.
+/// Records, or entries of a list, read at once; each may hold a photo.
 const SLICE: usize = 16;
 
 /// The beginning of the digest of a key.
@@ -26,9 +26,9 @@ type Digest = [u8; 16];
 struct Place {
     /// The number of the server.
     part: [u8; 2],
-    /// The last key of the scan's step that was looked at.
+    /// The last processed key of the scan's step.
     after: Digest,
-    /// In that key, a list, the number of the next entry; 0 when it was looked at wholly.
+    /// Number of the next entry in that key, a list; 0 when it was processed completely.
     entry: [u8; 8],
 }
 
@@ -40,7 +40,7 @@ struct Row {
     record: Record,
 }
 
-/// A row with its values under an old key, and the same sealed anew.
+/// A row with its values under an old key, and the same values resealed.
 struct Replacement {
     row: Row,
     old: Vec<(&'static str, Vec<u8>)>,
@@ -50,13 +50,13 @@ struct Replacement {
 /// The result of a step.
 struct Step {
     resealed: Resealed,
-    /// The first key that is left.
+    /// The first unprocessed key.
     rest: Option<Place>,
 }
 
 impl Store {
-    /// One step of a pass: looks at about `limit` records from the cursor on, and seals anew what is not under the key that
-    /// seals. Repeatable; a pass can begin again at any time.
+    /// Runs one step of a pass: checks about `limit` records from the cursor on, and reseals values under other keys. Repeatable; a pass
+    /// can begin again at any time.
     pub fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed> {
         self.run(move |store| async move {
             let Some(table) = sealed_tables().nth(from.part.into()) else { return Ok(Resealed::default()) };
@@ -78,12 +78,12 @@ impl Store {
         })
     }
 
-    /// The key with which this node seals.
+    /// Returns the key with which this node seals.
     pub fn sealing_key(&self) -> EncryptionKeyId {
         self.vault().sealing_key()
     }
 
-    /// Goes through the keys of a scan's step, until so many rows or bytes were read.
+    /// Processes the keys of a scan's step, up to a number of rows or bytes.
     async fn reseal_keys(&self, mut place: Place, keys: Vec<(Digest, Key)>, limit: usize) -> Result<Step, StoreError> {
         let (mut resealed, mut rows_left, mut room) = (Resealed::default(), limit.max(1), STEP_BYTES);
         let mut keys = keys.as_slice();
@@ -133,7 +133,7 @@ impl Store {
         Ok((first..).zip(entries).map(row).collect())
     }
 
-    /// Seals the values of rows anew that are under another key than the one that seals.
+    /// Reseals the values of rows that are under another key than the sealing one.
     async fn reseal_rows(&self, rows: Vec<Row>, resealed: &mut Resealed) -> Result<(), StoreError> {
         let is_sealed = |row: &Row| values(row).count() as u64;
         resealed.looked_at += rows.iter().map(is_sealed).sum::<u64>();
@@ -164,7 +164,7 @@ impl Store {
             return Ok(());
         }
         for ((key, number, opened), applied) in sent.iter().zip(self.commit_as_is(batches).await?) {
-            // A batch whose answer was lost is refused as well, and what it has written is there.
+            // A batch whose response was lost is refused as well, and its writes are stored.
             if is_done(&applied) || self.is_sealed_anew(key, *number, opened).await? {
                 resealed.resealed += opened.len() as u64;
             } else {
@@ -174,7 +174,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns true if the values of a row are under the key that seals.
+    /// Returns true if the values of a row are under the sealing key.
     async fn is_sealed_anew(&self, key: &Key, number: u64, old: &[(&'static str, Vec<u8>)]) -> Result<bool, StoreError> {
         let rows = if key.table.form == Form::List {
             self.entries_as_rows(key, number, 1).await?
@@ -197,13 +197,13 @@ impl Store {
     }
 }
 
-/// The kinds with sealed fields.
+/// Returns the kinds with sealed fields.
 pub(crate) fn sealed_tables() -> impl Iterator<Item = &'static Table> {
     let is_sealed = |column: &Column| matches!(column.kind, ColumnKind::Sealed(_));
     ALL.iter().copied().filter(move |table| table.fields.iter().any(is_sealed))
 }
 
-/// The sealed values of a row.
+/// Returns the sealed values of a row.
 fn values(row: &Row) -> impl Iterator<Item = (&'static str, Owner, &[u8])> {
     let columns = row.key.table.fields.iter().filter_map(|column| match column.kind {
         ColumnKind::Sealed(owner) => Some((column.name, owner, row.record.bytes(column.name))),
@@ -212,7 +212,7 @@ fn values(row: &Row) -> impl Iterator<Item = (&'static str, Owner, &[u8])> {
     columns.filter(|(_, _, sealed)| !sealed.is_empty())
 }
 
-/// The batch that replaces values which are still what was read.
+/// Returns the batch that replaces values which are unchanged since they were read.
 fn replace(row: Row, old: &[(&'static str, Vec<u8>)], fresh: Vec<(&'static str, Vec<u8>)>) -> Batch {
     let Row { key, number, mut record } = row;
     let (guards, op) = if key.table.form == Form::List {
@@ -230,12 +230,12 @@ fn replace(row: Row, old: &[(&'static str, Vec<u8>)], fresh: Vec<(&'static str, 
     Batch::on_full(guards, vec![op])
 }
 
-/// The keys that follow a place, in the order of their digests.
+/// Returns the keys after a place, in the order of their digests.
 fn following(keys: Vec<Key>, place: Place) -> Vec<(Digest, Key)> {
     let is_next = |(digest, _): &(Digest, Key)| *digest > place.after || (*digest == place.after && place.entry != [0; 8]);
     let mut keys: Vec<_> = keys.into_iter().map(|key| (digest_of(&key), key)).filter(is_next).collect();
     keys.sort_unstable_by_key(|(digest, _)| *digest);
-    // A scan may meet a key twice.
+    // A scan may return a key twice.
     keys.dedup_by_key(|(digest, _)| *digest);
     keys
 }
@@ -248,7 +248,7 @@ fn digest_of(key: &Key) -> Digest {
 }
 
 impl Place {
-    /// The place in the name of a cursor; what is missing there is zeros.
+    /// Returns the place in the name of a cursor; missing bytes are zeros.
     fn read(name: &[u8]) -> Self {
         let mut place = Self::default();
         let Self { part, after, entry } = &mut place;

@@ -1,4 +1,4 @@
-//! Sessions of people who have signed in. One whose time has passed is absent.
+//! Sessions of signed-in people. An expired session is not found.
 
 use sakshi_domain::ids::{AppId, UserId};
 use sakshi_domain::time::Timestamp;
@@ -13,7 +13,7 @@ use crate::sessions::{SessionDigest, SessionHolder, SessionRecord};
 use crate::transitions::session::{end_all, list, open, prolong, session_of};
 
 impl Store {
-    /// Keeps a session. Repeatable by its digest; its person never changes.
+    /// Stores a session. Repeatable by its digest; its person never changes.
     pub fn open_session(&self, opened: SessionRecord) -> StoreFuture<()> {
         self.run(|store| async move {
             let grant = seal_grant(store.vault(), opened.digest, &opened.grant())?;
@@ -25,7 +25,7 @@ impl Store {
         })
     }
 
-    /// The session, unless its time has passed by the store's clock.
+    /// Returns the session, unless its time has passed by the store's clock.
     pub fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
             match store.record(session(&digest)).await? {
@@ -35,7 +35,7 @@ impl Store {
         })
     }
 
-    /// The sessions of a user, by their end.
+    /// Returns the sessions of a user, by their end.
     pub fn list_sessions(&self, id: UserId) -> StoreFuture<Vec<SessionRecord>> {
         self.run(|store| async move {
             let digests = store.sessions_of(&id).await?;
@@ -43,12 +43,12 @@ impl Store {
         })
     }
 
-    /// Keeps a session until then, at most until its own end; `false` when it has ended before.
+    /// Extends a session to `until`, at most to its own end; `false` when it has ended before.
     pub fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let Some(known) = store.record(session(&digest)).await? else { return store.confirmed(false).await };
             let applied = store.commit(prolong(&digest, &known, until)).await?;
-            // One that is there although it was refused is kept for longer.
+            // A session that exists despite the refusal has a later end.
             if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
                 return Ok(true);
             }
@@ -56,7 +56,7 @@ impl Store {
         })
     }
 
-    /// The session, which ends by this. Of several callers one gets it, or none if the answer to the one was lost.
+    /// Returns the session and ends it. Of several callers one gets it, or none if that one's response was lost.
     pub fn take_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
             let Some(found) = store.load_session(digest).await? else { return Ok(None) };

@@ -35,7 +35,7 @@ impl Store {
         })
     }
 
-    /// All clients by creation time.
+    /// Returns all clients by creation time.
     pub fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
         self.run(move |store| async move {
             let total = store.read(vec![Query::count(client::clients())]).await?.number()?;
@@ -45,7 +45,7 @@ impl Store {
         })
     }
 
-    /// The client.
+    /// Returns the client.
     pub fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
         self.run(|store| async move {
             match store.record(client::client(&id)).await? {
@@ -68,14 +68,14 @@ impl Store {
         })
     }
 
-    /// Keeps a logo. Repeatable by its id.
+    /// Stores a logo. Repeatable by its id.
     pub fn keep_logo(&self, id: LogoId, logo: Icon) -> StoreFuture<()> {
         self.run(move |store| async move {
             store.commit(write(tenancy::logo(id), None, vec![("file", logo.bytes.clone().into())])).await.map(drop)
         })
     }
 
-    /// The logo.
+    /// Returns the logo.
     pub fn load_logo(&self, id: LogoId) -> StoreFuture<Option<Icon>> {
         self.run(move |store| async move {
             match store.record(tenancy::logo(id)).await? {
@@ -85,7 +85,7 @@ impl Store {
         })
     }
 
-    /// Removes a logo that is shown no more. Repeatable.
+    /// Removes a logo that is no longer used. Repeatable.
     pub fn remove_logo(&self, id: LogoId) -> StoreFuture<()> {
         self.run(move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(tenancy::logo(id))])).await.map(drop) })
     }
@@ -111,7 +111,7 @@ impl Store {
         })
     }
 
-    /// The app.
+    /// Returns the app.
     pub fn load_app(&self, id: AppId) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
             match store.record(tenancy::app(&id)).await? {
@@ -137,7 +137,7 @@ impl Store {
         })
     }
 
-    /// The apps of a client by creation time.
+    /// Returns the apps of a client by creation time.
     pub fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
         self.run(|store| async move { store.apps_of(&client).await })
     }
@@ -166,12 +166,12 @@ impl Store {
         })
     }
 
-    /// The keys of a client by creation time, revoked ones included.
+    /// Returns the keys of a client by creation time, revoked ones included.
     pub fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
         self.run(|store| async move { Ok(store.keys_of(&client).await?.into_iter().map(|named| named.key).collect()) })
     }
 
-    /// The last use of each key of a client that was used, as it was noted.
+    /// Returns the last noted use of each used key of a client.
     pub fn key_uses(&self, client: ClientId) -> StoreFuture<Vec<(KeyId, Timestamp)>> {
         self.run(|store| async move {
             let ids: Vec<KeyId> = store.ids(tenancy::api_keys(&client), 0, u64::MAX).await?;
@@ -187,9 +187,8 @@ impl Store {
         self.run(move |store| async move { store.commit(note_use(&digest, known, at, interval)).await.map(drop) })
     }
 
-    /// Changes when a key stops working: `revoked_at` at once, `expires_at` later; with neither, the
-    /// key is only read. `None` when there is no such key. A key that is revoked stays revoked as of the first time, and of two
-    /// expiry times the earlier one stands.
+    /// Sets the end of a key: `revoked_at` at once, `expires_at` later; with neither, the key is only read. `None` when there is no such
+    /// key. The first revocation stands, and of two expiry times the earlier one.
     pub fn retire_key(&self, id: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
             let Some(named) = store.record(tenancy::api_key_id(&id)).await? else { return store.confirmed(None).await };
@@ -202,7 +201,7 @@ impl Store {
         })
     }
 
-    /// The key with this digest, with its client and an app.
+    /// Returns the key with this digest, with its client and an app.
     pub fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
             let Some(record) = store.record(tenancy::api_key(&digest)).await? else { return store.confirmed(None).await };
@@ -216,8 +215,8 @@ impl Store {
         })
     }
 
-    /// Registers where webhooks of an API type go, or removes the URL; what the app has registered
-    /// from now on, or `None` when there is no such app.
+    /// Registers the URL for webhooks of an API type, or removes it. Returns the URLs that the app has now, or `None` when there is no such
+    /// app.
     ///
     /// URLs that the vault cannot open stay as they are.
     pub fn set_webhook_url(&self, id: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
@@ -233,7 +232,7 @@ impl Store {
         })
     }
 
-    /// The URLs that the app has registered.
+    /// Returns the URLs that the app has registered.
     pub fn webhook_urls(&self, id: AppId) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(|store| async move {
             match store.record(tenancy::app(&id)).await? {
@@ -243,8 +242,8 @@ impl Store {
         })
     }
 
-    /// Commits batches in this order, or as one where places can be joined; false when a guard has refused one, and then those after it
-    /// were not committed. None of them uses the result of an operation.
+    /// Commits batches in this order, or as one where places can be joined. Returns false when a guard has refused one; those after it were
+    /// then not committed. None of them uses the result of an operation.
     pub(super) async fn commit_in_order(&self, mut batches: Vec<Batch>) -> Result<bool, StoreError> {
         if !self.engine().is_shared() {
             let (guards, ops): (Vec<_>, Vec<_>) = batches.into_iter().map(|batch| (batch.guards, batch.ops)).unzip();
@@ -258,8 +257,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes what `change` makes of a record, if it is still as it was read, and otherwise begins again; `None` when there is none. What
-    /// changes nothing is not written, so a call that is repeated sees that it was done.
+    /// Writes the result of `change` for a record, if it is unchanged since it was read, and otherwise retries; `None` when there is none.
+    /// An empty change is not written, so a repeated call sees the first one's result.
     pub(super) async fn change<T>(
         &self,
         key: Key,
@@ -276,7 +275,7 @@ impl Store {
         Err(StoreError::Overloaded)
     }
 
-    /// A list of a client and some records; `None` when there is no such client.
+    /// Reads a list of a client and some records; `None` when there is no such client.
     async fn read_of<const N: usize>(
         &self,
         owner: &ClientId,
@@ -293,7 +292,7 @@ impl Store {
         Ok(owner.map(|_| (listed, found)))
     }
 
-    /// The ids on a page of a list.
+    /// Returns the ids on a page of a list.
     pub(super) async fn ids<T: FromStr>(&self, index: Key, offset: u64, limit: u64) -> Result<Vec<T>, StoreError> {
         let members = self.read(vec![Query::page(index, offset, limit)]).await?.members()?;
         let ids = members.iter().map(|(member, _)| std::str::from_utf8(member).ok()?.parse().ok()).collect::<Option<_>>();
@@ -315,13 +314,13 @@ impl Store {
         Ok(found)
     }
 
-    /// The apps of a client by creation time.
+    /// Returns the apps of a client by creation time.
     pub(super) async fn apps_of(&self, client: &ClientId) -> Result<Vec<App>, StoreError> {
         let ids = self.ids(tenancy::apps(client), 0, u64::MAX).await?;
         self.records_of(ids, tenancy::app, |id, record| unseal_app(self.vault(), &id, record.bytes("record"))).await
     }
 
-    /// The keys of a client by creation time.
+    /// Returns the keys of a client by creation time.
     pub(super) async fn keys_of(&self, client: &ClientId) -> Result<Vec<TransferredKey>, StoreError> {
         let ids = self.ids(tenancy::api_keys(client), 0, u64::MAX).await?;
         let digests = self.records_of(ids, tenancy::api_key_id, |_, named| named.array("digest").map(KeyDigest)).await?;

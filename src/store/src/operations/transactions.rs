@@ -25,14 +25,13 @@ use crate::transitions::{complete, credential as memory, event as events, open, 
 use crate::vault::Sealed;
 
 impl Store {
-    /// Checks that the event, if there is one, takes guests now; checks and debits the balance,
-    /// writes the transaction with its ledger entry, counts the scan, and keeps the answer for its
-    /// idempotency key, or does none of it. Repeatable by transaction id.
+    /// Checks that the event, if there is one, takes guests now; checks and debits the balance; writes the transaction with its ledger
+    /// entry; counts the scan; and stores the response for its idempotency key. Does all of it or nothing. Repeatable by transaction id.
     pub fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
         self.run(|store| async move { store.open_all(vec![open]).await?.pop().unwrap_or_else(|| Err(StoreError::unreadable("an answer"))) })
     }
 
-    /// [`Store::open_transaction`] for several transactions, each for itself; those of one client in this order, and in one step of the
+    /// Does [`Store::open_transaction`] for several transactions, each by itself; those of one client in this order, and in one step of the
     /// engine. After an error each of them may have been opened or not.
     pub fn open_transactions(&self, opens: Vec<OpenTransaction>) -> StoreFuture<Vec<Result<OpenOutcome, StoreError>>> {
         count("open_transaction", opens.len());
@@ -50,7 +49,7 @@ impl Store {
             let mut known_event = known.as_ref().and_then(|pending| pending.event);
             for attempt in 0..ATTEMPTS {
                 let mut read = store.read_for(&complete, known.take(), known_event).await?;
-                // Most people are new: guards say if one is not.
+                // Most people are new: guards detect the others.
                 read.people = store.people(&complete, &read, attempt > 0).await?;
                 let of_event = read.transaction.as_ref().and_then(|record| record.opened().event);
                 if of_event != known_event && read.transaction.is_some() {
@@ -72,7 +71,7 @@ impl Store {
         })
     }
 
-    /// Ends the window of a pending transaction now, by the store's clock, as if its time had passed. Repeatable.
+    /// Ends the window of a pending transaction now, by the store's clock. Repeatable.
     pub fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
             let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
@@ -87,7 +86,7 @@ impl Store {
         })
     }
 
-    /// The transaction, while it is retained.
+    /// Returns the transaction, while it is retained.
     pub fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
@@ -95,7 +94,7 @@ impl Store {
         })
     }
 
-    /// Summaries of transactions, in the order of the ids; `None` for one that is not retained.
+    /// Returns summaries of transactions, in the order of the ids; `None` for one that is not retained.
     pub fn summarise_transactions(&self, ids: Vec<TxnId>) -> StoreFuture<Vec<Option<TransactionSummary>>> {
         self.run(|store| async move {
             let mut answers = store.read(ids.iter().map(|id| Query::Fields(transaction(*id), summary::FIELDS)).collect()).await?;
@@ -114,7 +113,7 @@ impl Store {
         self.run(move |store| async move { store.commit(complete::note_poll(id)).await.map(drop) })
     }
 
-    /// The bytes of which the pages of a pending transaction make its intent.
+    /// Returns the bytes from which the pages of a pending transaction make its intent.
     pub fn load_intent(&self, id: TxnId) -> StoreFuture<Option<Vec<u8>>> {
         self.run(move |store| async move {
             let record = store.read(vec![Query::Fields(transaction(id), &["intent"])]).await?.record()?;
@@ -122,7 +121,7 @@ impl Store {
         })
     }
 
-    /// The sealed proof of a completed transaction, if one was kept and its result lives.
+    /// Returns the sealed proof of a completed transaction, if one was stored and its result is retained.
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {
             let Some(kept) = store.record(evidence(id)).await? else { return store.confirmed(None).await };
@@ -130,7 +129,7 @@ impl Store {
         })
     }
 
-    /// As [`Store::load_transaction`], for a node that keeps a copy of a pending transaction: [`Store::ended_elsewhere`] tells of the end
+    /// Loads as [`Store::load_transaction`] does, for a node that keeps a copy of a pending transaction: [`Store::ended_elsewhere`] reports
     /// when another node ends it.
     pub fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
@@ -150,8 +149,8 @@ impl Store {
         })
     }
 
-    /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled, so this also
-    /// returns a result that no longer can.
+    /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled, so this also returns
+    /// a result that can no longer be polled.
     pub fn load_transaction_with_app(&self, id: TxnId, app: AppId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.run(move |store| async move {
             let mut answers = store.read(vec![Query::Record(transaction(id)), Query::Record(tenancy::app(&app))]).await?;
@@ -162,9 +161,8 @@ impl Store {
         })
     }
 
-    /// Transactions that this node opened or watches and that another node ends, from now on; `None`
-    /// when there are no other nodes. A notice may be lost, so a caller that waits for one must also
-    /// read the transaction from time to time.
+    /// Returns a receiver of transactions that this node opened or watches and another node ends from now on; `None` when there are no
+    /// other nodes. A notice may be lost, so a waiting caller must also read the transaction from time to time.
     pub fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
         self.0.ended_elsewhere.as_ref().map(broadcast::Sender::subscribe)
     }
@@ -180,7 +178,7 @@ impl Store {
         let (mut outcomes, mut openings, mut batches) = (Vec::with_capacity(opens.len()), Vec::new(), Vec::new());
         for (place, open) in opens.iter().enumerate() {
             let Pending { id, client, event, terms, .. } = &*open.pending;
-            // No client has a transaction in another partition than its own.
+            // No client has a transaction outside its own partition.
             outcomes.push(Ok(if event.is_some() { OpenOutcome::EventNotFound } else { OpenOutcome::InsufficientCredits }));
             if id.partition() == client.partition() {
                 let sealed = seal_terms(self.vault(), *id, terms)?;
@@ -201,8 +199,7 @@ impl Store {
         Ok(outcomes)
     }
 
-    /// Opens the transaction of a guest behind scans that were taken for pending, once those whose window has passed are counted as
-    /// abandoned.
+    /// Counts scans whose window has passed as abandoned, then opens the transaction of a guest.
     async fn open_behind(&self, open: &OpenTransaction, watcher: Option<NodeId>) -> Result<OpenOutcome, StoreError> {
         let Pending { id, client, event, terms, .. } = &*open.pending;
         let Some(event) = event else { return Ok(OpenOutcome::EventNotFound) };
@@ -212,7 +209,7 @@ impl Store {
         self.opened(client, opening.outcome(applied)).await
     }
 
-    /// The outcome of an opening, when the transaction was opened before as well, or the refusal is final.
+    /// Returns the outcome of an opening, also when the transaction was opened before, or the refusal is final.
     async fn opened(&self, id: &ClientId, outcome: Option<OpenOutcome>) -> Result<OpenOutcome, StoreError> {
         match outcome {
             Some(
@@ -230,7 +227,8 @@ impl Store {
         }
     }
 
-    /// The transaction that was read. A client stops polling at a final state, so a final state is read again behind the replicas.
+    /// Returns the transaction that was read. A client stops polling at a final state, so a final state is confirmed by a second read
+    /// behind the replicas.
     async fn seen(&self, id: TxnId, record: Option<Record>, now: Timestamp) -> Result<Option<TransactionRecord>, StoreError> {
         match seen_of(self.vault(), id, record.as_ref(), now)? {
             Some(TransactionRecord::Completed(_)) if self.engine().may_be_ahead() => {
@@ -242,8 +240,8 @@ impl Store {
         }
     }
 
-    /// Reads the records that decide a completion at this event. A transaction that is known, and has no event, is taken to be pending,
-    /// and its credential to be new: if one of them is not so, nothing is committed.
+    /// Reads the records that decide a completion at this event. A known transaction without an event is assumed to be pending, and its
+    /// credential to be new: if either is wrong, nothing is committed.
     async fn read_for(
         &self,
         command: &CompleteTransaction,
@@ -275,7 +273,7 @@ impl Store {
         })
     }
 
-    /// The people of the event that was read, as far as they concern this guest; those who have a trait of the guest only if asked for.
+    /// Returns the people of the event that was read who matter for this guest; those who share a trait with the guest only on request.
     async fn people(&self, command: &CompleteTransaction, read: &complete::Snapshot, with_known: bool) -> Result<People, StoreError> {
         let event = read.transaction.as_ref().and_then(|record| record.opened().event).filter(|_| command.passed);
         let (Some(id), Some(record)) = (event, &read.event) else { return Ok(People::default()) };
@@ -296,8 +294,8 @@ impl Store {
         Ok(People { on_duplicate, scores, known })
     }
 
-    /// Commits a completion of this call; `None` when what was read has changed. Where places cannot be joined, the memory of the credential is
-    /// reserved before, and released if the transaction does not end so.
+    /// Commits a completion of this call; `None` when the records have changed since they were read. Where places cannot be joined, the
+    /// memory of the credential is reserved before, and released if the transaction does not end so.
     async fn commit_completion(
         &self,
         mut completion: complete::Completion,
@@ -314,7 +312,7 @@ impl Store {
             }
             Some(reservation) => {
                 completion.batch.guards.extend(reservation.guards);
-                // Results of the operations before are named by their numbers.
+                // Results of the earlier operations keep their numbers.
                 completion.batch.ops.extend(reservation.ops);
                 None
             }
@@ -329,7 +327,7 @@ impl Store {
             self.begin_consents(client, *opened_at).await?;
         }
         let outcome = completion.outcome(&applied);
-        // It was this answer that has ended the transaction when another call has changed the record before the answer was given again.
+        // This answer has ended the transaction if another call changed the record before the retry.
         let has_ended_so = matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);
         if let (None, false, Some((call, presented))) = (&outcome, has_ended_so, reserved) {
             self.commit(memory::release(&presented, call, read.memory.as_ref())).await?;

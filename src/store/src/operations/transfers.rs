@@ -1,4 +1,4 @@
-//! Handing a client over. What an import writes is in several places. An import that was cut short is completed by repeating it.
+//! Handing a client over. An import writes in several places. Repeating an interrupted import completes it.
 
 use sakshi_domain::client_transfer::{ClientTransfer, ImportedRecord, KnownClient, TransferredKey};
 use sakshi_domain::ids::ClientId;
@@ -13,7 +13,7 @@ use crate::transitions::tenancy::{client_of, key_of};
 use crate::transitions::transfer::{ExistingRecords, import, keys};
 
 impl Store {
-    /// The client with its apps and keys; `None` when there is no such client.
+    /// Returns the client with its apps and keys; `None` when there is no such client.
     pub fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
         self.run(|store| async move {
             let Some(record) = store.record(client::client(&id)).await? else { return store.confirmed(None).await };
@@ -23,9 +23,8 @@ impl Store {
         })
     }
 
-    /// Makes the client, its apps and its keys the same here; what is here alone stays. Repeatable by content.
-    /// The answer says what was done, or which ids and digests belong to something else here, and then nothing
-    /// was done.
+    /// Makes the client, its apps and its keys the same here; other records here stay. Repeatable by content. Returns the changes, or the
+    /// conflicting ids and digests; in case of conflicts nothing is done.
     pub fn import_client(&self, transfer: ClientTransfer, at: Timestamp) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
         self.run(move |store| async move {
             let mut imported = None;
@@ -36,7 +35,7 @@ impl Store {
                     Err(invalid) => return Ok(Err(invalid)),
                 };
                 let is_over = !decided.does_something();
-                // A retry finds the records of the first attempt unchanged, so that one names them.
+                // A retry finds the records of the first attempt unchanged, so the first attempt names them.
                 let records = imported.get_or_insert(std::mem::take(&mut decided.records));
                 if is_over || store.commit_in_order(import(store.vault(), &decided, &existing, at)?).await? {
                     return Ok(Ok(std::mem::take(records)));
@@ -46,7 +45,7 @@ impl Store {
         })
     }
 
-    /// The time at which an import first did something for the client.
+    /// Returns the time at which an import first changed the client.
     pub fn imported_at(&self, id: ClientId) -> StoreFuture<Option<Timestamp>> {
         self.run(|store| async move {
             let record = store.read(vec![Query::Fields(client::client(&id), &["imported_at"])]).await?.record()?;
@@ -54,7 +53,7 @@ impl Store {
         })
     }
 
-    /// Reads the records that a transfer is about.
+    /// Reads the records of a transfer.
     async fn existing_records(&self, transfer: &ClientTransfer) -> Result<(ExistingRecords, KnownClient), StoreError> {
         let (id, keys) = (&transfer.client.client_id, keys(transfer));
         let mut queries = vec![Query::page(tenancy::apps(id), 0, u64::MAX), Query::page(tenancy::api_keys(id), 0, u64::MAX)];

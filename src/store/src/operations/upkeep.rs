@@ -13,8 +13,8 @@ use crate::redis::Finish;
 use crate::upkeep::Swept;
 
 impl Store {
-    /// Removes at most `limit` records of each kind that have ended, at `now` and by the store's clock. Their ends were set when they were
-    /// written, by the retention of the store and of the client. A record with a delivery that is not settled has no end.
+    /// Removes at most `limit` records of each kind that have expired, at `now` and by the store's clock. Their ends were set when they
+    /// were written, by the retention of the store and of the client. A record with an unsettled delivery has no end.
     pub fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Swept> {
         self.run(move |store| async move {
             if store.engine().is_shared() {
@@ -31,7 +31,7 @@ impl Store {
         })
     }
 
-    /// The time of the last sweep, or of the store's creation; `None` for a store that needs no sweeps.
+    /// Returns the time of the last sweep, or of the store's creation; `None` for a store that needs no sweeps.
     pub fn last_sweep(&self) -> StoreFuture<Option<Timestamp>> {
         if self.engine().is_shared() {
             return Box::pin(ready(Ok(None)));
@@ -44,8 +44,7 @@ impl Store {
         self.engine().check()
     }
 
-    /// Accepts that the store has lost data, so that nodes use it again. Returns since when data is missing, or `None` when
-    /// nothing is.
+    /// Accepts that the store has lost data, so that nodes use it again. Returns the time of the loss, or `None` when nothing is missing.
     pub fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.engine().accept_loss()
     }
@@ -55,15 +54,14 @@ impl Store {
         self.engine().finish_upgrade()
     }
 
-    /// Takes this node out of service: it begins no further attempt, and other nodes take over its
-    /// waiting deliveries.
+    /// Takes this node out of service: it begins no further attempt, and other nodes take over its waiting deliveries.
     pub fn leave(&self) -> StoreFuture<()> {
         self.0.left.store(true, Ordering::Relaxed);
         self.engine().leave()
     }
 }
 
-/// The number that counts the records of a kind; `None` for one that is not swept.
+/// Returns the counter for records of a kind; `None` for one that is not swept.
 fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
     Some(match kind {
         "txn" | "evidence" => &mut counts.transactions,

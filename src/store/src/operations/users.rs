@@ -19,11 +19,11 @@ use crate::transitions::user::{accept, list, name_email, name_invite, of_user, p
 use crate::users::{Credential, InviteDigest, InviteOutcome, SigningIn, UserGrant};
 use crate::vault::Sealed;
 
-/// The time in which a node that was given an address writes its user. After it, the address is free again.
+/// Time in which a node that has reserved an address writes its user. After it, the address is free again.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
 impl Store {
-    /// Invites a user by a link that works until then. Repeatable by user id.
+    /// Invites a user by a link that works until `until`. Repeatable by user id.
     pub fn invite_user(&self, invited: User, invite: InviteDigest, until: Timestamp) -> StoreFuture<InviteOutcome> {
         self.run(move |store| async move {
             let (id, owner) = (&invited.user_id, &invited.client_id);
@@ -66,14 +66,14 @@ impl Store {
         })
     }
 
-    /// Returns true if an address belongs to another user, or is about to.
+    /// Returns true if an address belongs to another user, or is reserved for one.
     async fn is_taken(&self, named: &Record, id: &UserId, now: Timestamp) -> Result<bool, StoreError> {
         let other: UserId = named.parsed("user")?;
         let is_new = now.since(Timestamp::from_millis(named.integer("created_at"))) < ARRIVAL;
         Ok(other != *id && (is_new || self.record(user::user(&other)).await?.is_some()))
     }
 
-    /// Makes a new link for a user, whose password, codes and sessions end; `None` when there is no such user.
+    /// Makes a new link for a user, and ends the password, codes and sessions; `None` when there is no such user.
     pub fn reset_user(&self, id: UserId, invite: InviteDigest, until: Timestamp) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
@@ -93,7 +93,7 @@ impl Store {
         })
     }
 
-    /// The user of a link that can be used.
+    /// Returns the user of a usable link.
     pub fn find_invite(&self, invite: InviteDigest) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             let Some(named) = store.record(user::user_invite(&invite)).await? else { return store.confirmed(None).await };
@@ -116,7 +116,7 @@ impl Store {
         })
     }
 
-    /// The user with an address, who may sign in. For an unknown address as much is read as for a known one.
+    /// Returns the user with an address, who may sign in. Reads as much for an unknown address as for a known one.
     pub fn find_signing_in(&self, email: Email) -> StoreFuture<Option<SigningIn>> {
         self.run(|store| async move {
             let mark = store.email_mark(&email).await?;
@@ -132,7 +132,7 @@ impl Store {
         })
     }
 
-    /// Uses up the one-time code of a time step; `false` when it or a later one was used, or the credential is another one by now.
+    /// Uses up the one-time code of a time step; `false` when it or a later one was used, or the credential has changed.
     pub fn use_code(&self, id: UserId, epoch: i64, step: i64) -> StoreFuture<bool> {
         self.run(move |store| async move { Ok(is_done(&store.commit(use_step(&id, epoch, step, call())).await?)) })
     }
@@ -157,7 +157,7 @@ impl Store {
         })
     }
 
-    /// The users of a client by invitation.
+    /// Returns the users of a client by invitation.
     pub fn list_users(&self, client: ClientId) -> StoreFuture<Vec<User>> {
         self.run(|store| async move { store.users_of(&client).await })
     }
@@ -167,7 +167,7 @@ impl Store {
         self.records_of(ids, user::user, |id, record| user_of(self.vault(), id, &record)).await
     }
 
-    /// The user.
+    /// Returns the user.
     pub fn load_user(&self, id: UserId) -> StoreFuture<Option<User>> {
         self.run(|store| async move { store.user(id).await })
     }
@@ -192,7 +192,7 @@ impl Store {
         })
     }
 
-    /// Removes a user with all that is known of the person; `false` when there is no such user. The log of the client stays.
+    /// Removes a user with all personal data; `false` when there is no such user. The log of the client stays.
     pub fn remove_user(&self, id: UserId) -> StoreFuture<bool> {
         self.run(|store| async move {
             let was_known = store.erase_user(&id).await?;
@@ -220,7 +220,7 @@ impl Store {
         Ok(erased)
     }
 
-    /// The user with the client and an app.
+    /// Returns the user with the client and an app.
     pub fn find_user(&self, id: UserId, app: AppId) -> StoreFuture<Option<UserGrant>> {
         self.run(move |store| async move {
             let Some(record) = store.record(user::user(&id)).await? else { return store.confirmed(None).await };
@@ -234,7 +234,7 @@ impl Store {
         })
     }
 
-    /// The HMAC of an address.
+    /// Returns the HMAC of an address.
     async fn email_mark(&self, email: &Email) -> Result<Vec<u8>, StoreError> {
         let key = user::email_secret();
         for _ in 0..ATTEMPTS {

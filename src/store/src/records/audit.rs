@@ -1,10 +1,10 @@
-//! The log of what operators have changed.
+//! The audit log of operators' changes.
 
 use super::{of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// The entries, each with its number from 1, by which one that is missing is noticed, the hash of the one before it and its own.
+    /// The entries, each with its number from 1, which reveals missing ones, the hash of the one before it and its own.
     AUDIT_LOG = "audit", List Stays {
         number: Integer,
         previous: Bytes,
@@ -19,7 +19,7 @@ table! {
 }
 
 table! {
-    /// The last entry that the receiver of the log has, and the node that sends to it until this time.
+    /// The last entry that the log's receiver has, and the node that sends to it until this time.
     AUDIT_PUSH = "audit_push", Record Stays {
         number: Integer,
         hash: Bytes,
@@ -34,13 +34,13 @@ table! {
     }
 }
 
-/// The place of the receiver in the log.
+/// Returns the key of the place of the receiver in the log.
 #[must_use]
 pub(crate) fn audit_push() -> Key {
     of_installation(&AUDIT_PUSH, vec![])
 }
 
-/// The log.
+/// Returns the key of the log.
 #[must_use]
 pub(crate) fn audit_log() -> Key {
     of_installation(&AUDIT_LOG, vec![])

@@ -7,8 +7,8 @@ use super::{in_partition, of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` and `brand` are JSON.
-    /// One with `key_sign_in_refused` lets nobody sign in to the portal with an API key.
+    /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` and `brand` are JSON. With
+    /// `key_sign_in_refused`, nobody signs in to the portal with an API key.
     CLIENT = "client", Record Stays {
         name: Text,
         created_at: Integer,
@@ -68,25 +68,25 @@ table! {
     }
 }
 
-/// The record of a client.
+/// Returns the key of the record of a client.
 #[must_use]
 pub(crate) fn client(id: &ClientId) -> Key {
     in_partition(&CLIENT, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
-/// The list of all clients.
+/// Returns the key of the list of all clients.
 #[must_use]
 pub(crate) fn clients() -> Key {
     of_installation(&CLIENTS, vec![])
 }
 
-/// The ledger of a client.
+/// Returns the key of the ledger of a client.
 #[must_use]
 pub(crate) fn ledger(id: &ClientId) -> Key {
     in_partition(&LEDGER, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
-/// The entry under a reference.
+/// Returns the key of the entry under a reference.
 #[must_use]
 pub(crate) fn reference(id: &ClientId, kind: EntryKind, reference: &str) -> Key {
     let words = format!("{} {} {reference}", id.as_str(), kind.as_str());

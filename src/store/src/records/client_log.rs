@@ -1,4 +1,4 @@
-//! The log of a client, in a list for each month of 30 days: each goes as a whole when its time has come.
+//! The log of a client, in a list for each month of 30 days, which expires as a whole.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use crate::invariants::is_id;
 const MONTH_MS: i64 = 30 * 24 * 3_600 * 1_000;
 
 table! {
-    /// A month in which something was done. It ends when its entries do.
+    /// A month with entries. It ends when its entries do.
     CLIENT_LOG_MONTH = "client_log_month", Record Ends(CLIENT_LOG) {
         client: Text,
     } always {
@@ -40,7 +40,7 @@ pub(crate) const fn month_of(at: Timestamp) -> i64 {
     at.millis().div_euclid(MONTH_MS)
 }
 
-/// Returns the end of what is kept of the month of a time.
+/// Returns the end of the entries of a time's month.
 #[must_use]
 pub(crate) const fn end_of_log(at: Timestamp) -> Timestamp {
     Timestamp::from_millis((month_of(at) + 1 + CLIENT_LOG_MONTHS).saturating_mul(MONTH_MS))
@@ -53,13 +53,13 @@ pub(crate) const fn months(now: Timestamp) -> RangeInclusive<i64> {
     month - CLIENT_LOG_MONTHS - 1..=month + 1
 }
 
-/// A month of a client.
+/// Returns the key of a month of a client.
 #[must_use]
 pub(crate) fn client_log_month(client: &ClientId, month: i64) -> Key {
     in_partition(&CLIENT_LOG_MONTH, client.partition(), format!("{client}:{month}").into_bytes())
 }
 
-/// The entries of a client in a month.
+/// Returns the key of the entries of a client in a month.
 #[must_use]
 pub(crate) fn client_log(client: &ClientId, month: i64) -> Key {
     client_log_month(client, month).of(&CLIENT_LOG)

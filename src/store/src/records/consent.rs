@@ -1,4 +1,4 @@
-//! The register of consents of a client, in a list for each week: each goes as a whole when its time has come.
+//! The register of consents of a client, in a list for each week, which expires as a whole.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::invariants::is_id;
 const WEEK_MS: i64 = 7 * 24 * 3_600 * 1_000;
 
 table! {
-    /// A week in which a client asked. It ends when its entries do.
+    /// A week with requests of a client. It ends when its entries do.
     CONSENT_WEEK = "consent_week", Record Ends(CONSENTS) {
         client: Text,
     } always {
@@ -34,25 +34,25 @@ table! {
     }
 }
 
-/// The week of a time, counted from 1970.
+/// Returns the week of a time, counted from 1970.
 #[must_use]
 pub(crate) const fn week_of(at: Timestamp) -> i64 {
     at.millis().div_euclid(WEEK_MS)
 }
 
-/// The end of the week of a time.
+/// Returns the end of the week of a time.
 #[must_use]
 pub(crate) fn end_of_week(at: Timestamp) -> Timestamp {
     Timestamp::from_millis(week_of(at).saturating_mul(WEEK_MS)) + Duration::from_millis(WEEK_MS.unsigned_abs())
 }
 
-/// A week of a client.
+/// Returns the key of a week of a client.
 #[must_use]
 pub(crate) fn consent_week(client: &ClientId, week: i64) -> Key {
     in_partition(&CONSENT_WEEK, client.partition(), format!("{client}:{week}").into_bytes())
 }
 
-/// The entries of a client in a week.
+/// Returns the key of the entries of a client in a week.
 #[must_use]
 pub(crate) fn consents(client: &ClientId, week: i64) -> Key {
     consent_week(client, week).of(&CONSENTS)

@@ -8,7 +8,7 @@ use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
 table! {
-    /// A session of the console, by the digest of its id. `grant` is how its operator has signed in.
+    /// A session of the console, by the digest of its id. `grant` is the sign-in of its operator.
     CONSOLE_SESSION = "console_session", Record Ends {
         idle_until: Integer,
         ends_at: Integer,
@@ -47,14 +47,14 @@ table! {
 }
 
 table! {
-    /// These grants by the time at which they were asked for. Those that have ended are removed when another is added.
+    /// These grants by the time of their request. Expired ones are removed when another is added.
     GRANT_REQUESTS = "grant_requests", Index Stays {} always {
         Home(Home::Installation),
     }
 }
 
 table! {
-    /// The sessions of a person at the identity provider, or one of them, that it has ended, by the digest of their name.
+    /// Ended sessions at the identity provider, of a person or a single one, by the digest of their name.
     PROVIDER_LOGOUT = "provider_logout", Record Ends {
         at: Integer,
     } always {
@@ -63,25 +63,25 @@ table! {
     }
 }
 
-/// The record of such an end.
+/// Returns the key of the record of such an end.
 #[must_use]
 pub(crate) fn provider_logout(digest: [u8; 32]) -> Key {
     alone(&PROVIDER_LOGOUT, digest.to_vec())
 }
 
-/// The record of a session.
+/// Returns the key of the record of a session.
 #[must_use]
 pub(crate) fn console_session(digest: &SessionDigest) -> Key {
     alone(&CONSOLE_SESSION, digest.0.to_vec())
 }
 
-/// The record of a grant.
+/// Returns the key of the record of a grant.
 #[must_use]
 pub(crate) fn grant_request(id: &GrantId) -> Key {
     of_installation(&GRANT_REQUEST, id.as_str().as_bytes().to_vec())
 }
 
-/// The list of all these grants.
+/// Returns the key of the list of all these grants.
 #[must_use]
 pub(crate) fn grant_requests() -> Key {
     of_installation(&GRANT_REQUESTS, vec![])

@@ -1,4 +1,4 @@
-//! The memory of credentials that were presented, by which one is recognised under another transaction.
+//! The memory of presented credentials, which detects one under another transaction.
 
 use sakshi_domain::transaction::CredentialIdentity;
 
@@ -6,8 +6,8 @@ use super::{alone, table};
 use crate::engine::Key;
 
 table! {
-    /// The transaction that a credential was presented under last, and the call that wrote this. `under` says what this memory replaced: 0 none, 1 one of the same
-    /// transaction, 2 one of another transaction, because the holder had bound the credential.
+    /// The last transaction of a credential, and the call that wrote this. `under` is the kind of memory that this one replaced: 0 none, 1
+    /// one of the same transaction, 2 one of another transaction, because the holder had bound the credential.
     CREDENTIAL = "credential", Record Ends {
         txn: Bytes,
         call: Bytes,
@@ -22,7 +22,7 @@ table! {
     }
 }
 
-/// The memory of a credential.
+/// Returns the key of the memory of a credential.
 #[must_use]
 pub(crate) fn credential(digest: &CredentialIdentity) -> Key {
     alone(&CREDENTIAL, digest.0.to_vec())

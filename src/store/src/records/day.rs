@@ -7,7 +7,7 @@ use super::{in_partition, table};
 use crate::engine::Key;
 
 table! {
-    /// The figures of an app on a day. `took_…` are the answers that took at most so many seconds, and more than those before.
+    /// The figures of an app on a day. `took_…` counts the answers that took at most this many seconds, and more than those before.
     DAY = "day", Record Ends {
         opened: Integer,
         verified: Integer,
@@ -63,7 +63,7 @@ table! {
     }
 }
 
-/// The figures of an app on a day.
+/// Returns the key of the figures of an app on a day.
 #[must_use]
 pub(crate) fn day(app: &AppId, day: Day) -> Key {
     in_partition(&DAY, Partition::of_name(app.as_str()), format!("{app}:{}", day.0).into_bytes())

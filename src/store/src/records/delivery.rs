@@ -1,8 +1,8 @@
-//! Deliveries: each is a part of the record of what it reports, a transaction or a report. Indexes say which node has which.
+//! Deliveries: each is part of the record of its subject, a transaction or a report. Indexes list the deliveries of each node.
 //!
-//! The fields of a delivery in such a record: `delivery` is its number, `holder` the node that is to attempt it, `queued_at`, `origin`
-//! and `address` (the sealed URL, if it was copied); `claimed_at` and `claim`, the call that has the permission, once its attempt has
-//! begun; `attempt`, `reason` and `part` of a failure, `status` and `duration_ms` once that has ended. The record stays until then.
+//! The fields of a delivery in such a record: `delivery` is its number, `holder` the node that is to attempt it, `queued_at`, `origin` and
+//! `address` (the sealed URL, if it was copied); `claimed_at` and `claim`, the call with the permission, once its attempt has begun;
+//! `attempt`, `reason` and `part` of a failure, `status` and `duration_ms` once that has ended. The record stays until then.
 
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::{AppId, Partition};
@@ -38,25 +38,25 @@ table! {
     }
 }
 
-/// The last numbers of a partition.
+/// Returns the key of the last numbers of a partition.
 #[must_use]
 pub(crate) fn numbers(partition: Partition) -> Key {
     in_partition(&NUMBERS, partition, vec![])
 }
 
-/// The deliveries of a node.
+/// Returns the key of the deliveries of a node.
 #[must_use]
 pub(crate) fn outbox(partition: Partition, node: NodeId) -> Key {
     in_partition(&OUTBOX, partition, node.to_string().into_bytes())
 }
 
-/// The nodes that may have deliveries.
+/// Returns the key of the nodes that may have deliveries.
 #[must_use]
 pub(crate) fn holders(partition: Partition) -> Key {
     in_partition(&HOLDERS, partition, vec![])
 }
 
-/// The record that a delivery is a part of.
+/// Returns the key of the record that contains a delivery.
 #[must_use]
 pub(crate) fn of_subject(subject: &Subject) -> Key {
     match *subject {
@@ -65,8 +65,8 @@ pub(crate) fn of_subject(subject: &Subject) -> Key {
     }
 }
 
-/// A delivery as a member of an index: its subject, its client and its app, each after its length in one byte; the stored bytes of its
-/// body in four; its origin.
+/// Returns a delivery as a member of an index: its subject, its client and its app, each after its length in one byte; the stored bytes of
+/// its body in four; its origin.
 #[must_use]
 pub(crate) fn member(subject: &Subject, receiver: &Receiver, app: Option<&AppId>, stored_bytes: usize) -> Vec<u8> {
     let mut member = Vec::new();
@@ -79,7 +79,7 @@ pub(crate) fn member(subject: &Subject, receiver: &Receiver, app: Option<&AppId>
     member
 }
 
-/// The delivery of a member.
+/// Returns the delivery of a member.
 #[must_use]
 pub(crate) fn of_member(id: DeliveryId, member: &[u8]) -> Option<QueuedDelivery> {
     let part = |bytes| {

@@ -1,4 +1,4 @@
-//! An event, its registered guests, and those who have started and not answered yet.
+//! An event, its registered guests, and its pending guests.
 
 use sakshi_domain::ids::{AppId, EventId, Partition};
 use sakshi_domain::limits::GUESTS_MAX;
@@ -8,8 +8,9 @@ use crate::engine::Key;
 use crate::invariants::is_id;
 
 table! {
-    /// An event of an app. `origin` is where its webhook goes, without the path. `abandoned` counts the scans whose window has passed
-    /// and that wait no more. `budget` is above all counts where there is none. `changes` are the calls of the last changes of its terms, the newest first.
+    /// An event of an app. `origin` is the destination of its webhook, without the path. `abandoned` counts the scans whose window has
+    /// passed and that no longer wait. `budget` is above all counts where there is none. `changes` are the calls of the last changes of its
+    /// terms, newest first.
     EVENT = "event", Record Ends(GUESTS, SHARED, PEOPLE, WAITING) {
         client: Text,
         app: Text,
@@ -60,8 +61,8 @@ table! {
 }
 
 table! {
-    /// Registered guests, numbered from 1. `check_in` is the id of the request that checked in the guest at `checked_in_at`, which is 0 until then;
-    /// `duplicate_of` is the transaction of a guest who may be the same person, or empty.
+    /// Registered guests, numbered from 1. `check_in` is the id of the request that checked in the guest at `checked_in_at`, which is 0
+    /// until then; `duplicate_of` is the transaction of a guest who may be the same person, or empty.
     GUESTS = "guests", List With(EVENT) {
         txn: Bytes,
         verified_at: Integer,
@@ -104,44 +105,44 @@ table! {
 }
 
 table! {
-    /// The events of an app by creation. One that has gone is taken out when its end in [`EVENT_ENDS`] has passed.
+    /// The events of an app by creation. An expired one is removed when its end in [`EVENT_ENDS`] has passed.
     EVENTS = "events", Index Stays {} always {
         Home(Home::OfPartitionApp),
     }
 }
 
 table! {
-    /// The same by when they go at the earliest.
+    /// The events of an app by their earliest expiry.
     EVENT_ENDS = "event_ends", Index Stays {} always {
         Home(Home::OfPartitionApp),
     }
 }
 
-/// The record of an event, in the partition of the caller: an event of another client is not found there.
+/// Returns the key of the record of an event, in the partition of the caller: an event of another client is not found there.
 #[must_use]
 pub(crate) fn event(partition: Partition, id: EventId) -> Key {
     in_partition(&EVENT, partition, id.as_bytes().to_vec())
 }
 
-/// The guests who are registered for an event.
+/// Returns the key of the guests who are registered for an event.
 #[must_use]
 pub(crate) fn guests(partition: Partition, id: EventId) -> Key {
     in_partition(&GUESTS, partition, id.as_bytes().to_vec())
 }
 
-/// The scans of an event that wait.
+/// Returns the key of the scans of an event that wait.
 #[must_use]
 pub(crate) fn waiting(partition: Partition, id: EventId) -> Key {
     in_partition(&WAITING, partition, id.as_bytes().to_vec())
 }
 
-/// The events of an app.
+/// Returns the key of the events of an app.
 #[must_use]
 pub(crate) fn events(partition: Partition, app: &AppId) -> Key {
     in_partition(&EVENTS, partition, app.as_str().as_bytes().to_vec())
 }
 
-/// The ends of the events of an app.
+/// Returns the key of the ends of the events of an app.
 #[must_use]
 pub(crate) fn event_ends(partition: Partition, app: &AppId) -> Key {
     in_partition(&EVENT_ENDS, partition, app.as_str().as_bytes().to_vec())

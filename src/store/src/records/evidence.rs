@@ -1,4 +1,4 @@
-//! The evidence of a verification, which is too large to be read with each look at its transaction.
+//! The evidence of a verification, too large to be read with its transaction each time.
 
 use sakshi_domain::ids::TxnId;
 
@@ -15,7 +15,7 @@ table! {
     }
 }
 
-/// The evidence of a transaction.
+/// Returns the key of the evidence of a transaction.
 #[must_use]
 pub(crate) fn evidence(id: TxnId) -> Key {
     in_partition(&EVIDENCE, id.partition(), id.as_bytes().to_vec())

@@ -1,4 +1,4 @@
-//! A flow that ends upstream, and what was reported of it.
+//! A flow that ends upstream, and its reports.
 
 use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::dedup::DedupDigest;
@@ -10,8 +10,8 @@ use crate::engine::Key;
 use crate::invariants::is_id;
 
 table! {
-    /// A flow. `fetches` are the states of the fetches under a wealth-data consent, by the digest of their names; `latest` names the
-    /// report that polls show; `lapses_at` is when an invitation ends that is still open.
+    /// A flow. `fetches` are the states of the fetches under a wealth-data consent, by the digest of their names; `latest` names the report
+    /// that polls return; `lapses_at` is the end of an open invitation.
     FLOW = "flow", Record Ends(WEBHOOKS) {
         client: Text,
         app: Text,
@@ -34,14 +34,14 @@ table! {
 }
 
 table! {
-    /// The flows of an app by when they go. Those that have gone are taken out when the next one is opened.
+    /// The flows of an app by their expiry. Expired ones are removed when the next one is opened.
     FLOWS = "flows", Index Stays {} always {
         Home(Home::OfPartitionApp),
     }
 }
 
 table! {
-    /// The webhooks that were queued of a flow. `tells` is what one tells, in words that are nobody's.
+    /// The queued webhooks of a flow. `tells` is the summary of one, without personal data.
     WEBHOOKS = "webhooks", List With(FLOW) {
         name: Bytes,
         tells: Text,
@@ -112,43 +112,43 @@ table! {
 }
 
 table! {
-    /// Flows whose invitation is open, by when it ends.
+    /// Flows with an open invitation, by its end.
     LAPSING = "lapsing", Index Stays {} always {
         Home(Home::Partition(0)),
     }
 }
 
-/// The record of a flow.
+/// Returns the key of the record of a flow.
 #[must_use]
 pub(crate) fn flow(id: FlowId) -> Key {
     in_partition(&FLOW, id.partition(), id.as_bytes().to_vec())
 }
 
-/// The flows of an app.
+/// Returns the key of the flows of an app.
 #[must_use]
 pub(crate) fn flows(partition: Partition, app: &AppId) -> Key {
     in_partition(&FLOWS, partition, app.as_str().as_bytes().to_vec())
 }
 
-/// The webhooks of a flow.
+/// Returns the key of the webhooks of a flow.
 #[must_use]
 pub(crate) fn webhooks(id: FlowId) -> Key {
     in_partition(&WEBHOOKS, id.partition(), id.as_bytes().to_vec())
 }
 
-/// A report of a flow.
+/// Returns the key of a report of a flow.
 #[must_use]
 pub(crate) fn report(id: FlowId, name: DedupDigest) -> Key {
     in_partition(&REPORT, id.partition(), [&id.as_bytes()[..], &name.0].concat())
 }
 
-/// Whose webhook a deduplication key is.
+/// Returns the key of the record of the owner of a deduplication key.
 #[must_use]
 pub(crate) fn webhook_name(partition: Partition, name: DedupDigest) -> Key {
     in_partition(&WEBHOOK_NAME, partition, name.0.to_vec())
 }
 
-/// The open invitations of a partition.
+/// Returns the key of the open invitations of a partition.
 #[must_use]
 pub(crate) fn lapsing(partition: Partition) -> Key {
     in_partition(&LAPSING, partition, vec![])

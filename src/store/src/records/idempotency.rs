@@ -1,11 +1,11 @@
-//! The answer that is kept for an `Idempotency-Key`, and the lease on placing its order.
+//! The response stored for an `Idempotency-Key`, and the lease for placing its order.
 
 use super::{in_partition, table};
 use crate::engine::Key;
 use crate::idempotency::IdempotencyScope;
 
 table! {
-    /// The first answer to a request, until it is replayed no more. `subject` is the id of what the request created.
+    /// The first response to a request, while it is replayed. `subject` is the id of the created object.
     IDEMPOTENCY = "idempotency", Record Ends {
         request: Bytes,
         answer: Sealed(Id),
@@ -34,13 +34,13 @@ table! {
     }
 }
 
-/// The record of a key.
+/// Returns the key of the record of a key.
 #[must_use]
 pub(crate) fn idempotency(scope: &IdempotencyScope) -> Key {
     in_partition(&IDEMPOTENCY, scope.partition, scope.digest.to_vec())
 }
 
-/// The lease on the order of a key.
+/// Returns the key of the lease on the order of a key.
 #[must_use]
 pub(crate) fn order_lease(scope: &IdempotencyScope) -> Key {
     in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())

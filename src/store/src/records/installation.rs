@@ -24,13 +24,13 @@ table! {
     }
 }
 
-/// The time of the last sweep.
+/// Returns the key of the time of the last sweep.
 #[must_use]
 pub(crate) fn swept() -> Key {
     of_installation(&SWEPT, vec![])
 }
 
-/// The chosen intent key.
+/// Returns the key of the chosen intent key.
 #[must_use]
 pub(crate) fn intent_key() -> Key {
     of_installation(&INTENT_KEY, vec![])

@@ -1,5 +1,4 @@
-//! Records: each kind with its key, its fields and when it ends. Engines, moves, erasures and new encryption keys derive from this what
-//! they do.
+//! Records: each kind with its key, its fields and its lifetime. Engines, moves, erasures and new encryption keys are driven by this.
 
 pub(crate) mod audit;
 pub(crate) mod client;
@@ -26,8 +25,7 @@ use sakshi_domain::ids::Partition;
 
 use crate::engine::{Key, Place, Table};
 
-/// Declares a kind of record, with what is always true of its records. Kinds and fields after the first release say `since` which number of
-/// the schema.
+/// Declares a kind of record, with its invariants. Kinds and fields after the first release name their schema number with `since`.
 macro_rules! table {
     ($(#[$doc:meta])* $constant:ident = $name:literal, $form:ident $life:ident $(($($with:ident),*))? $(since $since:literal)? {
         $($(#[$field_attribute:meta])* $field:ident: $kind:ident $(($($owner:tt)*))? $(since $field_since:literal)?),* $(,)?
@@ -59,7 +57,7 @@ macro_rules! table {
 }
 use table;
 
-/// Every kind of record. What is not personal or secret is not sealed; what another kind copies comes before it.
+/// Every kind of record. Data that is neither personal nor secret is not sealed. A kind comes before the kinds that copy from it.
 pub(crate) static ALL: &[&Table] = &[
     &installation::INTENT_KEY,
     &installation::SWEPT,
@@ -121,17 +119,17 @@ pub(crate) static ALL: &[&Table] = &[
     &client_log::CLIENT_LOG,
 ];
 
-/// A record that is in the partition of a client.
+/// Returns a key in the partition of a client.
 const fn in_partition(table: &'static Table, partition: Partition, id: Vec<u8>) -> Key {
     Key { table, place: Place::Partition(partition), id }
 }
 
-/// A record that is found by its id alone.
+/// Returns a key that is found by its id alone.
 const fn alone(table: &'static Table, id: Vec<u8>) -> Key {
     Key { table, place: Place::Alone, id }
 }
 
-/// A record of the installation: these are few, and in one partition.
+/// Returns a key of the installation: these are few, and in one partition.
 fn of_installation(table: &'static Table, id: Vec<u8>) -> Key {
     let place = Partition::all().next().map_or(Place::Alone, Place::Partition);
     Key { table, place, id }

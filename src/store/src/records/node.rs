@@ -1,11 +1,11 @@
-//! What nodes tell operators about themselves, and the mark of somebody who looks.
+//! The snapshots that nodes publish for operators, and the mark of a watcher.
 
 use super::{of_installation, table};
 use crate::engine::Key;
 use crate::redis::NodeId;
 
 table! {
-    /// The mark of somebody who watches the nodes; they publish snapshots while it is there.
+    /// The mark of a watcher; nodes publish snapshots while it exists.
     WATCH = "watch", Record Ends {
         until: Integer,
     } always {
@@ -24,13 +24,13 @@ table! {
     }
 }
 
-/// The mark of somebody who watches.
+/// Returns the key of the mark of a watcher.
 #[must_use]
 pub(crate) fn watch() -> Key {
     of_installation(&WATCH, vec![])
 }
 
-/// The snapshot of a node.
+/// Returns the key of the snapshot of a node.
 #[must_use]
 pub(crate) fn snapshot(node: NodeId) -> Key {
     of_installation(&SNAPSHOT, node.as_bytes().to_vec())

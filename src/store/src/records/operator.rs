@@ -41,19 +41,19 @@ table! {
     }
 }
 
-/// The record of an operator.
+/// Returns the key of the record of an operator.
 #[must_use]
 pub(crate) fn operator(id: &OperatorId) -> Key {
     of_installation(&OPERATOR, id.as_str().as_bytes().to_vec())
 }
 
-/// The list of all operators.
+/// Returns the key of the list of all operators.
 #[must_use]
 pub(crate) fn operators() -> Key {
     of_installation(&OPERATORS, vec![])
 }
 
-/// The record of a token.
+/// Returns the key of the record of a token.
 #[must_use]
 pub(crate) fn operator_token(digest: &KeyDigest) -> Key {
     of_installation(&OPERATOR_TOKEN, digest.0.to_vec())

@@ -1,4 +1,4 @@
-//! The newest refused requests of an app: as many places as are kept, which are used in turn.
+//! The newest refused requests of an app, in a fixed number of places, used in turn.
 
 use sakshi_domain::ids::{AppId, Partition};
 
@@ -31,13 +31,13 @@ table! {
     }
 }
 
-/// The number of an app's refused requests.
+/// Returns the key of the number of an app's refused requests.
 #[must_use]
 pub(crate) fn refusals(app: &AppId) -> Key {
     in_partition(&REFUSALS, Partition::of_name(app.as_str()), app.as_str().as_bytes().to_vec())
 }
 
-/// A refused request of an app.
+/// Returns the key of a refused request of an app.
 #[must_use]
 pub(crate) fn refusal(app: &AppId, place: u32) -> Key {
     in_partition(&REFUSAL, Partition::of_name(app.as_str()), [app.as_str().as_bytes(), b" ", place.to_string().as_bytes()].concat())

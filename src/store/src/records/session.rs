@@ -1,11 +1,11 @@
-//! Sessions of people who have signed in.
+//! Sessions of signed-in people.
 
 use super::{alone, table};
 use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
 table! {
-    /// A session, by the digest of its id. `grant` is the person, the app, and where the person signed in.
+    /// A session, by the digest of its id. `grant` is the person, the app, and the place of the sign-in.
     SESSION = "session", Record Ends {
         idle_until: Integer,
         ends_at: Integer,
@@ -20,7 +20,7 @@ table! {
     }
 }
 
-/// The record of a session.
+/// Returns the key of the record of a session.
 #[must_use]
 pub(crate) fn session(digest: &SessionDigest) -> Key {
     alone(&SESSION, digest.0.to_vec())

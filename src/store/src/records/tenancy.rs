@@ -10,7 +10,7 @@ use super::{alone, in_partition, table};
 use crate::engine::Key;
 
 table! {
-    /// An app. `record` is sealed because its URLs can have secrets, and so are the `urls` that it has registered.
+    /// An app. `record` is sealed because its URLs can have secrets, and so are its registered `urls`.
     APP = "app", Record Stays {
         client: Text,
         record: Sealed(Id),
@@ -42,7 +42,7 @@ table! {
 }
 
 table! {
-    /// An API key, by its digest. `environments` are words. `used_at` is at most some minutes old.
+    /// An API key, by its digest. `environments` are words. `used_at` may lag by some minutes.
     API_KEY = "key", Record Stays {
         key_id: Text,
         client: Text,
@@ -86,37 +86,37 @@ table! {
     }
 }
 
-/// The record of an app.
+/// Returns the key of the record of an app.
 #[must_use]
 pub(crate) fn app(id: &AppId) -> Key {
     alone(&APP, id.as_str().as_bytes().to_vec())
 }
 
-/// The record of a logo.
+/// Returns the key of the record of a logo.
 #[must_use]
 pub(crate) fn logo(id: LogoId) -> Key {
     alone(&LOGO, id.0.to_vec())
 }
 
-/// The apps of a client.
+/// Returns the key of the apps of a client.
 #[must_use]
 pub(crate) fn apps(client: &ClientId) -> Key {
     in_partition(&APPS, client.partition(), client.as_str().as_bytes().to_vec())
 }
 
-/// The record of a key.
+/// Returns the key of the record of a key.
 #[must_use]
 pub(crate) fn api_key(digest: &KeyDigest) -> Key {
     alone(&API_KEY, digest.0.to_vec())
 }
 
-/// The digest of a key.
+/// Returns the key of the digest of a key.
 #[must_use]
 pub(crate) fn api_key_id(id: &KeyId) -> Key {
     alone(&API_KEY_ID, id.as_str().as_bytes().to_vec())
 }
 
-/// The keys of a client.
+/// Returns the key of the keys of a client.
 #[must_use]
 pub(crate) fn api_keys(client: &ClientId) -> Key {
     in_partition(&API_KEYS, client.partition(), client.as_str().as_bytes().to_vec())

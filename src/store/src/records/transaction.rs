@@ -15,10 +15,10 @@ use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
 
 table! {
-    /// A transaction. `intent` is what pages make it of while it waits. `origin` is where its webhook goes, without the path; `watchers` are the nodes that keep a copy of one that waits.
-    /// One with `verified_at` is completed, by `call`, and is seen until `until`; `code` is that of a failure, `refused` the number of why
-    /// its guest has no place, `registration` the number of one who has. `page_seen_at` is when its page was first opened, `polled_at`
-    /// when its outcome was first fetched.
+    /// A transaction. `intent` is made by its pages while it is pending. `origin` is the destination of its webhook, without the path;
+    /// `watchers` are the nodes that keep a copy of a pending one. One with `verified_at` is completed, by `call`, and is returned until
+    /// `until`. `code` is that of a failure, `refused` the number of the reason for refusing its guest, `registration` the number of a
+    /// registered guest. `page_seen_at` is the first opening of its page, `polled_at` the first fetch of its outcome.
     TRANSACTION = "txn", Record Ends {
         client: Text,
         app: Text,
@@ -117,13 +117,13 @@ table! {
     }
 }
 
-/// The record of a transaction.
+/// Returns the key of the record of a transaction.
 #[must_use]
 pub(crate) fn transaction(id: TxnId) -> Key {
     in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
 }
 
-/// The transaction of a record as it is to be seen at this time; `None` when there is none, or its result can be fetched no more.
+/// Returns the transaction of a record as callers see it at this time; `None` when there is none, or its result can no longer be fetched.
 ///
 /// # Errors
 /// It cannot be read.
@@ -132,7 +132,7 @@ pub(crate) fn seen_of(vault: &Vault, id: TxnId, record: Option<&Record>, now: Ti
     record.filter(|record| !is_over(record)).map(|record| transaction_of(vault, id, record, now)).transpose()
 }
 
-/// The transaction of a record, as it is at this time.
+/// Returns the transaction of a record, as it is at this time.
 ///
 /// # Errors
 /// It cannot be read.
@@ -156,7 +156,7 @@ pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Tim
     }))
 }
 
-/// The transaction of a record as it was opened.
+/// Returns the transaction of a record as it was opened.
 ///
 /// # Errors
 /// It cannot be read.
@@ -164,7 +164,7 @@ pub(crate) fn pending_of(vault: &Vault, id: TxnId, record: &Record) -> Result<Pe
     let time = |name: &str| Timestamp::from_millis(record.integer(name));
     let event = record.has("event").then(|| record.array("event").map(EventId::from_bytes));
     let client: ClientId = record.parsed("client")?;
-    // The id names the partition of its client: another client is no client of this transaction.
+    // The id names the partition of its client, so a client in another partition is wrong.
     if client.partition() != id.partition() {
         return Err(StoreError::unreadable("the client of a transaction"));
     }

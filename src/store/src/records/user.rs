@@ -1,4 +1,4 @@
-//! Users of clients. What has a name or is secret is sealed; an address is found by an HMAC of it, and a link by a digest of its secret.
+//! Users of clients. Names and secrets are sealed; an address is found by an HMAC of it, and a link by a digest of its secret.
 
 use sakshi_domain::ids::{ClientId, UserId};
 use sakshi_domain::user::UserRole;
@@ -94,37 +94,37 @@ table! {
     }
 }
 
-/// The record of the secret.
+/// Returns the key of the record of the secret.
 #[must_use]
 pub(crate) fn email_secret() -> Key {
     of_installation(&EMAIL_SECRET, b"email".to_vec())
 }
 
-/// The record of a user.
+/// Returns the key of the record of a user.
 #[must_use]
 pub(crate) fn user(id: &UserId) -> Key {
     alone(&USER, id.as_str().as_bytes().to_vec())
 }
 
-/// The users of a client.
+/// Returns the key of the users of a client.
 #[must_use]
 pub(crate) fn users(client: &ClientId) -> Key {
     in_partition(&USERS, client.partition(), client.as_str().as_bytes().to_vec())
 }
 
-/// The user with an address.
+/// Returns the key of the user with an address.
 #[must_use]
 pub(crate) fn user_email(mark: &[u8]) -> Key {
     alone(&USER_EMAIL, mark.to_vec())
 }
 
-/// The user of a link.
+/// Returns the key of the user of a link.
 #[must_use]
 pub(crate) fn user_invite(digest: &InviteDigest) -> Key {
     alone(&USER_INVITE, digest.0.to_vec())
 }
 
-/// The sessions of a user.
+/// Returns the key of the sessions of a user.
 #[must_use]
 pub(crate) fn user_sessions(id: &UserId) -> Key {
     alone(&USER_SESSIONS, id.as_str().as_bytes().to_vec())

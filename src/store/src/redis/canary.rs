@@ -1,5 +1,4 @@
-//! Checks that this node has the keys under which the store was written. A node opens the canary, or
-//! the first node writes it, before anything else is written.
+//! Checks that this node has the keys of the store. A node opens the canary, or the first node writes it, before any other write.
 
 use redis::cmd;
 

@@ -13,13 +13,13 @@ use crate::error::StoreError;
 
 /// Lifetime of the key that a health check writes.
 pub(super) const PROBE_TTL: Duration = Duration::from_secs(60);
-/// Health checks between two looks at the settings of the servers.
+/// Health checks between two reads of the servers' settings.
 const CHECKS_PER_LOOK: u32 = 25;
 /// Timeout of a health check: shorter than an operation's, which waits for a server to come back.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(700);
 
 impl Shared {
-    /// Compares the store with what this node knows of it, and writes a little, as an operation would.
+    /// Compares the store with this node's knowledge of it, and writes a little, as an operation would.
     pub(crate) async fn check(&self) -> Result<(), StoreError> {
         let late = |_| Err(StoreError::unavailable("it does not answer in time"));
         let outcome = timeout(CHECK_TIMEOUT, self.check_all()).await.unwrap_or_else(late);
@@ -32,7 +32,7 @@ impl Shared {
         if !self.link.loss_guard().has_joined() {
             self.join().await?;
         }
-        // A server whose settings are wrong stays unfit until they are right, and one that is nearly full refuses until it has room.
+        // A server with wrong settings stays unhealthy until they are corrected, and one that is nearly full refuses until it has room.
         let is_impaired = !self.is_fit.load(Ordering::Relaxed) || self.is_nearly_full.load(Ordering::Relaxed);
         if is_impaired || self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(CHECKS_PER_LOOK) {
             self.check_servers().await?;

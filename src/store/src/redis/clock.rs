@@ -1,8 +1,8 @@
 //! A node's estimate of the server's time.
 //!
-//! Scripts decide expiry with the server's own time. For what a node decides or shows itself (when a
-//! transaction opens, whether an event still runs) it uses this clock, which follows the server's
-//! within a few milliseconds, so that all nodes agree although their machines' clocks differ.
+//! Scripts decide expiry with the server's own time. For a node's own decisions and displays (the opening time of a transaction, the state
+//! of an event) it uses this clock, which follows the server's within a few milliseconds. So all nodes agree although their machines'
+//! clocks differ.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::time::Timestamp;
 
-/// An answer that took longer tells the time too inexactly.
+/// Maximum round trip of a time sample; a slower answer is too inexact.
 const ROUND_TRIP_MAX: Duration = Duration::from_millis(100);
 
 /// This machine's clock, corrected to the server's.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
-    /// How far the server's clock is ahead, in milliseconds.
+    /// Milliseconds by which the server's clock is ahead.
     ahead: AtomicI64,
     is_known: AtomicBool,
 }
@@ -32,13 +32,13 @@ impl Clock for ServerClock {
 }
 
 impl ServerClock {
-    /// Milliseconds by which the server's clock is ahead of this machine's.
+    /// Returns the milliseconds by which the server's clock is ahead of this machine's.
     pub(crate) fn ahead_ms(&self) -> i64 {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Corrects the clock by the server's time in the answer to a question asked at `asked`. A slow answer counts only while there was
-    /// none before.
+    /// Corrects the clock by the server's time in the answer to a request sent at `asked`. A slow answer counts only if there was none
+    /// before.
     pub(crate) fn correct(&self, asked: Timestamp, server: i64, round_trip: Duration) {
         if round_trip > ROUND_TRIP_MAX && self.is_known.load(Ordering::Relaxed) {
             return;

@@ -1,11 +1,10 @@
-//! Notices that the servers have lost data: a restart that read only part of its file, an older file, a failover to a
-//! replica that lagged behind.
+//! Detection of data loss on the servers: a restart that read only part of its file, an older file, a failover to a lagging replica.
 //!
-//! Ledgers and the audit log only grow. A node remembers their latest lengths and compares them on each new connection,
-//! before it sends anything else there. The store also keeps marks of its own beside the canary, which every node reads:
-//! each start is counted by a step of several commands and then by a single command, because a Redis can lose the steps
-//! and keep the single commands (`deploy/redis/README.md`). A node that finds less than before writes down that data was
-//! lost; from then on no node sends anything until the data is back or an operator accepts the loss.
+//! Ledgers and the audit log only grow. A node remembers their latest lengths and compares them on each new connection, before it sends
+//! anything else there. The store also keeps marks of its own beside the canary, which every node reads: each start is counted by a step of
+//! several commands and then by a single command, because a Redis can lose the steps and keep the single commands
+//! (`deploy/redis/README.md`). A node that finds less than before records the loss. From then on no node sends anything until the data is
+//! back or an operator accepts the loss.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,17 +24,17 @@ use super::{keys, script};
 use crate::error::StoreError;
 use crate::{Schema, canary};
 
-/// The place of the audit log among the marks; a partition's latest ledger has the partition's number.
+/// Place of the audit log among the marks; a partition's latest ledger has the partition's number.
 pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
 
-/// Knows what the store held, and whether it still does.
+/// Knowledge of the store's earlier content, and of a loss.
 #[derive(Debug, Default)]
 pub(crate) struct LossGuard {
-    /// The schema is among the marks that are read with the others.
+    /// The schema level, read with the other marks.
     pub(crate) level: Level,
     is_lost: AtomicBool,
     known: Mutex<Knowledge>,
-    /// Held from a reading of the store to its conclusion, so that none from before an acceptance is concluded from after it.
+    /// Held from a reading of the store to its conclusion, so that no reading from before an acceptance is evaluated after it.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -44,12 +43,12 @@ pub(crate) struct LossGuard {
 struct Knowledge {
     lost_since: Option<Timestamp>,
     has_joined: bool,
-    /// Acceptances of a loss so far; `None` before the store was read.
+    /// Number of accepted losses; `None` before the store was read.
     acceptances: Option<u64>,
     marks: BTreeMap<u8, Mark>,
 }
 
-/// A list that only grows, and its length when this node last heard of it.
+/// An append-only list, and its last length known to this node.
 #[derive(Clone, Debug)]
 struct Mark {
     list: Vec<u8>,
@@ -57,17 +56,17 @@ struct Mark {
     at: Timestamp,
 }
 
-/// The questions of one comparison.
+/// The queries of one comparison.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     marks: Vec<Mark>,
 }
 
-/// The marks that the store keeps of itself.
+/// The store's marks of itself.
 #[derive(Clone, Copy, Debug)]
 struct OwnMarks {
     has_canary: bool,
-    /// Starts of nodes, counted by single commands.
+    /// Number of node starts, counted by single commands.
     starts: u64,
     /// The same, counted before by steps of several commands.
     steps: u64,
@@ -77,7 +76,7 @@ struct OwnMarks {
 }
 
 impl LossGuard {
-    /// Knows nothing yet of the servers of a node with this schema.
+    /// Returns a guard without knowledge of the servers, for a node with this schema.
     pub(crate) fn of(schema: &'static Schema) -> Self {
         Self { level: Level::of(schema), ..Self::default() }
     }
@@ -86,11 +85,11 @@ impl LossGuard {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers the length of a list that only grows.
+    /// Remembers the length of an append-only list.
     pub(crate) fn record(&self, place: u8, list: Vec<u8>, length: u64) {
         let mark = Mark { list, length, at: SystemClock.now() };
         let mut known = self.lock();
-        // Replies overtake each other.
+        // Replies may arrive out of order.
         if !known.marks.get(&place).is_some_and(|before| before.list == mark.list && before.length >= length) {
             known.marks.insert(place, mark);
         }
@@ -104,7 +103,7 @@ impl LossGuard {
         self.lost_since().map_or(Ok(()), |since| Err(Failure::DataLost(since)))
     }
 
-    /// Since when the store lacks data, as far as this node knows.
+    /// Returns the time of the loss, if this node knows of one.
     pub(crate) fn lost_since(&self) -> Option<Timestamp> {
         self.lock().lost_since
     }
@@ -118,22 +117,22 @@ impl LossGuard {
         self.lock().has_joined
     }
 
-    /// Compares all marks.
+    /// Returns a comparison of all marks.
     pub(crate) fn comparison(&self) -> Comparison {
         Comparison { marks: self.lock().marks.values().cloned().collect() }
     }
 
-    /// Compares what the store says of itself.
+    /// Returns a comparison of the store's own marks.
     const fn brief_comparison() -> Comparison {
         Comparison { marks: Vec::new() }
     }
 
-    /// Concludes from the answers of one server; `None` for a question that it does not answer.
+    /// Evaluates the answers of one server; `None` for a query that it does not answer.
     pub(crate) fn conclude_for_server(&self, comparison: &Comparison, answers: Vec<Option<Value>>) -> Result<(), StoreError> {
         self.conclude(comparison, answers, false).map(drop)
     }
 
-    /// Concludes from answers, and returns since when data is missing, with the marks that the store keeps of itself.
+    /// Evaluates answers. Returns the time of the loss, with the store's own marks.
     fn conclude(
         &self,
         comparison: &Comparison,
@@ -161,7 +160,7 @@ impl LossGuard {
 }
 
 impl Knowledge {
-    /// Returns since when data is missing.
+    /// Returns the time of the loss, if data is missing.
     fn judge(&mut self, own: Option<OwnMarks>, lengths: &[(&Mark, u64)], now: Timestamp) -> Option<Timestamp> {
         if let Some(own) = own {
             if own.lost_since.is_some() {
@@ -184,7 +183,7 @@ impl Knowledge {
 }
 
 impl Comparison {
-    /// The commands whose answers are compared.
+    /// Returns the commands whose answers are compared.
     pub(crate) fn commands(&self) -> Vec<Cmd> {
         let own = cmd("MGET").arg(keys::own_marks()).to_owned();
         let lengths = self.marks.iter().map(|mark| cmd("LLEN").arg(&mark.list).to_owned());
@@ -207,7 +206,7 @@ impl OwnMarks {
 }
 
 impl Shared {
-    /// Compares the store with what this node knows of it; writes down a loss that no other node has noticed.
+    /// Compares the store with this node's knowledge. Records a loss that no other node has noticed.
     ///
     /// # Errors
     /// [`StoreError::DataLost`], [`StoreError::OtherSchema`].
@@ -230,7 +229,7 @@ impl Shared {
         Err(StoreError::DataLost(since))
     }
 
-    /// Writes down a loss for every node, unless an operator has accepted one since this many acceptances were read.
+    /// Records a loss for every node, unless an operator has accepted one since this number of acceptances was read.
     pub(crate) async fn note_loss(&self, acceptances: u64, since: Timestamp) -> Result<(), StoreError> {
         let args = self.timed(arguments![acceptances, since.millis()]);
         self.link.call_always(&script::NOTE_LOSS, keys::note_of_loss(), args).await.map(drop)
@@ -245,7 +244,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Accepts that data was lost; returns since when, or `None` when nothing is missing. Other nodes go on within a second.
+    /// Accepts a loss of data. Returns its time, or `None` when nothing is missing. Other nodes continue within a second.
     pub(crate) async fn accept_loss(&self) -> Result<Option<Timestamp>, StoreError> {
         let guard = self.link.loss_guard();
         let _reading = guard.reading.lock().await;

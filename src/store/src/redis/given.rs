@@ -1,4 +1,4 @@
-//! A Redis that answers what the fuzzer gives it, and what else is read that a server says.
+//! A Redis with answers from the fuzzer, and parsers of other server messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ use super::options::RedisOptions;
 use super::store::{RedisStore, unwatched};
 use crate::error::StoreError;
 
-/// The replies to the next calls, whatever they ask. After the last one the store is unavailable.
+/// Replies to the next calls, in order. After the last one the store is unavailable.
 #[derive(Debug, Default)]
 pub struct GivenReplies(Mutex<VecDeque<Value>>);
 
 impl GivenReplies {
-    /// Replaces what is left.
+    /// Replaces the remaining replies.
     pub fn give(&self, replies: impl IntoIterator<Item = Value>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = replies.into_iter().collect();
     }
@@ -28,7 +28,7 @@ impl GivenReplies {
 }
 
 impl RedisStore {
-    /// A store that calls no server.
+    /// Returns a store that calls no server.
     #[must_use]
     pub fn answered_by(options: RedisOptions, replies: &Arc<GivenReplies>) -> Self {
         let mut shared = unwatched(options);
@@ -40,13 +40,13 @@ impl RedisStore {
     }
 }
 
-/// The transaction that a notice of another node names.
+/// Parses the transaction in a notice of another node.
 #[must_use]
 pub fn notice(message: &[u8]) -> Option<TxnId> {
     super::nodes::notices::read(message)
 }
 
-/// The owners of slots in what a sentinel or a node of a cluster says: first and last slot, host, port.
+/// Parses the owners of slots in the answer of a sentinel or a cluster node: first and last slot, host, port.
 #[must_use]
 pub fn masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
     super::link::masters(topology, answer)

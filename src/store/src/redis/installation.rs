@@ -1,5 +1,5 @@
-//! The installation to which the store belongs. Of nodes that start at once on a store without one, the first
-//! writes it, and the others are held against it.
+//! The installation of the store. When several nodes start at once on a store without one, the first writes it, and the others are compared
+//! with it.
 
 use redis::{Cmd, cmd};
 
@@ -43,7 +43,7 @@ impl Shared {
         canary::check(&self.vault, kept.as_deref()).map(drop)
     }
 
-    /// Refuses servers into which a store is being moved, and those that a store was moved away from.
+    /// Refuses servers that a store is being moved into or was moved away from.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -65,7 +65,7 @@ impl Shared {
         ownership.check(found.as_deref()).map(drop)
     }
 
-    /// Checks the installation, and writes it where it is not as it should be.
+    /// Checks the installation, and corrects it where needed.
     ///
     /// # Errors
     /// [`StoreError::OtherInstallation`].

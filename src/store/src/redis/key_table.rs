@@ -1,5 +1,5 @@
-//! Every kind of key that a store has in Redis: the kinds of records, and the store's own marks, which are no records. Tests compare it
-//! with what a server holds.
+//! Every kind of key of a store in Redis: the kinds of records, and the store's own marks, which are not records. Tests compare it with a
+//! server's keys.
 
 use crate::engine::redis::{name, named};
 use crate::engine::{Form, Key, Life, Table};
@@ -8,26 +8,26 @@ use crate::records::{self, client, console, credential, installation, session, t
 /// The end of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ends {
-    /// It stays until it is removed.
+    /// No end: it stays until it is removed.
     Never,
-    /// It always has a time to live.
+    /// A time to live, always.
     Always,
-    /// It has one, unless it has a delivery that has not ended.
+    /// A time to live, unless it has an unfinished delivery.
     AfterDelivery,
-    /// It has that of the record with its id of another kind.
+    /// The time to live of the record with its id of another kind.
     With(&'static Table),
 }
 
 /// A kind of key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyKind {
-    /// The name of a mark, or that of a kind of record, which a colon and an id follow.
+    /// Name of a mark, or of a kind of record, followed by a colon and an id.
     pub(crate) name: &'static str,
-    /// The type as Redis names it.
+    /// Type, as Redis names it.
     pub(crate) of_type: &'static str,
-    /// The end of such a key.
+    /// End of such a key.
     pub(crate) ends: Ends,
-    /// The kind of record; a mark is none.
+    /// Kind of record; `None` for a mark.
     pub(crate) table: Option<&'static Table>,
 }
 
@@ -35,8 +35,8 @@ const fn mark(name: &'static str, of_type: &'static str, ends: Ends) -> KeyKind 
     KeyKind { name, of_type, ends, table: None }
 }
 
-/// The keys of a store besides its records. Those about starts, losses and the schema share the slot of the canary; on a cluster each
-/// partition has a copy of the number of the schema once an upgrade was finished.
+/// Keys of a store besides its records. Those of starts, losses and the schema share the slot of the canary. On a cluster each partition
+/// has a copy of the schema number once an upgrade was finished.
 const MARKS: [KeyKind; 12] = [
     mark("canary", "string", Ends::Never),
     mark("{canary}starts", "string", Ends::Never),
@@ -52,7 +52,7 @@ const MARKS: [KeyKind; 12] = [
     mark("probe", "string", Ends::Always),
 ];
 
-/// The kinds whose records are found by their ids alone, each in a slot of its own. The others are in partitions.
+/// Kinds whose records are found by their ids alone, each in a slot of its own. The others are in partitions.
 const ALONE: [&Table; 12] = [
     &tenancy::APP,
     &tenancy::API_KEY,
@@ -68,10 +68,10 @@ const ALONE: [&Table; 12] = [
     &user::USER_SESSIONS,
 ];
 
-/// The kinds that may have nothing in a store that many nodes share: none sweeps it.
+/// Kinds that may be empty in a store shared by many nodes: none sweeps it.
 const UNUSED: [&Table; 1] = [&installation::SWEPT];
 
-/// Every kind of key.
+/// Returns every kind of key.
 pub(crate) fn kinds() -> impl Iterator<Item = KeyKind> {
     let is_used = |table: &&&'static Table| UNUSED.iter().all(|unused| unused.name != table.name);
     records::ALL.iter().filter(is_used).map(|table| of_records(table)).chain(MARKS)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::redis::link::Link;
 use crate::redis::script::Script;
 
-/// Whether the replies of scripts are lost, and the scripts that were called.
+/// Setting to lose the replies of scripts, and the scripts that were called.
 #[derive(Default)]
 pub(crate) struct Faults {
     pub(crate) replies_are_lost: AtomicBool,

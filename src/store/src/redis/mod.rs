@@ -5,11 +5,10 @@
 //! queries ──▶ one read-only script for each slot
 //! ```
 //!
-//! `engine::redis` keeps the records; here is what it needs: `link` sends commands to the servers, `script` has the scripts of `lua/`, and
-//! `keys` the names of the keys that are no records. Scripts take the time from the server, so no node's clock decides anything, and a
-//! command whose reply was lost is sent again: batches recognise what they did before. Records end by their time to live, so there is
-//! nothing to sweep. `data_loss` notices servers that have lost data; `nodes` watches the other nodes and takes over from those that have
-//! died.
+//! `engine::redis` stores the records, on top of this: `link` sends commands to the servers, `script` has the scripts of `lua/`, and `keys`
+//! the names of keys that are not records. Scripts take the time from the server, so no node's clock decides anything. A command whose
+//! reply was lost is sent again: batches recognise their earlier execution. Records expire by their time to live, so nothing needs
+//! sweeping. `data_loss` detects servers that have lost data; `nodes` watches the other nodes and takes over from dead ones.
 
 pub(crate) mod arguments;
 mod canary;

@@ -17,21 +17,21 @@ use crate::{Ownership, Schema};
 pub struct NodeId(Uuid);
 
 impl NodeId {
-    /// The only node of a store that others do not use.
+    /// The only node of a store that is not shared.
     pub const ALONE: Self = Self(Uuid::nil());
 
-    /// A fresh id.
+    /// Returns a fresh id.
     #[must_use]
     pub fn generate() -> Self {
         Self(Uuid::new_v4())
     }
 
-    /// The id as bytes.
+    /// Returns the id as bytes.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// Reads an id; `None` when the text is not one.
+    /// Parses an id; `None` for an invalid text.
     pub(crate) fn from_bytes(text: &[u8]) -> Option<Self> {
         Uuid::try_parse_ascii(text).ok().map(Self)
     }
@@ -43,29 +43,29 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// Where Redis is, and how it is used.
+/// Address and use of Redis.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
-    /// Where the servers are and how they are organised.
+    /// Addresses and organisation of the servers.
     pub servers: RedisServers,
-    /// Replicas that must confirm a write before it is answered.
+    /// Number of replicas that must confirm a write before it is answered.
     pub wait_replicas: u32,
     /// This node.
     pub node: NodeId,
-    /// Seals what is personal or secret.
+    /// Vault that seals personal and secret data.
     pub vault: Arc<Vault>,
-    /// How long records are kept beyond their use.
+    /// Retention of records after their use.
     pub retention: Retention,
-    /// Calls that may be under way; further ones are refused at once.
+    /// Maximum number of calls in flight; further ones are refused at once.
     pub max_waiting: usize,
-    /// A server without an append-only file is refused.
+    /// True if a server without an append-only file is refused.
     pub must_persist: bool,
-    /// A store that cannot be opened yet is waited for; until then every operation is refused.
+    /// True to wait for a store that cannot be opened yet; until then every operation is refused.
     pub waits_at_start: bool,
     /// The installation to which the store belongs.
     pub ownership: Ownership,
     /// The schema of this release.
     pub schema: &'static Schema,
-    /// Decides expiry, in tests that let time pass; `None` for the server's clock.
+    /// Clock that decides expiry, in tests that advance time; `None` for the server's clock.
     pub clock: Option<Arc<dyn Clock>>,
 }

@@ -1,4 +1,4 @@
-//! Reading replies of Redis.
+//! Parsing of Redis replies.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 /// A reply, or a part of one.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
-    /// What it is, for errors.
+    /// Name of the reply, for errors.
     what: &'static str,
     value: Value,
 }
@@ -24,7 +24,7 @@ impl Reply {
         self.value == Value::Nil
     }
 
-    /// Its bytes; `None` for nil and for nothing.
+    /// Returns its bytes; `None` for nil and for an empty reply.
     pub(crate) fn bytes(self) -> Result<Option<Vec<u8>>, StoreError> {
         let bytes = match self.value {
             Value::Nil => return Ok(None),
@@ -37,30 +37,30 @@ impl Reply {
         Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// Its text; `None` for nil and for nothing.
+    /// Returns its text; `None` for nil and for an empty reply.
     pub(crate) fn text(self) -> Result<Option<String>, StoreError> {
         let what = self.what;
         self.bytes()?.map(|bytes| String::from_utf8(bytes).map_err(|_| StoreError::unreadable(what))).transpose()
     }
 
-    /// The value that its text is of; `None` for nil and for nothing.
+    /// Parses its text as a value; `None` for nil and for an empty reply.
     pub(crate) fn optional_parsed<T: FromStr>(self) -> Result<Option<T>, StoreError> {
         let what = self.what;
         self.text()?.map(|text| text.parse().map_err(|_| StoreError::unreadable(what))).transpose()
     }
 
-    /// The value that its text is of.
+    /// Parses its text as a value.
     pub(crate) fn parsed<T: FromStr>(self) -> Result<T, StoreError> {
         let what = self.what;
         self.optional_parsed()?.ok_or_else(|| StoreError::unreadable(what))
     }
 
-    /// Whether it is 1: the script did something.
+    /// Returns true if it is 1: the script made a change.
     pub(crate) fn succeeded(self) -> Result<bool, StoreError> {
         Ok(self.parsed::<i64>()? == 1)
     }
 
-    /// The fields of a list.
+    /// Returns the fields of a list.
     pub(crate) fn fields(self) -> Result<Fields, StoreError> {
         let values = match self.value {
             Value::Array(values) => values,
@@ -86,17 +86,17 @@ impl Fields {
         self.values.len() == 0
     }
 
-    /// The error for a field that is not what the scripts write.
+    /// Returns the error for a field that no script writes.
     pub(crate) fn unreadable(&self) -> StoreError {
         StoreError::unreadable(self.what)
     }
 
-    /// The next field.
+    /// Returns the next field.
     pub(crate) fn value(&mut self) -> Result<Reply, StoreError> {
         self.values.next().map(|value| Reply::new(self.what, value)).ok_or_else(|| self.unreadable())
     }
 
-    /// A field that may be missing or empty.
+    /// Returns a field that may be missing or empty.
     pub(crate) fn optional(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         self.value()?.bytes()
     }
@@ -121,19 +121,19 @@ impl Fields {
         self.parsed().map(Timestamp::from_millis)
     }
 
-    /// The remaining fields.
+    /// Returns the remaining fields.
     pub(crate) fn rest(self) -> impl ExactSizeIterator<Item = Reply> {
         let what = self.what;
         self.values.map(move |value| Reply::new(what, value))
     }
 
-    /// The remaining fields, each as `read` understands it.
+    /// Returns the remaining fields, each parsed by `read`.
     pub(crate) fn all<T>(self, mut read: impl FnMut(Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
         let what = self.what;
         self.rest().map(|field| field.bytes()?.and_then(&mut read).ok_or_else(|| StoreError::unreadable(what))).collect()
     }
 
-    /// The remaining fields in pairs.
+    /// Returns the remaining fields in pairs.
     pub(crate) fn pairs(mut self) -> Result<Vec<Pair>, StoreError> {
         let mut pairs = Vec::with_capacity(self.values.len() / 2);
         while self.values.len() > 0 {

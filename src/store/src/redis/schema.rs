@@ -1,14 +1,14 @@
-//! The schema of the servers: the number at which a node works, and finishing the upgrade to that of this release.
+//! The schema of the servers: the number at which a node works, and finishing the upgrade to this release's schema.
 //!
 //! `{canary}schema` has the number. A node reads it on each new connection, with each heartbeat and at each health check. It opens servers
-//! of its own number and of the one before, where it works as a node of the release before (`Schema::at`), so the two run side by side
-//! and one can go back. [`Shared::finish_upgrade`] checks that every node with a heartbeat knows the new number, raises it, waits until all
-//! work at it, and walks the steps while they serve; "28 from 27" says that they are not walked yet.
+//! of its own number and of the one before, where it works as a node of the release before (`Schema::at`), so the two run side by side and
+//! a rollback is possible. [`Shared::finish_upgrade`] checks that every node with a heartbeat knows the new number, raises it, waits until
+//! all work at it, and runs the steps while they serve; "28 from 27" means that the steps are unfinished.
 //!
-//! The race is a node that has not read the new number. Each batch says at which number its node works, and the script compares that with the
-//! number in the same step: it applies nothing of a lower one. The node then reads the number, and sends the batch as it must be or
-//! refuses everything. On a cluster each partition has a copy of the number for this. What is alone in its slot has none there: a node that
-//! was frozen while all others changed over can still write one such record in the earlier form, which this release reads as well.
+//! The race is a node that has not read the new number. Each batch states its node's number. The script compares it with the current number
+//! in the same step, and applies nothing of a lower one. The node then reads the number, and sends the batch in the right form or refuses
+//! everything. On a cluster each partition has a copy of the number for this. A key outside partitions has none in its slot: a node that
+//! was frozen during the change-over can still write one such record in the earlier form, which this release reads as well.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,11 +34,11 @@ use crate::schema::Rewrite;
 use crate::{SCHEMA, Schema};
 
 const WHAT: &str = "the number of the schema";
-/// Keys that are looked at at once.
+/// Keys processed at once.
 const KEYS: usize = 200;
-/// The longest walk of one call; the next one goes on.
+/// Time limit of a walk in one call; the next one continues.
 const WALK: Duration = Duration::from_secs(5);
-/// The wait for nodes to work at a new number: they read it with every heartbeat.
+/// Time to wait for nodes to work at a new number: they read it with every heartbeat.
 const CHANGE_OVER: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -46,7 +46,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub(crate) number: u32,
-    /// The number before, while the step from it is not walked to its end.
+    /// The number before, while its step is unfinished.
     pub(crate) from: Option<u32>,
 }
 
@@ -70,11 +70,11 @@ impl fmt::Display for Standing {
     }
 }
 
-/// The number at which this node works, or why it works at none.
+/// The number at which this node works, or the reason why it works at none.
 #[derive(Debug)]
 pub(crate) struct Level {
     schema: &'static Schema,
-    /// 0 before it was read.
+    /// 0 until it is read.
     number: AtomicU32,
     is_refused: AtomicBool,
     refusal: Mutex<Option<String>>,
@@ -95,7 +95,7 @@ impl Level {
         self.schema
     }
 
-    /// The number, or the own one before any was read.
+    /// Returns the number, or this release's before any was read.
     pub(crate) fn number(&self) -> u32 {
         match self.number.load(Ordering::Acquire) {
             0 => self.schema.number(),
@@ -136,12 +136,12 @@ impl Level {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), |why| Err(Failure::OtherSchema(why)))
     }
 
-    /// The same for a caller.
+    /// Does the same for a caller.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.admit().map_err(Failure::into_error)
     }
 
-    /// The numbers that this node knows and works at.
+    /// Returns the numbers that this node knows and works at.
     pub(crate) fn told(&self) -> String {
         format!("{} {}", self.schema.number(), self.number())
     }
@@ -154,22 +154,22 @@ pub struct Finish {
     pub schema: u32,
     /// The state.
     pub state: FinishState,
-    /// Records that were looked at so far.
+    /// Number of records processed so far.
     pub looked_at: u64,
-    /// Records that were changed so far.
+    /// Number of records changed so far.
     pub changed: u64,
 }
 
 /// The state of an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FinishState {
-    /// It was finished before, or there is none.
+    /// Nothing to do: finished before, or no upgrade.
     Nothing,
     /// These nodes run an earlier release; nothing was changed.
     Behind(Vec<NodeId>),
-    /// The steps are being walked: ask again.
+    /// The steps are running: call again.
     Walking,
-    /// It is finished.
+    /// Finished by this call.
     Finished,
 }
 
@@ -187,7 +187,7 @@ impl Shared {
         &self.link.loss_guard().level
     }
 
-    /// Reads the number, and works at it.
+    /// Reads the number, and adopts it.
     pub(crate) async fn read_schema(&self) -> Result<Option<Standing>, StoreError> {
         let found = self.send_always(vec![cmd("GET").arg(keys::schema()).to_owned()]).await?;
         let found = found.into_iter().next().map(|value| Reply::new(WHAT, value).optional_parsed()).transpose()?.flatten();
@@ -200,7 +200,7 @@ impl Shared {
     /// # Errors
     /// [`StoreError::OtherSchema`].
     pub(crate) async fn check_schema(&self) -> Result<Option<Standing>, StoreError> {
-        // It is written after the number, so it is read before.
+        // The canary is written after the number, so it is read before.
         let canary = self.read("the canary", cmd("EXISTS").arg(keys::canary())).await?.succeeded()?;
         let found = self.read_schema().await?;
         self.level().check()?;
@@ -210,7 +210,7 @@ impl Shared {
         }
     }
 
-    /// Checks the number, and writes that of a new store.
+    /// Checks the number, and writes it for a new store.
     ///
     /// # Errors
     /// [`StoreError::OtherSchema`].
@@ -222,7 +222,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Refuses servers of an earlier number, and those whose steps are not walked.
+    /// Refuses servers of an earlier number, and those with unfinished steps.
     ///
     /// # Errors
     /// [`StoreError::OtherSchema`].
@@ -240,7 +240,7 @@ impl Shared {
         self.call(&KEEP_MARK, vec![key], arguments![found, fresh.to_string()]).await?.succeeded()
     }
 
-    /// The key that a batch about this place is held against.
+    /// Returns the key that a batch on this place is compared with.
     pub(crate) fn schema_beside(&self, place: Place) -> Option<Vec<u8>> {
         match place {
             _ if !self.link.is_cluster() => Some(keys::schema()),
@@ -249,7 +249,7 @@ impl Shared {
         }
     }
 
-    /// The nodes with a heartbeat whose numbers, those they know and work at, are not as they should be.
+    /// Returns the nodes with a heartbeat whose numbers, known and current, are not as required.
     async fn nodes_that_lack(&self, is_right: impl Fn(u32, u32) -> bool) -> Result<Vec<NodeId>, StoreError> {
         let beats = self.heartbeat(false).await?;
         let told = self.read("the schemas of nodes", cmd("HGETALL").arg(keys::node_schemas())).await?.fields()?.pairs()?;
@@ -262,8 +262,8 @@ impl Shared {
         Ok(live.filter(|node| !numbers(*node).is_some_and(|(knows, works_at)| is_right(knows, works_at))).collect())
     }
 
-    /// Finishes the upgrade to the schema of this release, as far as one call goes: [`FinishState::Walking`] asks for another. Safe to
-    /// repeat, also on another node and after this one was killed.
+    /// Finishes the upgrade to this release's schema, as far as one call goes: [`FinishState::Walking`] asks for another. Safe to repeat,
+    /// also on another node and after this one was killed.
     ///
     /// # Errors
     /// Those of the store.
@@ -318,7 +318,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Walks the last step on from a position; true at its end.
+    /// Continues the last step from a position. Returns true at its end.
     async fn walk_on(&self, engine: &RedisEngine, walk: &mut Walk) -> Result<bool, StoreError> {
         let schema = self.level().schema;
         let rewrites = schema.steps_from(schema.number() - 1).iter().flat_map(|step| step.rewrites);
@@ -341,7 +341,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// Changes these records, each on the version that was read; one that has changed meanwhile is read again.
+    /// Changes these records, each at the version that was read; one that has changed meanwhile is read again.
     async fn rewrite(&self, engine: &RedisEngine, rewrite: &Rewrite, mut keys: Vec<crate::engine::Key>) -> Result<u64, StoreError> {
         let mut changed = 0;
         while !keys.is_empty() {

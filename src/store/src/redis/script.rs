@@ -1,7 +1,7 @@
 //! The scripts, on a cluster each on keys of one hash slot, each repeatable with the same arguments.
 //!
-//! A script that is executed again after its reply was lost finds what it did and replies the same: it recognises the call, or the value,
-//! that it wrote.
+//! A script that is repeated after its reply was lost recognises its earlier execution and replies the same: it finds the call, or the
+//! value, that it wrote.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -11,13 +11,13 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 /// A script of the store.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// Its name in logs and metrics.
+    /// Name in logs and metrics.
     pub(crate) name: &'static str,
-    /// What its reply is called in errors.
+    /// Name of its reply in errors.
     pub(crate) reply: &'static str,
-    /// Its source.
+    /// Source text.
     pub(crate) source: &'static str,
-    /// Whether replicas must have what it wrote, or found done, before its reply counts.
+    /// True if replicas must have its writes, or those it found, before its reply counts.
     pub(crate) is_confirmed: bool,
     sha: OnceLock<String>,
 }
@@ -27,7 +27,7 @@ impl Script {
         Self { name, reply, source, is_confirmed, sha: OnceLock::new() }
     }
 
-    /// Its SHA-1 in hexadecimal, by which the server caches it.
+    /// Returns its SHA-1 in hexadecimal, by which the server caches it.
     pub(crate) fn sha(&self) -> &str {
         self.sha.get_or_init(|| {
             let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, self.source.as_bytes());
@@ -51,7 +51,7 @@ macro_rules! scripts {
                 $is_confirmed,
             );
         )+
-        /// All of them.
+        /// All scripts.
         #[cfg(test)]
         pub(crate) static ALL: &[&Script] = &[$(&$constant),+];
     };
@@ -69,9 +69,9 @@ scripts! {
     ACCEPT_LOSS = "accept_loss", true, "", [];
     NOTE_LOSS = "note_loss", true, "", [];
     APPLY = "apply", true, "", ["records"];
-    /// The same for batches that take little memory or free some.
+    /// Applies batches that take little memory or free some.
     APPLY_ON_FULL = "apply", true, " flags=allow-oom", ["records"];
     READ = "read", false, " flags=no-writes", ["records"];
-    /// The same, and its reply counts when the replicas have what it tells.
+    /// Reads, with a reply that counts once the replicas have the same data.
     CONFIRM_READ = "read", true, " flags=no-writes", ["records"];
 }

@@ -1,6 +1,5 @@
-//! Checks that the servers can hold the store: the scripts need Redis 7; a server that evicts keys when its memory is full
-//! would silently lose credits and unsent webhooks, and one without an append-only file loses them when it ends. The same INFO feeds two
-//! gauges.
+//! Checks that the servers can hold the store. The scripts need Redis 7. A server that evicts keys when its memory is full would silently
+//! lose credits and unsent webhooks, and one without an append-only file loses them when it ends. The same INFO feeds two gauges.
 
 use std::sync::atomic::Ordering;
 
@@ -13,16 +12,16 @@ use crate::error::StoreError;
 /// The oldest major version, the first whose scripts can declare flags.
 const MAJOR: u32 = 7;
 
-/// The share of the memory above which nothing new is begun: the rest is kept for what ends.
+/// Share of the memory above which nothing new is begun: the rest is reserved for ending records.
 const NEARLY_FULL: f64 = 0.95;
 
 impl Shared {
     /// Refuses servers that cannot hold the store.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] with what must be changed.
+    /// [`StoreError::Unavailable`] with the required change.
     pub(crate) async fn check_servers(&self) -> Result<(), StoreError> {
-        // This also finds out which servers there are.
+        // This also discovers the servers.
         let mut info = self.read("the INFO of a server", &cmd("INFO")).await?;
         let (mut memory, mut writes) = (0.0_f64, true);
         for number in 1.. {
@@ -49,12 +48,12 @@ impl Shared {
     }
 }
 
-/// A field of INFO.
+/// Returns a field of INFO.
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// Memory that a server uses, as a share of its `maxmemory`; 0 without one.
+/// Returns a server's used memory as a share of its `maxmemory`; 0 without one.
 fn memory_ratio(info: &str) -> f64 {
     let bytes = |name| field(info, name).and_then(|bytes| bytes.parse::<f64>().ok()).unwrap_or(0.0);
     let most = bytes("maxmemory");
@@ -67,7 +66,7 @@ fn writes_its_file(info: &str) -> bool {
     field(info, "aof_enabled") == Some("1") && succeeded("aof_last_write_status") && succeeded("aof_last_bgrewrite_status")
 }
 
-/// Why the server with this INFO cannot hold the store, if so.
+/// Returns the reason why the server with this INFO cannot hold the store, if any.
 fn unsupported(info: &str, must_persist: bool) -> Option<String> {
     let field = |name| field(info, name);
     let version = field("redis_version").unwrap_or("of an unknown version");

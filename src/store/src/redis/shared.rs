@@ -1,5 +1,4 @@
-//! What the traits of the Redis store and the tasks of a node share: the link, the vault, and calling
-//! scripts.
+//! State shared by the Redis store and the tasks of a node: the link, the vault, and script calls.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -31,11 +30,11 @@ pub(crate) struct Shared {
     pub(crate) retention: Retention,
     pub(crate) ownership: Ownership,
     pub(crate) must_persist: bool,
-    /// The latest health check succeeded.
+    /// True if the latest health check succeeded.
     pub(crate) is_fit: AtomicBool,
-    /// The latest look at the servers found one with little memory left.
+    /// True if the latest check of the servers found one with little memory left.
     pub(crate) is_nearly_full: AtomicBool,
-    /// Health checks so far.
+    /// Number of health checks so far.
     pub(crate) checks: AtomicU32,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) server_clock: Arc<ServerClock>,
@@ -44,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) members: Mutex<Vec<(NodeId, Timestamp)>>,
     /// The progress of the steps to this schema.
     pub(crate) walk: tokio::sync::Mutex<Walk>,
-    /// Asks the thread that sends heartbeats to send the last one.
+    /// Asks the heartbeat thread to send the last heartbeat.
     pub(crate) leaving: OnceLock<mpsc::WeakSender<Leave>>,
     #[cfg(feature = "fuzzing")]
     pub(crate) given: Option<Arc<super::given::GivenReplies>>,
@@ -53,12 +52,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The clock that decides expiry, as far as this node can tell its time.
+    /// Returns the clock that decides expiry, as closely as this node knows it.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         self.clock.clone().unwrap_or_else(|| self.server_clock.clone())
     }
 
-    /// The arguments of a script: the time of a given clock, if scripts do not ask the server, then its own.
+    /// Returns the arguments of a script: the time of a given clock, or empty for the server's, then its own.
     pub(crate) fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut timed = Vec::with_capacity(args.len() + 1);
         timed.push(self.clock.as_ref().map(|clock| clock.now()).argument());
@@ -66,8 +65,8 @@ impl Shared {
         timed
     }
 
-    /// Gives an answer that the caller takes for final: that something does not exist or has ended. Servers that lack data,
-    /// that no replica follows any more, or that take no writes, are not relied on.
+    /// Confirms a final answer: that something does not exist or has ended. Fails on servers that lack data, that no replica follows any
+    /// more, or that take no writes.
     pub(crate) async fn confirm<T>(&self, answer: T) -> Result<T, StoreError> {
         self.compare().await?;
         if self.link.waits_for_replicas() {

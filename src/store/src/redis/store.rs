@@ -1,4 +1,4 @@
-//! [`RedisStore`]: the store of many nodes, and how one opens it.
+//! [`RedisStore`]: the store of many nodes, and opening it.
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,7 +18,7 @@ use crate::engine::redis::RedisEngine;
 use crate::error::StoreError;
 use crate::operations::Store;
 
-/// Notices that a slow receiver may fall behind by before it misses some.
+/// Notices that a slow receiver may fall behind before it misses some.
 const NOTICES_HELD: usize = 4_096;
 
 /// The store in Redis. Clones share it.
@@ -26,24 +26,23 @@ const NOTICES_HELD: usize = 4_096;
 pub struct RedisStore {
     store: Store,
     pub(crate) shared: Arc<Shared>,
-    /// It ends with the last clone of the store.
+    /// Ends with the last clone of the store.
     _background: Arc<Background>,
 }
 
 impl RedisStore {
-    /// Connects to Redis. A store that has lost data is opened, and refuses everything until an operator accepts the loss;
-    /// so is, with `waits_at_start`, one that cannot be reached: health checks go on trying.
+    /// Connects to Redis. A store that has lost data is opened, and refuses everything until an operator accepts the loss. With
+    /// `waits_at_start`, an unreachable store is opened too: health checks retry.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, evicts keys when its memory is full, or
-    /// has no append-only file and must have one; [`StoreError::WrongKey`] when it was written under other keys;
-    /// [`StoreError::OtherInstallation`] when it belongs to another installation, [`StoreError::OtherSchema`] when it is of another
-    /// release.
+    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, evicts keys when its memory is full, or has no
+    /// append-only file and must have one; [`StoreError::WrongKey`] when it was written under other keys; [`StoreError::OtherInstallation`]
+    /// when it belongs to another installation, [`StoreError::OtherSchema`] when it is of another release.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         Self::open_with_heartbeats(options, HEARTBEAT_INTERVAL).await
     }
 
-    /// The same with another interval between two heartbeats.
+    /// Opens the store with another interval between two heartbeats.
     pub(crate) async fn open_with_heartbeats(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
         let waits = options.waits_at_start;
         let shared = unwatched(options);
@@ -57,25 +56,25 @@ impl RedisStore {
         Ok(Self { store, shared, _background: background })
     }
 
-    /// A store that calls no server.
+    /// Returns a store that calls no server.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn without_tasks(shared: Arc<Shared>) -> Self {
         Self { store: records(&shared), shared, _background: Arc::new(Background::none()) }
     }
 
-    /// Tells the time of the server, which decides expiry.
+    /// Returns the clock of the server, which decides expiry.
     #[must_use]
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.shared.clock()
     }
 
-    /// Milliseconds by which the clock of the server is ahead of this machine's.
+    /// Returns the milliseconds by which the clock of the server is ahead of this machine's.
     #[must_use]
     pub fn clock_ahead_ms(&self) -> i64 {
         self.shared.server_clock.ahead_ms()
     }
 
-    /// The counters of the link to the servers.
+    /// Returns the counters of the link to the servers.
     #[must_use]
     pub fn figures(&self) -> LinkFigures {
         self.shared.link.figures()
@@ -88,12 +87,12 @@ fn records(shared: &Arc<Shared>) -> Store {
 }
 
 impl Shared {
-    /// Opens the store: checks the servers and whose store it is, and says that this node is there.
+    /// Opens the store: checks the servers and the owner of their store, and sends a first heartbeat.
     pub(crate) async fn join(&self) -> Result<(), StoreError> {
         self.check_servers().await?;
         self.compare().await?;
         self.check_not_moving().await?;
-        // It is checked before and written after the keys: a node that is refused has written neither.
+        // Checked before the keys and written after them: a refused node has written neither.
         self.check_installation(&self.ownership).await?;
         self.keep_schema().await?;
         self.check_keys().await?;
@@ -104,7 +103,7 @@ impl Shared {
     }
 }
 
-/// What a store is made of, without the tasks of a node.
+/// Returns the shared state of a store, without the tasks of a node.
 pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
     let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, ownership, schema, must_persist, clock, .. } = options;
     let link = Link::new(LinkOptions { schema, max_waiting, wait_replicas, ..LinkOptions::new(servers) });

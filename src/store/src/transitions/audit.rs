@@ -1,5 +1,5 @@
-//! The log of what operators have changed. The hash of an entry is made here, so an entry is appended only if its predecessor is still
-//! the newest.
+//! The audit log of operators' changes. The hash of an entry is made here, so an entry is appended only if its predecessor is still the
+//! newest.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::redis::NodeId;
 use crate::sealing::{seal_audit_entry, unseal_audit_entry};
 use crate::vault::Vault;
 
-/// The values of an entry.
+/// Returns the values of an entry.
 ///
 /// # Errors
 /// It cannot be sealed.
@@ -20,14 +20,14 @@ pub(crate) fn values(vault: &Vault, record: &AuditRecord) -> Result<Vec<Value>, 
     Ok(vec![Value::number(record.number), record.previous.0[..].into(), record.hash.0[..].into(), sealed.into()])
 }
 
-/// The batch that appends an entry with these values under this number.
+/// Returns the batch that appends an entry with these values under this number.
 #[must_use]
 pub(crate) fn append(number: u64, values: &[Value]) -> Batch {
     let values = values.iter().cloned().map(Operand::Value).collect();
     Batch::new(vec![Guard::Length(audit_log(), number - 1)], vec![Op::Append(audit_log(), values)])
 }
 
-/// The entry up to which the receiver has the log, in the record of its place.
+/// Returns the entry up to which the receiver has the log, in the record of its place.
 ///
 /// # Errors
 /// It cannot be read.
@@ -35,8 +35,8 @@ pub(crate) fn received(record: &Record) -> Result<AuditHead, StoreError> {
     Ok(AuditHead { number: record.integer("number").unsigned_abs(), hash: AuditHash(record.array("hash")?) })
 }
 
-/// The batch with which a node begins to send, for this time, what follows the entry up to which the receiver has the log. It is
-/// refused when somebody else was first.
+/// Returns the batch with which a node begins to send, for this time, the entries after the receiver's last one. It is refused when another
+/// node was first.
 #[must_use]
 pub(crate) fn take_push(seen: Option<&Record>, received: AuditHead, node: NodeId, time: Duration, call: CallId) -> Batch {
     let key = audit_push();
@@ -44,7 +44,7 @@ pub(crate) fn take_push(seen: Option<&Record>, received: AuditHead, node: NodeId
     Batch::on_full(vec![guard], vec![Op::Put(key.clone(), place(received, node, time))]).called(call, key)
 }
 
-/// The batch with which the node that sends notes that the receiver has further entries. It is refused when another node sends.
+/// Returns the batch with which the sending node notes that the receiver has further entries. It is refused when another node sends.
 #[must_use]
 pub(crate) fn settle_push(from: AuditHead, to: AuditHead, node: NodeId, time: Duration, call: CallId) -> Batch {
     let key = audit_push();
@@ -58,10 +58,10 @@ fn place(received: AuditHead, node: NodeId, time: Duration) -> Vec<(&'static str
     vec![("number", number.into()), ("hash", hash.into()), ("node", node.as_bytes().into()), ("until", Operand::after(time))]
 }
 
-/// The number of an entry, the hash before it and its own, and what is sealed.
+/// The number of an entry, the hash before it, its own hash, and the sealed text.
 type Parts<'a> = (u64, AuditHash, AuditHash, &'a [u8]);
 
-/// The parts of an entry.
+/// Returns the parts of an entry.
 ///
 /// # Errors
 /// It has other values.
@@ -74,7 +74,7 @@ pub(crate) fn parts(values: &[Value]) -> Result<Parts<'_>, StoreError> {
     Ok((number.unsigned_abs(), hash_of(previous)?, hash_of(hash)?, sealed))
 }
 
-/// The entry with these values.
+/// Returns the entry with these values.
 ///
 /// # Errors
 /// It cannot be read.

@@ -1,4 +1,4 @@
-//! The log of a client: an entry goes into the month of its time.
+//! The log of a client: an entry is added to the month of its time.
 
 use sakshi_domain::client_log::LogEntry;
 use sakshi_domain::ids::ClientId;
@@ -10,7 +10,7 @@ use crate::records::client_log::{CLIENT_LOG_MONTH, client_log, client_log_month,
 use crate::sealing::{seal_log_entry, unseal_log_entry};
 use crate::vault::Vault;
 
-/// The batch that appends an entry. It is refused until the month has begun.
+/// Returns the batch that appends an entry. It is refused until the month has begun.
 ///
 /// # Errors
 /// The entry cannot be sealed.
@@ -20,7 +20,7 @@ pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &LogEntry, call: C
     Ok(Batch::new(vec![Guard::Present(month.clone())], vec![Op::Append(list, vec![sealed.into()])]).called(call, month))
 }
 
-/// The batch that begins the month of a time.
+/// Returns the batch that begins the month of a time.
 #[must_use]
 pub(crate) fn begin(client: &ClientId, at: Timestamp) -> Batch {
     let month = client_log_month(client, month_of(at));
@@ -28,13 +28,13 @@ pub(crate) fn begin(client: &ClientId, at: Timestamp) -> Batch {
     Batch::new(vec![Guard::Absent(month.clone())], vec![Op::Put(month, vec![("client", client.as_str().into())]), end])
 }
 
-/// The batch that removes the log.
+/// Returns the batch that removes the log.
 #[must_use]
 pub(crate) fn remove(client: &ClientId, now: Timestamp) -> Batch {
     Batch::on_full(vec![], months(now).map(|month| Op::Remove(client_log_month(client, month))).collect())
 }
 
-/// The entry with these values.
+/// Returns the entry with these values.
 ///
 /// # Errors
 /// It cannot be read.

@@ -26,7 +26,7 @@ use crate::vault::{Sealed, Vault};
 /// The records that a completion reads.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// The transaction, or what the caller knows of it.
+    /// The transaction, or the caller's knowledge of it.
     pub(crate) transaction: Option<TransactionRecord>,
     /// Its event.
     pub(crate) event: Option<Record>,
@@ -47,14 +47,14 @@ pub(crate) struct Completion {
     pub(crate) reservation: Option<Batch>,
     /// The call that both of them keep.
     pub(crate) call: CallId,
-    /// The number of the guard that fails until the week of its consent has begun.
+    /// Number of the guard that fails until the week of its consent has begun.
     pub(crate) week: Option<usize>,
     record: CompletedRecord,
     registered: Option<usize>,
     queued: Queued,
 }
 
-/// Decides on what was read how a transaction ends: by a batch, or with an outcome that needs none.
+/// Decides the end of a transaction: by a batch, or with an outcome that needs none.
 pub(crate) fn complete(
     vault: &Vault,
     command: &CompleteTransaction,
@@ -107,17 +107,17 @@ pub(crate) fn complete(
     Ok(Completion { batch, reservation, call, week, record, registered, queued })
 }
 
-/// The entry of the register of consents. A guest who has no place has shared the claims all the same.
+/// Returns the entry of the register of consents. A guest without a place has shared the claims all the same.
 fn entry(command: &CompleteTransaction, ended: &CompletedRecord) -> Consent {
     Consent::of_verification(&ended.opened, command.passed, code(command, ended))
 }
 
-/// The code of a failure: that of the refusal of a place, or of the answer.
+/// Returns the code of a failure: that of the refusal of a place, or of the answer.
 fn code(command: &CompleteTransaction, ended: &CompletedRecord) -> Option<String> {
     ended.refused.map_or_else(|| command.code.clone(), |refusal| Some(refusal.code().to_owned()))
 }
 
-/// The reason why an event takes no guest now: the first guard of a registration that fails, or that the person has a place. A missing
+/// Returns the reason why an event takes no guest now: the first failed guard of a registration, or that the person has a place. A missing
 /// event has ended.
 fn refusal(at: &Key, guest: TxnId, read: &Snapshot) -> Option<EventRefusal> {
     if read.event.is_none() {
@@ -138,7 +138,7 @@ struct Ending {
     queued: Queued,
 }
 
-/// Ends a transaction so, with its delivery; a guest who is registered has this name.
+/// Ends a transaction with its delivery; a registered guest has this name.
 fn end(
     command: &CompleteTransaction,
     ended: &mut CompletedRecord,
@@ -174,7 +174,7 @@ fn end(
         let kept = evidence::evidence(command.id);
         ops.extend([Op::Put(kept.clone(), vec![("proof", proof.as_bytes().into())]), Op::ExpireAt(kept, until.clone())]);
     }
-    // It stays until its delivery has ended.
+    // The record stays until its delivery has ended.
     let stays = if queued.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
     ops.extend([Op::Set(record.clone(), fields), stays, Op::Tell(record, "watchers")]);
     Ending { batch: Batch::new(guards, ops), registered, queued }
@@ -200,8 +200,8 @@ fn conclude(
     Some(register(&at, ended.opened.id, (name, &ended.outcome), &read.people, guards, ops))
 }
 
-/// The URL of the webhook: the transaction's own or, for a registered guest without one, the event's at this moment. A guest who was
-/// refused a place has no webhook.
+/// Returns the URL of the webhook: the transaction's own or, for a registered guest without one, the event's at this moment. A guest who
+/// was refused a place has no webhook.
 fn target(ended: &CompletedRecord, read: &Snapshot) -> Option<Target> {
     let receiver = |origin| Receiver { client: ended.opened.client.clone(), origin };
     if let Some(own) = &ended.opened.terms.webhook_url {
@@ -215,7 +215,8 @@ fn target(ended: &CompletedRecord, read: &Snapshot) -> Option<Target> {
 }
 
 impl Completion {
-    /// The outcome of the batch; `None` when what was read has changed. When its first answer was lost, the record tells.
+    /// Returns the outcome of the batch; `None` when the records have changed since they were read. After a lost response the record
+    /// decides.
     pub(crate) fn outcome(self, applied: &Applied) -> Option<CompleteOutcome> {
         let mut record = self.record;
         let number = match applied {
@@ -242,7 +243,7 @@ impl Completion {
     }
 }
 
-/// The batch that ends the window of a transaction now.
+/// Returns the batch that ends the window of a transaction now.
 #[must_use]
 pub(crate) fn expire(opened: &Pending) -> Batch {
     let record = transaction::transaction(opened.id);
@@ -254,7 +255,7 @@ pub(crate) fn expire(opened: &Pending) -> Batch {
     Batch::on_full(vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record, "expires_at")], ops)
 }
 
-/// The outcome of the batch of [`expire`].
+/// Returns the outcome of the batch of [`expire`].
 ///
 /// # Errors
 /// The record cannot be read.
@@ -270,7 +271,7 @@ pub(crate) fn expired(vault: &Vault, opened: &Pending, applied: Applied) -> Resu
     })
 }
 
-/// The batch that notes when the page of a transaction that waits was first opened.
+/// Returns the batch that records the first opening of a pending transaction's page.
 #[must_use]
 pub(crate) fn note_page(id: TxnId) -> Batch {
     let record = transaction::transaction(id);
@@ -278,7 +279,7 @@ pub(crate) fn note_page(id: TxnId) -> Batch {
     Batch::on_full(guards, vec![Op::Set(record, vec![("page_seen_at", Operand::Now(0))])])
 }
 
-/// The batch that notes when the outcome of a completed transaction was first fetched.
+/// Returns the batch that records the first fetch of a completed transaction's outcome.
 #[must_use]
 pub(crate) fn note_poll(id: TxnId) -> Batch {
     let record = transaction::transaction(id);
@@ -286,7 +287,7 @@ pub(crate) fn note_poll(id: TxnId) -> Batch {
     Batch::on_full(guards, vec![Op::Set(record, vec![("polled_at", Operand::Now(0))])])
 }
 
-/// The batch that gives the watcher of a transaction that waits a place among the nodes that keep a copy; `None` when it has one.
+/// Returns the batch that adds a node to those that keep a copy of a pending transaction; `None` when it is one already.
 #[must_use]
 pub(crate) fn watch(record: &Record, id: TxnId, node: NodeId) -> Option<Batch> {
     let (key, known, name) = (transaction::transaction(id), record.text("watchers"), node.to_string());
@@ -294,7 +295,7 @@ pub(crate) fn watch(record: &Record, id: TxnId, node: NodeId) -> Option<Batch> {
         return None;
     }
     let seen = if known.is_empty() { Guard::Unset(key.clone(), "watchers") } else { Guard::Equal(key.clone(), "watchers", known.into()) };
-    // It is still as it was seen: neither completed, nor has its window been ended.
+    // It is unchanged: neither completed, nor has its window been ended.
     let window = Guard::Equal(key.clone(), "expires_at", record.integer("expires_at").into());
     let guards = vec![Guard::Unset(key.clone(), "verified_at"), window, seen];
     Some(Batch::on_full(guards, vec![Op::Set(key, vec![("watchers", format!("{known}{name}").into())])]))

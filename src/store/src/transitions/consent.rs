@@ -1,4 +1,4 @@
-//! The register of consents: an entry goes into the week in which the person was asked.
+//! The register of consents: an entry is added to the week in which the person was asked.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::records::consent::{CONSENT_WEEK, consent_week, consents, end_of_week,
 use crate::sealing::{seal_consent, unseal_consent};
 use crate::vault::Vault;
 
-/// The guard and the operation that append an entry. The guard fails until the week has begun.
+/// Returns the guard and the operation that append an entry. The guard fails until the week has begun.
 #[must_use]
 pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guard, Op) {
     let list = consents(client, week_of(entry.opened_at));
@@ -21,7 +21,7 @@ pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guar
     (Guard::Present(list.of(&CONSENT_WEEK)), Op::Append(list, vec![Operand::Now(0), sealed.into_bytes().into()]))
 }
 
-/// The batch that begins the week of a time, whose entries are kept for this long after its end.
+/// Returns the batch that begins the week of a time, whose entries are kept for this long after its end.
 #[must_use]
 pub(crate) fn begin(client: &ClientId, at: Timestamp, kept: Duration) -> Batch {
     let week = consent_week(client, week_of(at));
@@ -29,7 +29,7 @@ pub(crate) fn begin(client: &ClientId, at: Timestamp, kept: Duration) -> Batch {
     Batch::new(vec![Guard::Absent(week.clone())], vec![Op::Put(week, vec![("client", client.as_str().into())]), end])
 }
 
-/// The entry with these values.
+/// Returns the entry with these values.
 ///
 /// # Errors
 /// It cannot be read.

@@ -17,7 +17,7 @@ use crate::sealing::{seal_of_console, unseal_of_console};
 use crate::sessions::SessionDigest;
 use crate::vault::Vault;
 
-/// The batch that keeps a session with this sealed grant.
+/// Returns the batch that stores a session with this sealed grant.
 #[must_use]
 pub(crate) fn open(opened: &ConsoleSession, grant: Vec<u8>) -> Batch {
     let (key, idle_until) = (console_session(&opened.digest), opened.idle_until.min(opened.ends_at));
@@ -26,8 +26,8 @@ pub(crate) fn open(opened: &ConsoleSession, grant: Vec<u8>) -> Batch {
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// The batch that keeps a session until then, at most until its own end. It is refused for one that is kept for longer, and for one
-/// that has ended.
+/// Returns the batch that extends a session to `until`, at most to its own end. It is refused for one with a later end, and for an expired
+/// one.
 #[must_use]
 pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
     let (key, until) = (console_session(digest), until.millis().min(known.integer("ends_at")));
@@ -35,7 +35,7 @@ pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) 
     Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
 }
 
-/// The digest under which the end of sessions at a provider is kept.
+/// Returns the digest under which the end of sessions at a provider is stored.
 pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     for part in [issuer, " ", name] {
@@ -46,7 +46,7 @@ pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
     digest
 }
 
-/// The batch that ends the sessions of this name. It is kept for as long as a session can last.
+/// Returns the batch that ends the sessions of this name. The record stays for as long as a session can last.
 #[must_use]
 pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
     let key = provider_logout(digest);
@@ -64,7 +64,7 @@ struct SealedRequest {
     by: Signatory,
 }
 
-/// The batch that keeps a request which nobody has made before. Lists forget those that have ended.
+/// Returns the batch that stores a new request. Expired requests are removed from lists.
 ///
 /// # Errors
 /// It cannot be sealed.
@@ -89,7 +89,7 @@ pub(crate) fn ask(vault: &Vault, asked: &AskGrant) -> Result<Batch, StoreError> 
     Ok(Batch::new(vec![Guard::Absent(key)], ops))
 }
 
-/// The batch that decides a request which is as it was read and has not ended.
+/// Returns the batch that decides a request which is unchanged since it was read and has not ended.
 ///
 /// # Errors
 /// The name cannot be sealed.
@@ -101,7 +101,7 @@ pub(crate) fn decide(vault: &Vault, id: &GrantId, known: &Record, by: &Signatory
     Ok(Batch::on_full(guards, vec![Op::Set(key, fields)]))
 }
 
-/// The request of a record.
+/// Returns the request of a record.
 ///
 /// # Errors
 /// It cannot be read.

@@ -1,4 +1,4 @@
-//! The memory of credentials: one that was accepted under another transaction is recognised.
+//! The memory of credentials, which detects one that was accepted under another transaction.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record};
 use crate::records::credential::credential;
 use crate::transactions::PresentedCredential;
 
-/// A memory replaced none.
+/// The memory replaced none.
 const NOTHING: i64 = 0;
-/// It replaced one of the same transaction.
+/// The memory replaced one of the same transaction.
 const SAME: i64 = 1;
-/// It replaced one of another transaction.
+/// The memory replaced one of another transaction.
 const OTHER: i64 = 2;
 
-/// The batch that remembers a credential under a transaction, given the memory that was seen; `None` when it is refused there.
+/// Returns the batch that remembers a credential under a transaction, given the memory that was read; `None` when it is refused there.
 ///
 /// A credential that its holder bound to the transaction may have been accepted under another one.
 #[must_use]
@@ -39,7 +39,7 @@ pub(crate) fn reserve(presented: &PresentedCredential, txn: TxnId, call: CallId,
     Some(Batch::new(vec![guard], ops))
 }
 
-/// Returns true if the call has written the memory. When its first answer was lost, the memory tells.
+/// Returns true if the call has written the memory. After a lost response the memory decides.
 #[must_use]
 pub(crate) fn has_reserved(call: CallId, applied: &Applied) -> bool {
     match applied {
@@ -48,7 +48,7 @@ pub(crate) fn has_reserved(call: CallId, applied: &Applied) -> bool {
     }
 }
 
-/// The batch that restores the memory from before a call, unless another call has written one since.
+/// Returns the batch that restores the memory from before a call, unless another call has written one since.
 #[must_use]
 pub(crate) fn release(presented: &PresentedCredential, call: CallId, before: Option<&Record>) -> Batch {
     let memory = credential(&presented.digest);

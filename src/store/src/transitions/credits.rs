@@ -8,7 +8,7 @@ use crate::credits::{CreditOutcome, is_allowed};
 use crate::engine::{Applied, Batch, Guard, Op, Operand, Record};
 use crate::records::client;
 
-/// The batch that moves credits. One that may not be made is refused for a client that is there.
+/// Returns the batch that moves credits. A movement that is not allowed is refused, for an existing client.
 #[must_use]
 pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
     let CreditMove { kind, amount, reference } = movement;
@@ -27,7 +27,7 @@ pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
     Batch::new(guards, ops)
 }
 
-/// The guards that keep a balance within its range when this is added to it.
+/// Returns the guards that keep a balance within its range when this is added to it.
 pub(crate) fn balance_guards(id: &ClientId, more: i64) -> Option<Guard> {
     let account = client::client(id);
     match more {
@@ -47,7 +47,7 @@ pub(crate) fn append(id: &ClientId, kind: EntryKind, amount: i64, reference: Vec
     Op::Append(client::ledger(id), entry)
 }
 
-/// The outcome of the batch of [`move_credits`].
+/// Returns the outcome of the batch of [`move_credits`].
 #[must_use]
 pub(crate) fn moved(movement: &CreditMove, applied: Applied) -> CreditOutcome {
     let CreditMove { kind, amount, reference } = movement;

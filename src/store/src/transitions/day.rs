@@ -6,7 +6,7 @@ use sakshi_domain::ids::AppId;
 use crate::engine::{Batch, CallId, Guard, Op, Operand, Record, Value};
 use crate::records::day::day;
 
-/// The fields that count answers by how long they took, in the order of [`ANSWER_SPANS`].
+/// The fields that count answers by their duration, in the order of [`ANSWER_SPANS`].
 const TOOK: [&str; ANSWER_SPANS.len()] = [
     "took_2", "took_5", "took_10", "took_15", "took_20", "took_30", "took_45", "took_60", "took_90", "took_120", "took_180", "took_300",
     "took_600", "took_900",
@@ -18,7 +18,7 @@ fn fields(figures: &DayFigures) -> impl Iterator<Item = (&'static str, u64)> {
     named.into_iter().chain([("delivered", *delivered), ("lost", *lost)]).chain(TOOK.into_iter().zip(*took)).filter(|(_, count)| *count > 0)
 }
 
-/// The batches that add to the figures of a day, of which one is applied: the first if there are any, the second if there are none.
+/// Returns the batches that add to the figures of a day. One is applied: the first if there are any figures, the second if there are none.
 #[must_use]
 pub(crate) fn add(app: &AppId, at: Day, more: &DayFigures, call: CallId) -> [Batch; 2] {
     let key = day(app, at);
@@ -29,7 +29,7 @@ pub(crate) fn add(app: &AppId, at: Day, more: &DayFigures, call: CallId) -> [Bat
         .map(|(guard, ops)| Batch::on_full(vec![guard], ops).called(call, key.clone()))
 }
 
-/// The figures of a record.
+/// Returns the figures of a record.
 #[must_use]
 pub(crate) fn figures_of(record: &Record) -> DayFigures {
     let count = |name| record.integer(name).unsigned_abs();

@@ -1,6 +1,6 @@
-//! Deliveries: each is queued with what it reports, for the node that accepted that; claimed before its one attempt; and settled after
-//! it, when it leaves the outbox. The claim in the record is the only permission to make the attempt, so a node that was declared dead
-//! too early makes none that another has begun.
+//! Deliveries: each is queued with its subject, for the node that accepted that; claimed before its one attempt; and settled after it, when
+//! it leaves the outbox. The claim in the record is the only permission to make the attempt, so a node that was declared dead too early
+//! makes none that another has begun.
 
 use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::ids::Partition;
@@ -11,30 +11,30 @@ use crate::outbox::Target;
 use crate::records::delivery::{holders, member, numbers, of_subject, outbox};
 use crate::redis::NodeId;
 
-/// Bits of an id that say the partition. Those before are the number of the delivery, so that ids are in the order of time.
+/// Number of bits of an id for the partition. The bits before are the number of the delivery, so that ids are in the order of time.
 const PARTITION_BITS: u32 = 6;
 
-/// The fields of a record that are its delivery.
+/// The delivery fields of a record.
 pub(crate) const FIELDS: &[&str] = &["delivery", "origin", "queued_at", "claimed_at", "attempt", "reason", "part", "status", "duration_ms"];
 
-/// The delivery with this number.
+/// Returns the delivery with this number.
 pub(crate) fn id(partition: Partition, number: i64) -> DeliveryId {
     DeliveryId(number.unsigned_abs() << PARTITION_BITS | u64::from(partition.number()))
 }
 
-/// The number of a delivery.
+/// Returns the number of a delivery.
 pub(crate) const fn number(id: DeliveryId) -> i64 {
     (id.0 >> PARTITION_BITS).cast_signed()
 }
 
-/// The last number of a partition whose delivery is not after one of any partition.
+/// Returns the last number of a partition whose delivery is not after one of any partition.
 pub(crate) fn number_not_after(partition: Partition, id: DeliveryId) -> i64 {
     let of_id = id.0 & ((1 << PARTITION_BITS) - 1);
     number(id) - i64::from(u64::from(partition.number()) > of_id)
 }
 
-/// Adds the operations that queue a delivery, of which the first results in its number; and returns its fields. The `member` of the
-/// index is its [`member`](crate::records::delivery::member).
+/// Adds the operations that queue a delivery; the first results in its number. Returns its fields. The `member` of the index is its
+/// [`member`](crate::records::delivery::member).
 pub(crate) fn queue(
     ops: &mut Vec<Op>,
     partition: Partition,
@@ -54,14 +54,14 @@ pub(crate) fn queue(
     fields
 }
 
-/// The batch with which a call takes the permission to make an attempt.
+/// Returns the batch with which a call claims an attempt.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = of_subject(subject);
     let ops = vec![Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
     Batch::on_full(waits(&record, id, node), ops)
 }
 
-/// The guards that a delivery waits for its attempt by this node.
+/// Returns the guards that a delivery waits for its attempt by this node.
 fn waits(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
     vec![
         Guard::Equal(record.clone(), "delivery", number(id).into()),
@@ -70,7 +70,7 @@ fn waits(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
     ]
 }
 
-/// Returns true if the call has the permission. When its first answer was lost, the record tells, whatever has become of it since.
+/// Returns true if the call has the permission. After a lost response the record decides, whatever its later state.
 #[must_use]
 pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
     match applied {
@@ -79,15 +79,15 @@ pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
     }
 }
 
-/// The batches that record an attempt, of which one is applied at most: the first for an attempt without a record, the second for one
-/// that was given up.
+/// Returns the batches that record an attempt. At most one is applied: the first for an attempt without a record, the second for one that
+/// was abandoned.
 pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: Attempt) -> [Batch; 2] {
     let record = of_subject(subject);
     [Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into())]
         .map(|guard| end(subject, &record, id, node, attempt, vec![guard]))
 }
 
-/// The batch that gives up an attempt which a node has begun.
+/// Returns the batch that abandons an attempt which a node has begun.
 pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = of_subject(subject);
     let guards = vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
@@ -106,7 +106,7 @@ fn end(subject: &Subject, record: &Key, id: DeliveryId, node: NodeId, attempt: A
     ];
     let mut guards = vec![
         Guard::Equal(record.clone(), "delivery", number(id).into()),
-        // One that nobody has begun cannot have ended.
+        // An attempt that was not begun cannot have ended.
         Guard::AtLeast(record.clone(), "claimed_at", i64::MIN),
     ];
     guards.extend(further);
@@ -118,18 +118,18 @@ fn end(subject: &Subject, record: &Key, id: DeliveryId, node: NodeId, attempt: A
     Batch::on_full(guards, ops)
 }
 
-/// The operation that takes a delivery out of the outbox of a node.
+/// Returns the operation that removes a delivery from the outbox of a node.
 fn leave(partition: Partition, node: NodeId, number: i64) -> Op {
     Op::Sweep(outbox(partition, node), number - 1, number.into())
 }
 
-/// The batch that takes a delivery out of the outbox of a node if its record is gone.
+/// Returns the batch that removes a delivery from the outbox of a node if its record is missing.
 pub(crate) fn forget(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
     Batch::on_full(vec![Guard::Absent(of_subject(subject))], vec![leave(subject.partition(), node, number(id))])
 }
 
-/// The batches for a delivery of a node that is dead, in this order: the first gives it to another node if it waits, the second gives
-/// its attempt up if that has begun, and the last takes it out of the outbox.
+/// Returns the batches for a delivery of a dead node, in this order: the first gives it to another node if it waits, the second abandons
+/// its attempt if that has begun, and the last removes it from the outbox.
 pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, call: CallId) -> [Batch; 3] {
     let QueuedDelivery { id, subject, receiver, app, stored_bytes } = delivery;
     let (partition, record, name) = (subject.partition(), of_subject(subject), node.to_string());
@@ -143,19 +143,19 @@ pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, c
     [given, abandon(subject, *id, dead, call), Batch::on_full(vec![], vec![leave(partition, dead, number(*id))])]
 }
 
-/// The batch that forgets a node without deliveries.
+/// Returns the batch that forgets a node without deliveries.
 pub(crate) fn forget_holder(partition: Partition, node: NodeId) -> Batch {
     Batch::on_full(vec![Guard::Fewer(outbox(partition, node), 1)], vec![Op::Unindex(holders(partition), node.to_string().into_bytes())])
 }
 
-/// The operations that take a delivery out of the outbox, for a record that is removed.
+/// Returns the operations that remove a delivery from the outbox, for a record that is removed.
 pub(crate) fn dropped(key: &Key, record: &Record) -> Vec<Op> {
     let (Place::Partition(partition), true) = (key.place, record.has("delivery")) else { return vec![] };
     let (number, holder) = (record.integer("delivery"), NodeId::from_bytes(record.text("holder").as_bytes()));
     holder.map(|node| leave(partition, node, number)).into_iter().collect()
 }
 
-/// The delivery of a record; `None` when none was queued.
+/// Returns the delivery of a record; `None` when none was queued.
 ///
 /// # Errors
 /// It cannot be read.

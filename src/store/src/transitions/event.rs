@@ -16,10 +16,11 @@ use crate::sealing::{SealedTerms, unseal_event};
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
-/// Changes of an event that are known by their calls: a change whose answer was lost is found unless so many others came after it.
+/// Number of last changes of an event that are known by their calls: a change with a lost response is found unless this many others came
+/// after it.
 const CHANGES_KNOWN: usize = 8;
 
-/// The guards of an event that takes a guest now, with why it takes none when one fails.
+/// Returns the guards of an event that takes a guest now, each with the reason of its failure.
 pub(super) fn place(event: &Key) -> [(EventRefusal, Guard); 3] {
     [
         (EventRefusal::Disabled, Guard::Equal(event.clone(), "is_active", Value::Integer(1))),
@@ -28,19 +29,19 @@ pub(super) fn place(event: &Key) -> [(EventRefusal, Guard); 3] {
     ]
 }
 
-/// The meaning of a guard of a creation that failed.
+/// The meaning of a failed guard of a creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// It was created before, by a call whose answer was lost.
+    /// The event was created before, by a call whose response was lost.
     Known,
     /// The idempotency key was used before.
     KeyUsed,
     NoClient,
-    /// The app may have no more.
+    /// The app has reached its limit.
     Limit,
 }
 
-/// The batch that creates an event with these sealed terms, and what its guards mean.
+/// Returns the batch that creates an event with these sealed terms, and the meanings of its guards.
 pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration) -> (Batch, Creation) {
     let CreateEvent { event: Event { id, client: owner, app, created_at, terms, .. }, most, idempotency } = create;
     let (partition, at) = (id.partition(), event::event(id.partition(), *id));
@@ -73,7 +74,7 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration)
     (Batch::new(guards, ops), Creation { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
 }
 
-/// The fields of an event that its terms decide.
+/// Returns the fields of an event that its terms decide.
 fn terms_of(sealed: SealedTerms) -> Vec<(&'static str, Operand)> {
     let SealedTerms { is_active, expires_at, max_guests, budget, origin, webhook, terms } = sealed;
     vec![
@@ -95,7 +96,7 @@ pub(crate) struct Creation {
 }
 
 impl Creation {
-    /// The outcome of the batch of [`create`].
+    /// Returns the outcome of the batch of [`create`].
     #[must_use]
     pub(crate) fn outcome(&self, applied: Applied) -> CreateOutcome {
         let Applied::Refused { guard, seen, .. } = applied else { return CreateOutcome::Created };
@@ -108,14 +109,14 @@ impl Creation {
     }
 }
 
-/// Returns true if this call has changed the event, and at most so many others have since.
+/// Returns true if this call has changed the event, and fewer than [`CHANGES_KNOWN`] others have since.
 #[must_use]
 pub(crate) fn is_changed_by(event: &Record, call: &CallId) -> bool {
     event.bytes("changes").chunks(call.len()).any(|known| known == call)
 }
 
-/// The batch that gives an event other terms, if it is still as it was read. `last` is the end of the last scan that waits: the event
-/// outlives it.
+/// Returns the batch that gives an event other terms, if it is unchanged since it was read. `last` is the end of the last pending scan: the
+/// event outlives it.
 pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: Option<Timestamp>, kept: Retention, call: CallId) -> Batch {
     let (id, at) = (after.id, event::event(after.id.partition(), after.id));
     let gone_at = after.terms.expires_at + after.terms.retention.registrations(kept.events);
@@ -123,7 +124,7 @@ pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: O
     let mut guards =
         vec![Guard::Version(at.clone(), before.version), Guard::AtMost(at.clone(), "registrations", after.terms.max_guests.get().into())];
     let ends = if after.terms.expires_at.millis() < before.integer("expires_at") {
-        // Nobody has scanned it meanwhile, so no later scan needs it longer.
+        // No guest has scanned it meanwhile, so no later scan needs it longer.
         guards.push(Guard::Equal(at.clone(), "scans", before.integer("scans").into()));
         Op::ExpireAt(at.clone(), gone_at.into())
     } else {
@@ -139,7 +140,7 @@ pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: O
     Batch::new(guards, ops.collect()).called(call, at)
 }
 
-/// The event as it was when the batch of [`patch`] was applied: guests may have come since it was read.
+/// Returns the event after the batch of [`patch`] was applied: guests may have arrived since it was read.
 pub(crate) fn patched(mut after: Event, results: &[i64]) -> Event {
     if let [registrations, scans, ..] = *results {
         after.counts.registrations = u32::try_from(registrations).unwrap_or(u32::MAX);
@@ -148,7 +149,7 @@ pub(crate) fn patched(mut after: Event, results: &[i64]) -> Event {
     after
 }
 
-/// The batch that counts scans as abandoned whose window has passed.
+/// Returns the batch that counts scans whose window has passed as abandoned.
 pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
     let at = event::event(partition, id);
     let ops =
@@ -156,12 +157,12 @@ pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
     Batch::on_full(vec![Guard::Present(at)], ops)
 }
 
-/// The operations that take an event which has gone out of the lists of its app.
+/// Returns the operations that remove an event that no longer exists from the lists of its app.
 pub(crate) fn delist(events: &Key, member: &[u8]) -> [Op; 2] {
     [Op::Unindex(events.clone(), member.to_vec()), Op::Unindex(events.of(&event::EVENT_ENDS), member.to_vec())]
 }
 
-/// The event of a record; `listed` are the scans without an answer, of which the windows of `passed` have passed.
+/// Returns the event of a record. `listed` is the number of scans without an answer; for `passed` of them the window has passed.
 ///
 /// # Errors
 /// It cannot be read.

@@ -1,4 +1,4 @@
-//! A flow: its opening, what a report changes of it, and its end on the list of open invitations.
+//! A flow: its opening, its changes by reports, and its end on the list of open invitations.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::redis::NodeId;
 use crate::sealing::{seal_of_flow, unseal_of_flow};
 use crate::vault::Vault;
 
-/// The batch that opens a flow.
+/// Returns the batch that opens a flow.
 #[must_use]
 pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     let OpenFlow { flow: state, until, idempotency, .. } = open;
@@ -57,7 +57,7 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     Batch::new(guards, ops)
 }
 
-/// The outcome of the batch of [`open`].
+/// Returns the outcome of the batch of [`open`].
 #[must_use]
 pub(crate) fn opened(open: &OpenFlow, applied: Applied) -> CreateOutcome {
     match applied {
@@ -70,7 +70,7 @@ pub(crate) fn opened(open: &OpenFlow, applied: Applied) -> CreateOutcome {
     }
 }
 
-/// The flow of a record, with the fetch of this name.
+/// Returns the flow of a record, with the fetch of this name.
 ///
 /// # Errors
 /// It cannot be read.
@@ -93,7 +93,7 @@ pub(crate) fn stored_of(
     })
 }
 
-/// The states of the fetches under a flow, by the digests of their names.
+/// Returns the states of the fetches under a flow, by the digests of their names.
 fn fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap<String, FetchState>, StoreError> {
     if record.has("fetches") { unseal_of_flow(vault, id, record.bytes("fetches")) } else { Ok(BTreeMap::new()) }
 }
@@ -103,16 +103,16 @@ fn fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap<String
 pub(crate) struct Snapshot {
     /// The flow.
     pub(crate) flow: Option<Record>,
-    /// Whose webhook it is.
+    /// The owner of the webhook.
     pub(crate) owner: Option<Record>,
-    /// There is a report under this name.
+    /// True if there is a report under this name.
     pub(crate) is_reported: bool,
 }
 
-/// The batch of a commit, and which of its operations numbers the delivery.
+/// The batch of a commit, and the number of its operation that numbers the delivery.
 pub(crate) type Writing = (Batch, Option<usize>);
 
-/// Decides on what was read how a commit is written: by a batch, or with an outcome that needs none.
+/// Decides the writing of a commit: a batch, or an outcome that needs none.
 ///
 /// A report under a name appears only with a new version of its flow, so the guard on the version stands for both.
 ///
@@ -186,7 +186,7 @@ fn report_fields(payload: Vec<u8>, until: Timestamp) -> Vec<(&'static str, Opera
     vec![("until", until.into()), ("payload", payload.into())]
 }
 
-/// Lists a flow by when its open invitation ends, or takes it off the list. The last possible time means that there is none.
+/// Lists a flow by the end of its open invitation, or removes it from the list. The last possible time means no end.
 fn line_up(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
     let (list, member) = (lapsing(id.partition()), id.as_bytes().to_vec());
     match lapses_at.filter(|at| at.millis() < i64::MAX) {
@@ -195,13 +195,13 @@ fn line_up(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
     }
 }
 
-/// The batch that takes a flow which is gone off the list of open invitations.
+/// Returns the batch that removes a missing flow from the list of open invitations.
 #[must_use]
 pub(crate) fn forget_lapse(id: FlowId) -> Batch {
     Batch::on_full(vec![Guard::Absent(flow(id))], vec![line_up(id, None)])
 }
 
-/// The outcome of the batch of [`commit`]. When a guard has refused it, what it was decided on has changed.
+/// Returns the outcome of the batch of [`commit`]. A refusal by a guard means that the flow has changed since it was read.
 #[must_use]
 pub(crate) fn committed(id: FlowId, number: Option<usize>, applied: &Applied) -> CommitOutcome {
     let Applied::Done { results, .. } = applied else { return CommitOutcome::Conflict };
@@ -235,7 +235,7 @@ mod tests {
         engine.commit(vec![batch]).await.unwrap().remove(0)
     }
 
-    /// A flow of the version 1.
+    /// Returns a flow of the version 1.
     async fn flow_of(engine: &MemoryEngine, owner: &ClientId) -> FlowId {
         let id = FlowId::generate(owner.partition(), 3);
         let ops = vec![Op::Put(flow(id), vec![("app", AppId::generate().as_str().into())]), Op::ExpireAt(flow(id), UNTIL.into())];

@@ -11,12 +11,12 @@ use crate::events::Guest;
 use crate::records::event;
 use crate::vault::{Sealed, Vault};
 
-/// Traits of a person.
+/// Maximum number of traits of a person.
 pub(crate) const TRAITS_MAX: u8 = 3;
-/// Scores have 53 bits with their sign.
+/// Bits of a score; with its sign it has 53.
 const SCORE_BITS: u32 = 52;
 
-/// The people of an event as far as a completion knows them.
+/// The people of an event, as known to a completion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct People {
     /// The event's handling of duplicates.
@@ -27,7 +27,7 @@ pub(crate) struct People {
     pub(crate) known: Vec<(i64, TxnId)>,
 }
 
-/// The scores of traits at the event with this secret: another event has others.
+/// Returns the scores of traits at the event with this secret: another event has others.
 pub(crate) fn scores(secret: &EventSecret, traits: &[Trait]) -> Vec<i64> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let score = |of: &Trait| {
@@ -38,23 +38,23 @@ pub(crate) fn scores(secret: &EventSecret, traits: &[Trait]) -> Vec<i64> {
     traits.iter().take(TRAITS_MAX.into()).map(score).collect()
 }
 
-/// The member of the index of people for a guest's trait.
+/// Returns the member of the index of people for a guest's trait.
 fn member(txn: TxnId, place: u8) -> Vec<u8> {
     [&txn.as_bytes()[..], &[place]].concat()
 }
 
-/// The guest of a member of the index of people.
+/// Returns the guest of a member of the index of people.
 pub(crate) fn guest_of(member: &[u8]) -> Option<TxnId> {
     member.first_chunk().map(|txn| TxnId::from_bytes(*txn))
 }
 
 impl People {
-    /// The earlier guest who may be the same person.
+    /// Returns the earlier guest who may be the same person.
     pub(crate) fn earlier(&self, txn: TxnId) -> Option<TxnId> {
         self.known.iter().map(|(_, known)| *known).find(|known| *known != txn)
     }
 
-    /// The guards and operations that remember the traits of a guest which nobody has had.
+    /// Returns the guards and operations that remember the traits of a guest which no other guest has.
     fn remember(&self, at: &Key, txn: TxnId) -> (Vec<Guard>, Vec<Op>) {
         let people = at.of(&event::PEOPLE);
         let fresh = (0..).zip(&self.scores).filter(|(_, score)| self.known.iter().all(|(known, _)| known != *score));
@@ -87,7 +87,7 @@ pub(crate) fn register(
     number
 }
 
-/// The guest of an entry.
+/// Returns the guest of an entry.
 pub(crate) fn guest(number: u64, entry: &[Value]) -> Option<Guest> {
     let [Value::Bytes(txn), Value::Integer(verified_at), check_in @ .., Value::Bytes(earlier), Value::Bytes(name)] = entry else {
         return None;
@@ -104,7 +104,7 @@ pub(crate) fn guest(number: u64, entry: &[Value]) -> Option<Guest> {
     })
 }
 
-/// The entry of a guest.
+/// Returns the entry of a guest.
 fn entry(guest: &Guest) -> Vec<Value> {
     let (request, at, gate) = guest.check_in.as_ref().map_or((0, 0, ""), |known| (known.id.get(), known.at.millis(), &known.gate));
     let earlier = guest.duplicate_of.map_or_else(Vec::new, |earlier| earlier.as_bytes().to_vec());
@@ -117,25 +117,25 @@ fn rewrite(list: Key, guest: &Guest, after: &Guest) -> (Guard, Op) {
     (Guard::Entry(list.clone(), guest.number, entry(guest)), Op::Rewrite(list, guest.number, entry_after))
 }
 
-/// The batch that checks in a guest who was not.
+/// Returns the batch that checks in a guest who was not.
 pub(crate) fn check_in(id: EventId, guest: &Guest, after: &Guest) -> Batch {
     let (guard, op) = rewrite(event::guests(id.partition(), id), guest, after);
     let count = Op::Add(event::event(id.partition(), id), "checked_in", 1.into());
     Batch::on_full(vec![guard], vec![count, op])
 }
 
-/// The operation that counts one marked guest less, if this one is marked.
+/// Returns the operation that counts one marked guest less, if this one is marked.
 fn uncount(list: &Key, guest: &Guest) -> Option<Op> {
     guest.duplicate_of.map(|_| Op::Add(list.of(&event::EVENT), "duplicates", (-1).into()))
 }
 
-/// The batch that takes the mark of an earlier guest off this one.
+/// Returns the batch that removes the mark of an earlier guest from this one.
 pub(crate) fn unmark(list: &Key, guest: &Guest) -> Batch {
     let (guard, op) = rewrite(list.clone(), guest, &Guest { duplicate_of: None, ..guest.clone() });
     Batch::on_full(vec![guard], [op].into_iter().chain(uncount(list, guest)).collect())
 }
 
-/// The batch that leaves a guest with nothing of the person; `None` when there is nothing left.
+/// Returns the batch that erases the personal data of a guest; `None` when there is none left.
 ///
 /// # Errors
 /// The claims of the guest cannot be read.
@@ -152,7 +152,7 @@ pub(crate) fn erase(list: &Key, guest: &Guest, shared: &[Value], vault: &Vault, 
     Ok(Some(Batch::on_full(vec![guard], ops.collect())))
 }
 
-/// The sealed name of a guest who shared none.
+/// Returns the sealed name of a guest who shared none.
 pub(crate) fn no_name(vault: &Vault, txn: TxnId) -> Sealed {
     vault.seal(txn.as_bytes(), b"")
 }

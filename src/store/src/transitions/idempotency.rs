@@ -1,4 +1,4 @@
-//! The first answer to a request is kept under its idempotency key, in the batch that does what was requested.
+//! The first response to a request is stored under its idempotency key, in the batch that executes the request.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::idempotency::{IdempotentAnswer, OrderLease};
 use crate::records::idempotency::{idempotency, order_lease};
 use crate::vault::Sealed;
 
-/// The operations that keep an answer; `subject` is the id of what the request creates.
+/// Returns the operations that store a response; `subject` is the id of the created object.
 pub(crate) fn keep(kept: &IdempotentAnswer, subject: &[u8]) -> [Op; 2] {
     let key = idempotency(&kept.scope);
     let fields = vec![
@@ -19,7 +19,7 @@ pub(crate) fn keep(kept: &IdempotentAnswer, subject: &[u8]) -> [Op; 2] {
     [Op::Put(key.clone(), fields), Op::ExpireAt(key, kept.until.into())]
 }
 
-/// The answer that is kept under a key which was used before; `None` when it was used with another body.
+/// Returns the response stored under a key that was used before; `None` when it was used with another body.
 #[must_use]
 pub(crate) fn replayed(request: Option<[u8; 32]>, seen: Option<Record>) -> Option<Sealed> {
     let kept = seen?;
@@ -27,8 +27,8 @@ pub(crate) fn replayed(request: Option<[u8; 32]>, seen: Option<Record>) -> Optio
     Sealed::from_bytes(kept.bytes("answer").to_vec()).filter(|_| same)
 }
 
-/// The batches that take the lease on an order, of which one is applied at most: the first for one that nobody has, the second for one
-/// that the holder has already.
+/// Returns the batches that take the lease on an order. At most one is applied: the first for a free one, the second for one that the
+/// holder has already.
 #[must_use]
 pub(crate) fn take_lease(lease: &OrderLease, lasting: Duration) -> [Batch; 2] {
     let (key, holder) = (order_lease(&lease.scope), lease.holder.as_bytes());
@@ -45,7 +45,7 @@ pub(crate) fn has_lease(applied: &[Applied]) -> bool {
     applied.iter().any(|applied| matches!(applied, Applied::Done { .. }))
 }
 
-/// The batch that gives a lease back, if this holder still has it.
+/// Returns the batch that releases a lease, if this holder still has it.
 #[must_use]
 pub(crate) fn end_lease(lease: &OrderLease) -> Batch {
     let key = order_lease(&lease.scope);

@@ -1,5 +1,5 @@
-//! Opening a transaction: the guest's admission, the debit, the ledger entry, the record, the count of the scan and the answer for
-//! its idempotency key, all or none of them.
+//! Opening a transaction: the guest's admission, the debit, the ledger entry, the record, the count of the scan and the response for its
+//! idempotency key, all or none of them.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ pub(crate) struct Opening {
     request: Option<[u8; 32]>,
 }
 
-/// The meaning of a guard that failed.
+/// The meaning of a failed guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
-    /// The transaction was opened before, by a call whose answer was lost.
+    /// The transaction was opened before, by a call whose response was lost.
     Known,
     /// The idempotency key was used before.
     KeyUsed,
@@ -36,8 +36,8 @@ enum Meaning {
     Unpaid,
 }
 
-/// The batch that opens a transaction with these sealed terms. It is kept for `grace` after its window. `watcher` is the node that keeps
-/// a copy, if there are others.
+/// Returns the batch that opens a transaction with these sealed terms. It is retained for `grace` after its window. `watcher` is the node
+/// that keeps a copy, if there are others.
 #[must_use]
 pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, watcher: Option<NodeId>) -> (Batch, Opening) {
     let OpenTransaction { pending, cost, idempotency, pending_max, intent } = open;
@@ -70,7 +70,7 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
             Op::ExpireLater(at, kept_until.clone()),
         ]);
     }
-    // A client that is gone has no balance.
+    // A missing client has no balance.
     guards.push((Meaning::Unpaid, balance_guards(owner, effect).unwrap_or(Guard::Present(account))));
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
@@ -85,14 +85,14 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
     fields.extend(watcher.map(|node| ("watchers", Operand::from(node.to_string()))));
     fields.extend(event.map(|event| ("event", Operand::from(event.as_bytes().to_vec()))));
     fields.extend(terms.webhook_url.as_ref().map(|url| ("origin", Operand::from(url.origin()))));
-    // A late one is kept for the grace period as well, so that a repetition finds it.
+    // A late one is also retained for the grace period, so that a retry finds it.
     ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, kept_until)]);
     ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
     (Batch::new(guards, ops), Opening { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
 }
 
-/// The guards that admit a guest of this client and app to an event.
+/// Returns the guards that admit a guest of this client and app to an event.
 fn admission(event: &Key, account: &Key, client: &str, app: &str) -> impl Iterator<Item = (Meaning, Guard)> {
     let of_caller = [
         (Meaning::NoEvent, Guard::Equal(event.clone(), "client", client.into())),
@@ -104,7 +104,7 @@ fn admission(event: &Key, account: &Key, client: &str, app: &str) -> impl Iterat
 }
 
 impl Opening {
-    /// The outcome of the batch of [`open`]; `None` when the transaction was opened before.
+    /// Returns the outcome of the batch of [`open`]; `None` when the transaction was opened before.
     #[must_use]
     pub(crate) fn outcome(&self, applied: Applied) -> Option<OpenOutcome> {
         let (guard, seen) = match applied {

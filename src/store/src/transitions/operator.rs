@@ -11,7 +11,7 @@ use crate::records::operator::{operator, operator_token, operators};
 use crate::sealing::unseal_operator;
 use crate::vault::Vault;
 
-/// The batch that adds an operator with this sealed record.
+/// Returns the batch that adds an operator with this sealed record.
 #[must_use]
 pub(crate) fn add(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
     let OperatorRecord { operator_id, created_at, .. } = added;
@@ -24,7 +24,7 @@ pub(crate) fn add(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) ->
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// The batch that revokes an operator who is not revoked.
+/// Returns the batch that revokes an operator who is not revoked.
 #[must_use]
 pub(crate) fn revoke(id: &OperatorId, at: Timestamp) -> Batch {
     let key = operator(id);
@@ -32,7 +32,7 @@ pub(crate) fn revoke(id: &OperatorId, at: Timestamp) -> Batch {
     Batch::on_full(vec![Guard::Unset(key, "revoked_at")], vec![revoked])
 }
 
-/// The operator of a record.
+/// Returns the operator of a record.
 ///
 /// # Errors
 /// It cannot be read.

@@ -1,4 +1,4 @@
-//! The newest refused requests of an app, in as many places as are kept.
+//! The newest refused requests of an app, in a fixed number of places.
 
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::{REFUSAL_TTL, REFUSALS_KEPT_MAX};
@@ -7,14 +7,14 @@ use sakshi_domain::refused_request::RefusedRequest;
 use crate::engine::{Batch, CallId, Guard, Op, Operand, Record};
 use crate::records::refusal::{refusal, refusals};
 
-/// The place of the refused request with this number, from 0.
+/// Returns the place of the refused request with this number, from 0.
 #[must_use]
 pub(crate) fn place(number: i64) -> u32 {
     u32::try_from(number.rem_euclid(i64::from(REFUSALS_KEPT_MAX))).unwrap_or_default()
 }
 
-/// The batch that keeps a refused request after those that were counted. The count does not end before any of them: numbers begin again
-/// when none is left.
+/// Returns the batch that stores a refused request after those counted. The count does not end before any of them: numbers begin again when
+/// none is left.
 #[must_use]
 pub(crate) fn keep(app: &AppId, refused: &RefusedRequest, sealed: Vec<u8>, counted: Option<&Record>, call: CallId) -> Batch {
     let (counter, kept) = (refusals(app), counted.map_or(0, |counted| counted.integer("kept")));

@@ -1,4 +1,4 @@
-//! Sessions of people who have signed in.
+//! Sessions of signed-in people.
 
 use sakshi_domain::ids::UserId;
 use sakshi_domain::time::Timestamp;
@@ -11,7 +11,7 @@ use crate::sealing::unseal_grant;
 use crate::sessions::{Grant, SessionDigest, SessionRecord};
 use crate::vault::Vault;
 
-/// The batch that keeps a session with this sealed grant.
+/// Returns the batch that stores a session with this sealed grant.
 #[must_use]
 pub(crate) fn open(opened: &SessionRecord, grant: Vec<u8>) -> Batch {
     let SessionRecord { digest, idle_until, ends_at, .. } = opened;
@@ -21,7 +21,7 @@ pub(crate) fn open(opened: &SessionRecord, grant: Vec<u8>) -> Batch {
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// The batch that lists a session of a user, and drops those whose time has passed.
+/// Returns the batch that lists a session of a user, and drops those whose time has passed.
 #[must_use]
 pub(crate) fn list(id: &UserId, opened: &SessionRecord) -> Batch {
     let (index, digest) = (user_sessions(id), opened.digest.0.to_vec());
@@ -29,8 +29,8 @@ pub(crate) fn list(id: &UserId, opened: &SessionRecord) -> Batch {
     Batch::new(vec![], vec![ended, Op::Index(index, digest, opened.ends_at.into())])
 }
 
-/// The batch that keeps a session until then, at most until its own end. It is refused for one that is kept for longer, and for one
-/// that has ended.
+/// Returns the batch that extends a session to `until`, at most to its own end. It is refused for one with a later end, and for an expired
+/// one.
 #[must_use]
 pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
     let (key, until) = (session(digest), until.millis().min(known.integer("ends_at")));
@@ -38,7 +38,7 @@ pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) 
     Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
 }
 
-/// The batches that end all sessions of a user: those that are listed, and any other by the number of the credential.
+/// Returns the batches that end all sessions of a user: the listed ones, and any other by the number of the credential.
 #[must_use]
 pub(crate) fn end_all(id: &UserId, listed: &[SessionDigest], call: CallId) -> Vec<Batch> {
     let ended = listed.iter().map(|digest| Batch::on_full(vec![], vec![Op::Remove(session(digest))]));
@@ -46,7 +46,7 @@ pub(crate) fn end_all(id: &UserId, listed: &[SessionDigest], call: CallId) -> Ve
     [raised].into_iter().chain(ended).chain([Batch::on_full(vec![], vec![Op::Remove(user_sessions(id))])]).collect()
 }
 
-/// The session of a record.
+/// Returns the session of a record.
 ///
 /// # Errors
 /// It cannot be read.

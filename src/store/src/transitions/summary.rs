@@ -36,7 +36,7 @@ pub(crate) const FIELDS: &[&str] = &[
     "duration_ms",
 ];
 
-/// The summary of a record with the fields of [`FIELDS`]; `None` when there is none, or its result can be fetched no more.
+/// Returns the summary of a record with the fields of [`FIELDS`]; `None` when there is none, or its result can no longer be fetched.
 ///
 /// # Errors
 /// It cannot be read.

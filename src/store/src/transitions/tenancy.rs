@@ -1,5 +1,5 @@
-//! Clients, apps and keys. What finds them comes before them: a batch that creates something in several places is ordered so that it
-//! can be repeated after a crash. First the list, whose readers skip what has no record; then the id of a key; last the record, which
+//! Clients, apps and keys. Index entries come before their records: a batch that creates something in several places is ordered so that it
+//! can be repeated after a crash. First the list, whose readers skip ids without a record; then the id of a key; last the record, which
 //! makes it valid.
 
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::error::StoreError;
 use crate::records::{client, tenancy};
 use crate::tenancy::{join_environments, parse_environments, parse_networks};
 
-/// Members of a list that are created within one millisecond and keep their order, in bits. Years of four digits leave 5 of 53 bits.
+/// Bits for the members of a list that are created within one millisecond and keep their order. Years of four digits leave 5 of 53 bits.
 const ORDER_BITS: u32 = 5;
 
-/// Fields with the values that they get.
+/// Fields with their new values.
 pub(crate) type Changes = Vec<(&'static str, Operand)>;
 
-/// The batch that writes a record: one that was read, as long as it is as it was; one that was not there, as long as it is not.
+/// Returns the batch that writes a record: one that was read only if it is unchanged, and one that was missing only if it still is.
 pub(crate) fn write(key: Key, known: Option<&Record>, fields: Changes) -> Batch {
     let (guard, op) = match known {
         Some(known) => (Guard::Version(key.clone(), known.version), Op::Set(key, fields)),
@@ -34,7 +34,7 @@ pub(crate) fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
     value.map_or(Operand::Nothing, Into::into)
 }
 
-/// The batches that create a client, whom an import may bring.
+/// Returns the batches that create a client, also by an import.
 pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> [Batch; 2] {
     let Client { client_id, name, created_at, .. } = client;
     let member = Op::Index(client::clients(), client_id.as_str().as_bytes().to_vec(), (*created_at).into());
@@ -47,12 +47,12 @@ pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> 
     [Batch::new(vec![], vec![member]), write(client::client(client_id), None, fields)]
 }
 
-/// A value as JSON; `None` for the usual one, which is not kept.
+/// Returns a value as JSON; `None` for the default, which is not stored.
 fn unless_usual<T: Serialize + Default + PartialEq>(value: &T) -> Option<String> {
     (*value != T::default()).then(|| serde_json::to_string(value).ok()).flatten()
 }
 
-/// The value of a field that is kept as JSON, or the usual one.
+/// Returns the value of a field stored as JSON, or the default.
 fn of_json<T: DeserializeOwned + Default>(record: &Record, field: &'static str) -> Result<T, StoreError> {
     if !record.has(field) {
         return Ok(T::default());
@@ -60,7 +60,7 @@ fn of_json<T: DeserializeOwned + Default>(record: &Record, field: &'static str) 
     serde_json::from_str(record.text(field)).map_err(|_| StoreError::unreadable(field))
 }
 
-/// The fields of a client that operators set.
+/// Returns the fields of a client that operators set.
 pub(crate) fn of_client(client: &Client) -> Changes {
     let Client { name, suspended_at, limits, brand, portal_key_sign_in, .. } = client;
     vec![
@@ -72,7 +72,7 @@ pub(crate) fn of_client(client: &Client) -> Changes {
     ]
 }
 
-/// The client of a record.
+/// Returns the client of a record.
 ///
 /// # Errors
 /// It cannot be read.
@@ -90,8 +90,8 @@ pub(crate) fn client_of(client_id: ClientId, record: &Record) -> Result<Client, 
     })
 }
 
-/// The batch that adds what is new to a list of a client, by creation and then by arrival, given the members that were read; `None` when
-/// it has all of them.
+/// Returns the batch that adds new members to a list of a client, by creation and then by arrival, given the members that were read; `None`
+/// when it has all of them.
 pub(crate) fn list<'a>(index: Key, listed: &[(Vec<u8>, i64)], created: impl IntoIterator<Item = (&'a str, Timestamp)>) -> Option<Batch> {
     let (mut members, mut ops) = (listed.to_vec(), Vec::new());
     for (id, created_at) in created {
@@ -104,28 +104,28 @@ pub(crate) fn list<'a>(index: Key, listed: &[(Vec<u8>, i64)], created: impl Into
         members.push((id.into(), score));
         ops.push(Op::Index(index.clone(), id.into(), score.into()));
     }
-    // Nothing is ever taken out, so it is as it was read while it has no more members.
+    // Members are never removed, so the list is unchanged while it has no more of them.
     let guard = Guard::Fewer(index, listed.len() as u64 + 1);
     (!ops.is_empty()).then(|| Batch::new(vec![guard], ops))
 }
 
-/// The batch that writes a sealed app.
+/// Returns the batch that writes a sealed app.
 pub(crate) fn put_app(app: &App, sealed: Vec<u8>, known: Option<&Record>) -> Batch {
     let fields = vec![("client", app.client_id.as_str().into()), ("record", Operand::from(sealed))];
     write(tenancy::app(&app.app_id), known, fields)
 }
 
-/// The batch that writes under the id of a key which digest it has.
+/// Returns the batch that writes the digest of a key under its id.
 pub(crate) fn name_key(id: &KeyId, digest: &KeyDigest) -> Batch {
     write(tenancy::api_key_id(id), None, vec![("digest", digest.0[..].into())])
 }
 
-/// The batch that writes a key.
+/// Returns the batch that writes a key.
 pub(crate) fn put_key(key: &ApiKeyRecord, digest: &KeyDigest, known: Option<&Record>) -> Batch {
     write(tenancy::api_key(digest), known, of_key(key))
 }
 
-/// The fields of a key.
+/// Returns the fields of a key.
 pub(crate) fn of_key(key: &ApiKeyRecord) -> Changes {
     let ApiKeyRecord { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at } = key;
     vec![
@@ -140,7 +140,7 @@ pub(crate) fn of_key(key: &ApiKeyRecord) -> Changes {
     ]
 }
 
-/// The key of a record.
+/// Returns the key of a record.
 ///
 /// # Errors
 /// It cannot be read.
@@ -157,7 +157,7 @@ pub(crate) fn key_of(record: &Record) -> Result<ApiKeyRecord, StoreError> {
     })
 }
 
-/// The batch that notes when a key is used. It is refused if that was noted within the interval.
+/// Returns the batch that notes the time of a key's use. It is refused if one was noted within the interval.
 #[must_use]
 pub(crate) fn note_use(digest: &KeyDigest, known: Option<Timestamp>, at: Timestamp, interval: Duration) -> Batch {
     let key = tenancy::api_key(digest);
@@ -168,7 +168,7 @@ pub(crate) fn note_use(digest: &KeyDigest, known: Option<Timestamp>, at: Timesta
     Batch::on_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
 }
 
-/// The key as it ends: the first time of a revocation stands, and the earlier of two expiry times.
+/// Returns the ended key: the first time of a revocation stands, and the earlier of two expiry times.
 #[must_use]
 pub(crate) fn retired(key: ApiKeyRecord, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> ApiKeyRecord {
     let expires_at = key.expires_at.into_iter().chain(expires_at).min();

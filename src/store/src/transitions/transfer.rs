@@ -1,5 +1,5 @@
-//! Importing a client. It is decided on what was read, and what has changed since is decided again. Keys come last: until they are
-//! there, nobody can use anything of a new client.
+//! Importing a client. The import is decided on the records read, and again if they have changed since. Keys come last: until they exist, a
+//! new client cannot be used.
 
 use sakshi_domain::client_transfer::{ClientImport, ClientTransfer, KnownClient, TransferredKey};
 use sakshi_domain::tenancy::{App, Client, KeyDigest};
@@ -19,11 +19,11 @@ pub(crate) struct ExistingRecords {
     pub(crate) apps: Vec<(Vec<u8>, i64)>,
     /// Its keys.
     pub(crate) keys: Vec<(Vec<u8>, i64)>,
-    /// The records of [`keys`] that are there.
+    /// The records of [`keys`] that exist.
     pub(crate) records: Vec<(Key, Record)>,
 }
 
-/// The records that a transfer may be about.
+/// Returns the keys of the records that a transfer may write.
 pub(crate) fn keys(transfer: &ClientTransfer) -> Vec<Key> {
     let of_key = |sent: &TransferredKey| [tenancy::api_key_id(&sent.key.key_id), tenancy::api_key(&sent.digest)];
     let mut keys = vec![client::client(&transfer.client.client_id)];
@@ -37,7 +37,7 @@ impl ExistingRecords {
         self.records.iter().find_map(|(known, record)| (known == key).then_some(record))
     }
 
-    /// The digests under the ids of a transfer's keys.
+    /// Returns the digests under the ids of a transfer's keys.
     ///
     /// # Errors
     /// One cannot be read.
@@ -46,7 +46,7 @@ impl ExistingRecords {
         named.map(|named| named.map(|named| named.array("digest").map(KeyDigest)).transpose()).collect()
     }
 
-    /// The client as it is known here, given the keys under those digests.
+    /// Returns the client as it is known here, given the keys under those digests.
     ///
     /// # Errors
     /// A record cannot be read.
@@ -72,7 +72,7 @@ impl ExistingRecords {
     }
 }
 
-/// The batches of an import, in their order.
+/// Returns the batches of an import, in their order.
 ///
 /// # Errors
 /// An app cannot be sealed.
@@ -82,7 +82,7 @@ pub(crate) fn import(vault: &Vault, import: &ClientImport, existing: &ExistingRe
     let account = client::client(client_id);
     match existing.record(&account) {
         None => batches.extend(create_client(owner, Some(at))),
-        // A repeated import sees what the one before it has done.
+        // A repeated import sees the changes of the one before it.
         Some(known) if known.has("imported_at") && known.text("name") == name => {}
         Some(known) => {
             let imported_at = known.time("imported_at").unwrap_or(at);

@@ -1,4 +1,4 @@
-//! Users of clients. What finds a user comes before the user, as with keys.
+//! Users of clients. Index records of a user come before the user, as with keys.
 
 use sakshi_domain::ids::{ClientId, UserId};
 use sakshi_domain::limits::USERS_MAX;
@@ -22,20 +22,20 @@ pub(crate) struct Profile {
     pub(crate) email: Email,
 }
 
-/// The batch that gives an address to a user.
+/// Returns the batch that gives an address to a user.
 #[must_use]
 pub(crate) fn name_email(mark: &[u8], id: &UserId, at: Timestamp, known: Option<&Record>) -> Batch {
     write(user_email(mark), known, vec![("user", id.as_str().into()), ("created_at", at.into())])
 }
 
-/// The batch that adds a user to the list of a client, if there is room.
+/// Returns the batch that adds a user to the list of a client, if there is room.
 #[must_use]
 pub(crate) fn list(owner: &ClientId, id: &UserId, at: Timestamp) -> Batch {
     let member = Op::Index(users(owner), id.as_str().as_bytes().to_vec(), at.into());
     Batch::new(vec![Guard::Present(client(owner)), Guard::Fewer(users(owner), USERS_MAX)], vec![member])
 }
 
-/// The batch that makes a link lead to a user.
+/// Returns the batch that makes a link lead to a user.
 #[must_use]
 pub(crate) fn name_invite(invite: &InviteDigest, id: &UserId, until: Timestamp) -> Batch {
     let key = user_invite(invite);
@@ -43,7 +43,7 @@ pub(crate) fn name_invite(invite: &InviteDigest, id: &UserId, until: Timestamp) 
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// The batch that writes an invited user.
+/// Returns the batch that writes an invited user.
 ///
 /// # Errors
 /// The profile cannot be sealed.
@@ -63,7 +63,7 @@ pub(crate) fn put(vault: &Vault, invited: &User, mark: &[u8], invite: &InviteDig
     Ok(write(user(user_id), None, fields))
 }
 
-/// The fields of a user who must use a new link.
+/// Returns the fields of a user who must use a new link.
 #[must_use]
 pub(crate) fn reset(known: &Record, invite: &InviteDigest, until: Timestamp) -> Changes {
     vec![
@@ -75,7 +75,7 @@ pub(crate) fn reset(known: &Record, invite: &InviteDigest, until: Timestamp) -> 
     ]
 }
 
-/// The batch that uses a link, which has not been used and has not ended.
+/// Returns the batch that uses a link, which has not been used and has not ended.
 ///
 /// # Errors
 /// The credential cannot be sealed.
@@ -102,7 +102,7 @@ pub(crate) fn accept(
     Ok(Batch::new(guards, vec![Op::Set(key.clone(), fields)]).called(call, key))
 }
 
-/// The batch that uses up a one-time code, and earlier ones.
+/// Returns the batch that uses up a one-time code, and earlier ones.
 #[must_use]
 pub(crate) fn use_step(id: &UserId, epoch: i64, step: i64, call: CallId) -> Batch {
     let key = user(id);
@@ -115,7 +115,7 @@ pub(crate) fn use_step(id: &UserId, epoch: i64, step: i64, call: CallId) -> Batc
     Batch::on_full(guards, vec![used]).called(call, key)
 }
 
-/// The batch that leaves a user, as it was read, with this credential after a sign-in.
+/// Returns the batch that leaves a user, as it was read, with this credential after a sign-in.
 ///
 /// # Errors
 /// The credential cannot be sealed.
@@ -125,7 +125,7 @@ pub(crate) fn use_recovery(vault: &Vault, id: &UserId, known: &Record, left: &Cr
     Ok(Batch::new(vec![Guard::Version(key.clone(), known.version)], vec![used]).called(call, key))
 }
 
-/// The fields of a user that a patch changes. The sessions of a user who is disabled do not come back.
+/// Returns the fields of a user that a patch changes. Disabling a user ends the sessions permanently.
 #[must_use]
 pub(crate) fn of_user(known: &Record, before: &User, after: &User) -> Changes {
     let was_disabled = before.disabled_at.is_none() && after.disabled_at.is_some();
@@ -136,11 +136,11 @@ pub(crate) fn of_user(known: &Record, before: &User, after: &User) -> Changes {
     ]
 }
 
-/// The batches that remove a user, with what leads to the user first.
+/// Returns the batches that remove a user, index records first.
 #[must_use]
 pub(crate) fn remove(id: &UserId, known: &Record) -> Vec<Batch> {
     let (email, text) = (user_email(known.bytes("email_mark")), id.as_str());
-    // The address may have another user by now.
+    // The address may belong to another user by now.
     let mut batches = vec![Batch::on_full(vec![Guard::Equal(email.clone(), "user", text.into())], vec![Op::Remove(email)])];
     let mut gone = |op| batches.push(Batch::on_full(vec![], vec![op]));
     if let Ok(digest) = known.array("invite") {
@@ -154,7 +154,7 @@ pub(crate) fn remove(id: &UserId, known: &Record) -> Vec<Batch> {
     batches
 }
 
-/// The user of a record.
+/// Returns the user of a record.
 ///
 /// # Errors
 /// It cannot be read.

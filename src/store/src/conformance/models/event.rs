@@ -48,10 +48,10 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The answer to a scan: whether the guest passed, was registered, and until when it can be read.
+/// The answer to a scan: the guest passed, the guest was registered, and the time until which it can be read.
 type Answer = (bool, bool, Timestamp);
 
-/// The model of what a store must answer.
+/// The expected answers of a store.
 struct Model {
     credits: u64,
     spent: u64,
@@ -59,7 +59,7 @@ struct Model {
     active: bool,
     end: Timestamp,
     cap: u32,
-    /// By slot, the end of the window and the answer.
+    /// End of the window and the answer, by slot.
     scans: BTreeMap<usize, (Timestamp, Option<Answer>)>,
     abandoned_and_gone: u64,
     registered: Vec<usize>,
@@ -102,7 +102,7 @@ impl Model {
                 }
             },
             Step::Cap { places } if (places as usize) < self.registered.len() => return "contradicts".into(),
-            // It may be given the end that it has.
+            // Setting the current end again is allowed.
             Step::Extend { minutes: 0 } if self.end != now => return "contradicts".into(),
             Step::Cap { places } => self.cap = places,
             Step::Enable { active } => self.active = active,
@@ -113,10 +113,10 @@ impl Model {
         "done".into()
     }
 
-    /// Takes away what has ended.
+    /// Removes expired entries.
     fn end(&mut self, now: Timestamp) {
         self.scans.retain(|_, scan| match scan {
-            // No delivery is ever attempted here, so what has a webhook stays.
+            // No delivery is ever attempted here, so a transaction with a webhook stays.
             (_, Some((_, registered, until))) => *registered || now < *until,
             (window, None) => {
                 let goes = now >= *window + KEPT.expired;
@@ -223,8 +223,7 @@ async fn agree(test: &impl TestStore, event: &Event, ids: &[TxnId], model: &Mode
     assert_eq!(audit.entries, model.spent + model.granted, "one credit for each scan");
 }
 
-/// Executes the steps on a fresh store that keeps events as [`KEPT`] says, and compares each answer
-/// with the model's.
+/// Executes the steps on a fresh store that keeps events as [`KEPT`] says. Compares each answer with the model's.
 pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: Vec<Step>) {
     let client = client_with(test, 6).await;
     let event = created(test, event(test, &client, 3)).await;

@@ -10,7 +10,7 @@ use crate::ReportFlowOutcome;
 use crate::conformance::TestStore;
 use crate::conformance::flow_fixture::{Flow, Told, locker, opened, party, registered, told, wealth};
 
-/// A report of the locker flow or the wealth-data flow.
+/// Returns a report of the locker flow or the wealth-data flow.
 pub(crate) fn step() -> impl Strategy<Value = Told> {
     let statuses = vec!["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"];
     prop_oneof![
@@ -21,7 +21,7 @@ pub(crate) fn step() -> impl Strategy<Value = Told> {
     ]
 }
 
-/// What was accepted under each key, and what the locker's poll shows.
+/// The accepted reports under each key, and the report that the locker's poll shows.
 #[derive(Default)]
 struct Model {
     sent: BTreeMap<String, (&'static str, u8)>,
@@ -89,7 +89,7 @@ pub(crate) async fn compare(test: &impl TestStore, steps: Vec<Told>) {
     assert_eq!((due.len(), subjects.len()), (model.sent.len(), model.sent.len()));
 }
 
-/// Makes the reports all at once: whatever wins, each key has one delivery at most.
+/// Makes the reports all at once: in every order, each key has one delivery at most.
 pub(crate) async fn race(test: &impl TestStore, steps: Vec<Told>) {
     let party = party(test).await;
     registered(test, &party).await;

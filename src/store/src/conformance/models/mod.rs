@@ -1,5 +1,4 @@
-//! Small models of what a store must answer. Tests make random sequences of calls and compare the answers of every store
-//! with those of the model.
+//! Small models of a store's answers. Tests make random sequences of calls and compare the answers of every store with those of the model.
 
 pub(crate) mod event;
 pub(crate) mod flows;
@@ -10,12 +9,12 @@ use std::pin::Pin;
 use futures_util::future::join_all;
 use proptest::prelude::ProptestConfig;
 
-/// How a store behaves where the trait leaves it a choice.
+/// Behaviour that the trait leaves open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
-    /// Calls that are made together are executed in the order in which they were made.
+    /// True if concurrent calls are executed in the order in which they were made.
     pub(crate) in_order: bool,
-    /// Records that have ended are gone, and leave nothing for `sweep` to remove.
+    /// True if expired records disappear, and leave nothing for `sweep` to remove.
     pub(crate) expires: bool,
 }
 
@@ -63,7 +62,7 @@ macro_rules! store_models {
 }
 pub(crate) use store_models;
 
-/// The configuration of proptest for this number of cases.
+/// Returns the configuration of proptest for this number of cases.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }

@@ -34,7 +34,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The model of what a store must answer.
+/// The expected answers of a store.
 #[derive(Default)]
 struct Model {
     balance: i64,
@@ -42,7 +42,7 @@ struct Model {
     transactions: BTreeMap<usize, (Timestamp, Option<(u8, Timestamp)>)>,
     debits: u64,
     queued: u64,
-    /// Ended transactions that were neither swept nor replaced.
+    /// Expired transactions that were neither swept nor replaced.
     unswept: BTreeSet<usize>,
 }
 
@@ -85,7 +85,7 @@ impl Model {
         }
     }
 
-    /// Takes away what has ended.
+    /// Removes expired transactions.
     fn end(&mut self, now: Timestamp) {
         let has_ended = |slot: &usize, (expires_at, ended): &mut (Timestamp, Option<(u8, Timestamp)>)| match ended {
             None => now >= *expires_at + RETENTION.expired,
@@ -95,7 +95,7 @@ impl Model {
     }
 }
 
-/// Half of the transactions have a webhook; no delivery is ever attempted here.
+/// Returns true for the transactions with a webhook, half of them; no delivery is ever attempted here.
 const fn has_hook(slot: usize) -> bool {
     slot.is_multiple_of(2)
 }

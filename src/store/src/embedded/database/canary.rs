@@ -9,10 +9,10 @@ use crate::vault::Vault;
 const KEPT: &str = "SELECT box FROM canary";
 const KEEP: &str = "INSERT OR REPLACE INTO canary (row, box) VALUES (1, ?1)";
 
-/// Checks the keys, within the transaction that opens the file. Only a new one has no canary yet.
+/// Checks the keys, within the transaction that opens the file. Only a new file has no canary yet.
 ///
 /// # Errors
-/// [`StoreError::WrongKey`] when none of the keys has sealed what the file holds, [`StoreError::Corrupt`] when that is not known.
+/// [`StoreError::WrongKey`] when none of the keys opens the canary, [`StoreError::Corrupt`] when the canary is missing or damaged.
 pub(crate) fn check(connection: &Connection, vault: &Vault, is_new: bool) -> Result<(), StoreError> {
     if let Some(fresh) = examine(connection, vault, is_new)? {
         connection.execute(KEEP, [fresh])?;

@@ -1,7 +1,6 @@
 //! Checks that a node would open the store in a directory, even while another process has it open.
 //!
-//! Nothing of the store is written. A log is read where there is one: until it has been copied, the database file alone may be
-//! out of date or torn.
+//! Writes nothing to the store. Reads a log if there is one: until a checkpoint, the database file alone may be out of date or torn.
 
 use std::path::Path;
 
@@ -19,8 +18,8 @@ const WITH_INDEX: &str = "?readonly_shm=1";
 /// Creates the index of the log, as a node would.
 const WITHOUT_INDEX: &str = "";
 
-/// Checks files, schema, keys and installation of the store in a directory. One without a store passes, and so does any key while
-/// there is no vault.
+/// Checks files, schema, keys and installation of the store in a directory. A directory without a store passes; without a vault, any key
+/// passes.
 ///
 /// # Errors
 /// [`OpenError::Refused`] with the error of opening it, [`OpenError::Unreadable`] when it cannot be read from here.
@@ -54,7 +53,7 @@ fn connect(directory: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// The path as a URI.
+/// Returns the path as a URI.
 fn uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {

@@ -9,15 +9,15 @@ use rusqlite::{Connection, OpenFlags};
 const WRITER_CACHE_KIB: i64 = 16 * 1_024;
 /// Pages kept in memory by each reader, in KiB.
 const READER_CACHE_KIB: i64 = 8 * 1_024;
-/// Prepared statements kept by each connection; more than there are.
+/// Prepared statements cached by each connection; more than there are.
 pub(crate) const STATEMENTS: usize = 512;
-/// How long a connection waits for the lock of another. Only checkpoints hold locks for long.
+/// Time for which a connection waits for another's lock. Only checkpoints hold locks for long.
 const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Writes. There is one such connection; the file may be limited to a number of pages.
+    /// Writes. There is one such connection; `Some` limits the file to a number of pages.
     Writer(Option<u32>),
     /// Copies the log into the database file.
     Checkpointer,
@@ -28,7 +28,7 @@ pub(crate) enum Role {
 /// Opens the file for a purpose.
 ///
 /// # Errors
-/// What SQLite says of the file.
+/// The error of SQLite for the file.
 pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     let access = if role == Role::Reader { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -40,7 +40,7 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     }
     // 2 is FULL: the log is on the disk before a commit answers.
     set("synchronous", 2)?;
-    // What is deleted is overwritten.
+    // Deleted data is overwritten.
     set("secure_delete", 1)?;
     set("cell_size_check", 1)?;
     set("temp_store", 2)?;
@@ -61,6 +61,6 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
 /// Makes a connection compile each statement once.
 pub(crate) fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Without it SQLite may compile a statement anew for every value that is bound to it.
+    // Without it SQLite may recompile a statement for every bound value.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }

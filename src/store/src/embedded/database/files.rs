@@ -1,5 +1,4 @@
-//! The files of a store: its directory, its lock and its database, and what is checked before SQLite
-//! opens them.
+//! The files of a store: its directory, its lock and its database, with the checks before SQLite opens them.
 //!
 //! SQLite takes an empty file for a new database and discards the log of a missing one. Here both
 //! are damage: the lock file records that the directory has held a store.
@@ -26,22 +25,22 @@ pub(crate) struct LockedDirectory {
     lock: File,
 }
 
-/// The database file of the store in a directory.
+/// Returns the database file of the store in a directory.
 pub(crate) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE)
 }
 
-/// The log of the store in a directory.
+/// Returns the log of the store in a directory.
 pub(crate) fn log(directory: &Path) -> PathBuf {
     directory.join(LOG)
 }
 
-/// The index of that log, which every process that has the store open shares.
+/// Returns the index of that log, shared by every process that has the store open.
 pub(crate) fn index(directory: &Path) -> PathBuf {
     directory.join(INDEX)
 }
 
-/// What is told of a file with which something could not be done.
+/// Returns the error for a failed file operation.
 pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
     if error.kind() == std::io::ErrorKind::StorageFull {
         return StoreError::Full;
@@ -49,7 +48,7 @@ pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreEr
     StoreError::unavailable(format!("cannot {what} {}: {error}", path.display()))
 }
 
-/// Opens a file for its owner alone, and creates it if there is none; with `is_new` there must be none.
+/// Opens a file for its owner alone, and creates it if it does not exist. With `is_new`, it must not exist.
 pub(crate) fn private(path: &Path, is_new: bool) -> Result<File, StoreError> {
     let open = || {
         let file = OpenOptions::new().read(true).write(true).create(true).create_new(is_new).truncate(false).mode(0o600).open(path)?;
@@ -60,15 +59,15 @@ pub(crate) fn private(path: &Path, is_new: bool) -> Result<File, StoreError> {
     open().map_err(|error| failed("open", path, &error))
 }
 
-/// Creates a directory for its owner alone, with those above it.
+/// Creates a directory for its owner alone, with its parents.
 fn private_directory(directory: &Path) -> std::io::Result<()> {
     let missing: Vec<&Path> = directory.ancestors().take_while(|path| !here(path).exists()).collect();
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     missing.into_iter().rev().try_for_each(|path| leave_to_owner(&File::open(path)?, path))
 }
 
-/// Gives what root has created to the owner and the group of the directory that it is in: the service that runs there is to open it.
-/// What a link leads to stays root's, so that the service cannot get hold of a file elsewhere.
+/// Gives a file created by root to the owner and the group of its directory, so the service there can open it. A link's target stays
+/// root's, so the service cannot get hold of a file elsewhere.
 fn leave_to_owner(file: &File, path: &Path) -> std::io::Result<()> {
     let (made, named) = (file.metadata()?, path.symlink_metadata()?);
     let directory = here(path.parent().unwrap_or(path)).metadata()?;
@@ -77,12 +76,12 @@ fn leave_to_owner(file: &File, path: &Path) -> std::io::Result<()> {
     if is_roots && !is_link { fchown(file, Some(directory.uid()), Some(directory.gid())) } else { Ok(()) }
 }
 
-/// The path itself; the working directory for an empty one.
+/// Returns the path itself; the working directory for an empty one.
 pub(crate) fn here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// Bytes of a file; 0 when there is none.
+/// Returns the size of a file in bytes; 0 when there is none.
 ///
 /// # Errors
 /// It cannot be examined.
@@ -94,7 +93,7 @@ pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
     }
 }
 
-/// Returns whether a directory holds a store.
+/// Returns true if a directory holds a store.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] when the data is missing or is not a database.
@@ -109,14 +108,14 @@ pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
     if starts_with(&path, SQLITE_MAGIC)? {
         return Ok(true);
     }
-    // The making of a store was cut off in its first page: SQLite takes that back by its journal.
+    // The creation of a store was interrupted in its first page: SQLite rolls it back with its journal.
     if directory.join(JOURNAL).exists() && !starts_with(&lock, MARK)? {
         return Ok(false);
     }
     Err(StoreError::Corrupt(format!("{} is not a database", path.display())))
 }
 
-/// Returns whether a file begins with these bytes; a missing one does not.
+/// Returns true if a file begins with these bytes; false for a missing file.
 fn starts_with(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     let mut head = Vec::new();
     match File::open(path).and_then(|file| file.take(bytes.len() as u64).read_to_end(&mut head)) {
@@ -141,7 +140,7 @@ impl LockedDirectory {
         }
     }
 
-    /// The database file, which may be empty still.
+    /// Returns the path of the database file, which may still be empty.
     pub(crate) fn database(&self) -> PathBuf {
         database(&self.directory)
     }

@@ -8,10 +8,10 @@ use crate::error::StoreError;
 const KEPT: &str = "SELECT made_under FROM installation";
 const KEEP: &str = "INSERT OR REPLACE INTO installation (row, made_under) VALUES (1, ?1)";
 
-/// Checks the installation, within the transaction that opens the file. Only a new one belongs to none yet.
+/// Checks the installation, within the transaction that opens the file. Only a new file has none yet.
 ///
 /// # Errors
-/// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] when it is not known whose the file is.
+/// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] when the installation is unknown.
 pub(crate) fn check(connection: &Connection, ownership: &Ownership, is_new: bool) -> Result<(), StoreError> {
     if let Some(made_under) = examine(connection, ownership, is_new)? {
         connection.execute(KEEP, [made_under])?;
@@ -27,7 +27,7 @@ pub(crate) fn verify(connection: &Connection, ownership: &Ownership) -> Result<(
     examine(connection, ownership, false).map(drop)
 }
 
-/// Checks the installation, and returns what is to be stored, if that is something else.
+/// Checks the installation. Returns the text to store, if it differs.
 fn examine(connection: &Connection, ownership: &Ownership, is_new: bool) -> Result<Option<String>, StoreError> {
     let kept: Option<String> = connection.query_row(KEPT, [], |row| row.get(0)).optional()?;
     if kept.is_none() && !is_new {

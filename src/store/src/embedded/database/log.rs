@@ -1,9 +1,9 @@
-//! The log that an earlier process left: it must end where the last write of that process was, not before.
+//! The log left by an earlier process: it must end at the last write of that process, not before.
 //!
-//! SQLite reads the log as far as its chain of checksums goes. A power cut tears its last step, which was not answered. But a bit that
-//! flips, a write that the disk dropped or a sync that it only pretended end the chain too, and then steps that were answered lie behind.
-//! A step is written only after the one before it was synced, so a later step of the same chain shows that an answered one is damaged.
-//! SQLite describes the format in <https://www.sqlite.org/fileformat2.html#walformat>.
+//! SQLite reads the log as far as its chain of checksums goes. A power cut tears the last step, which was not answered. But a flipped bit,
+//! a dropped write or a false sync also ends the chain, with answered steps behind it. A step is written only after the one before it was
+//! synced, so a later step of the same chain shows that an answered one is damaged. SQLite describes the format in
+//! <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -34,7 +34,7 @@ struct Head {
 struct Frame {
     is_commit: bool,
     salts: [u8; 8],
-    /// The checksum that is written there.
+    /// The stored checksum.
     sum: Sum,
     /// The bytes that it covers.
     covered: Vec<u8>,
@@ -59,7 +59,7 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The place where the chain ends before it should.
+/// Returns the place where the chain ends too early.
 fn find_damage(log: &mut impl Read) -> io::Result<Option<u64>> {
     let mut head = [0; HEAD];
     if !fill(log, &mut head)? {
@@ -87,7 +87,7 @@ fn find_damage(log: &mut impl Read) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// The part of the salts that counts how often the log began anew. What an earlier life left behind the end of this one has a smaller one.
+/// Returns the part of the salts that counts log restarts. Leftovers of an earlier life behind the end have a smaller one.
 fn salt(salts: &[u8; 8]) -> u32 {
     word(salts, 0)
 }
@@ -98,7 +98,7 @@ const fn is_next(head: u32, frame: u32) -> bool {
 }
 
 impl Head {
-    /// The head with these bytes; `None` for a damaged one.
+    /// Parses a head; `None` for a damaged one.
     fn read(bytes: &[u8; HEAD]) -> Option<Self> {
         let word = |at| word(bytes, at);
         let (is_big_endian, page) = (word(0) & 1 == 1, word(8));
@@ -108,7 +108,7 @@ impl Head {
         (is_whole && head.sum == [word(24), word(28)]).then_some(head)
     }
 
-    /// The checksum of further bytes behind those with this one.
+    /// Extends a checksum with further bytes.
     fn add(&self, [mut first, mut second]: Sum, bytes: &[u8]) -> Sum {
         let word = if self.is_big_endian { u32::from_be_bytes } else { u32::from_le_bytes };
         for pair in bytes.as_chunks::<8>().0 {
@@ -121,7 +121,7 @@ impl Head {
 }
 
 impl Frame {
-    /// The next frame; `None` where there is no whole one.
+    /// Reads the next frame; `None` where there is no whole one.
     fn read(log: &mut impl Read, head: &Head) -> io::Result<Option<Self>> {
         let mut own = [0; FRAME_HEAD];
         let mut covered = vec![0; 8 + head.page];
@@ -134,7 +134,7 @@ impl Frame {
     }
 }
 
-/// Fills the buffer; false when there is less.
+/// Fills the buffer. Returns false if there are too few bytes.
 fn fill(log: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
     match log.read_exact(buffer) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -146,7 +146,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(array(bytes, at))
 }
 
-/// Some bytes of many; they are there.
+/// Returns `N` bytes at a position, which must exist.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     array.copy_from_slice(&bytes[at..at + N]);
@@ -163,10 +163,10 @@ mod tests {
 
     use super::*;
 
-    /// A page in the log with what stands before it.
+    /// Size of a page in the log with its frame header.
     const FRAME: usize = FRAME_HEAD + 4_096;
 
-    /// The log of three commits of one page each.
+    /// Returns the log of three commits of one page each.
     fn log() -> (TempDir, PathBuf, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let connection = Connection::open(directory.path().join("file")).unwrap();

@@ -1,7 +1,7 @@
-//! A check of every page of a file whose process did not end in good order.
+//! A check of every page of a file after an unclean shutdown.
 //!
-//! A disk that lost writes which it had called synced leaves pages of different times. SQLite reads such a file as if nothing had happened
-//! until it meets a page that cannot be. So the whole file is compared with its indexes before anything of it is served.
+//! A disk that lost synced writes leaves pages of different times. SQLite reads such a file normally until it meets an impossible page. So
+//! the whole file is compared with its indexes before it is served.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::error::StoreError;
 
-/// Time for the check: a few gigabytes from a fast disk. A start must not fail because the file is large.
+/// Time limit of the check: a few gigabytes from a fast disk. A start must not fail because the file is large.
 const TIME_MAX: Duration = Duration::from_secs(30);
-/// Steps of SQLite's machine between two looks at the clock.
+/// Steps of SQLite's virtual machine between two checks of the clock.
 const STEPS: i32 = 100_000;
 
-/// Checks all pages, as far as the time goes.
+/// Checks all pages, within the time limit.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] with the first fault.
@@ -42,7 +42,7 @@ fn check_within(connection: &mut Connection, path: &Path, time: Duration) -> Res
     }
 }
 
-/// The first fault of a file in SQLite's words.
+/// Returns the first fault of a file in SQLite's words.
 pub(crate) fn find_fault(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     Ok((verdict != "ok").then_some(verdict))

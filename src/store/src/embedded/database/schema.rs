@@ -1,5 +1,5 @@
-//! The tables: one for each kind of record, and what the file knows of itself. A file of an earlier release is walked up in the transaction
-//! that opens it (`crate::schema`).
+//! The tables: one for each kind of record, and the file's own. A file of an earlier release is migrated in the transaction that opens it
+//! (`crate::schema`).
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sakshi_domain::clock::Clock;
@@ -25,10 +25,10 @@ const OWN: &str = "\
         BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END; \
     CREATE TRIGGER audit_cut BEFORE DELETE ON audit_list BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;";
 
-/// The number in a file, in `user_version`; `None` for an empty file.
+/// Reads the schema number of a file, in `user_version`; `None` for an empty file.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] for a file that is no store's, [`StoreError::OtherSchema`] for a number that this schema does not know.
+/// [`StoreError::Corrupt`] for a file that is not a store's, [`StoreError::OtherSchema`] for a number that this schema does not know.
 pub(crate) fn number(connection: &Connection, schema: &Schema) -> Result<Option<u32>, StoreError> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
@@ -42,8 +42,8 @@ pub(crate) fn number(connection: &Connection, schema: &Schema) -> Result<Option<
     schema.check(found).map(|()| Some(found))
 }
 
-/// Makes an empty file a store, walks one of an earlier release up, and checks that a node with these keys and this installation may open
-/// the one that is there.
+/// Makes an empty file a store, migrates one of an earlier release, and checks that a node with these keys and this installation may open
+/// an existing one.
 ///
 /// # Errors
 /// As [`number`] and [`verify`]. Nothing is changed in any of these cases.
@@ -54,13 +54,13 @@ pub(crate) fn open(db: &Database, vault: &Vault, ownership: &Ownership, schema: 
         None => create(&transaction, &*db.clock, schema)?,
         Some(found) => walk(db, vault, schema, found)?,
     }
-    // In the same transaction: a file that is refused stays as it was.
+    // In the same transaction: a refused file stays unchanged.
     canary::check(&transaction, vault, found.is_none())?;
     installation::check(&transaction, ownership, found.is_none())?;
     Ok(transaction.commit()?)
 }
 
-/// Walks a file with this number up, inside a transaction.
+/// Migrates a file with this number, inside a transaction.
 pub(crate) fn walk(db: &Database, vault: &Vault, schema: &Schema, found: u32) -> Result<(), StoreError> {
     if found == schema.number() {
         return Ok(());
@@ -87,7 +87,7 @@ pub(crate) fn refuse_earlier(found: Option<u32>, schema: &Schema) -> Result<(), 
     }
 }
 
-/// Checks without writing anything that [`open`] would not refuse a file, and returns its number.
+/// Checks, without writing, that [`open`] would not refuse a file. Returns its number.
 ///
 /// # Errors
 /// [`StoreError::WrongKey`] for one that was written under other keys, [`StoreError::OtherInstallation`] for one that belongs to another

@@ -8,7 +8,7 @@ use sakshi_domain::time::Timestamp;
 
 use crate::embedded::errors::Health;
 
-/// A connection with what its thread needs: the clock that decides expiry, and the health of the file.
+/// A connection with the clock that decides expiry, and the health of the file.
 pub(crate) struct Database {
     pub(crate) connection: Connection,
     pub(crate) clock: Arc<dyn Clock>,
@@ -16,7 +16,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// The time by the store's clock.
+    /// Returns the time by the store's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -25,7 +25,7 @@ impl Database {
         self.connection.prepare_cached(sql)
     }
 
-    /// The first row, if there is one.
+    /// Returns the first row, if there is one.
     pub(crate) fn first<T>(
         &self,
         sql: &str,
@@ -35,12 +35,12 @@ impl Database {
         self.statement(sql)?.query_row(params, read).optional()
     }
 
-    /// Whether there is a row.
+    /// Returns true if there is a row.
     pub(crate) fn any(&self, sql: &str, params: impl Params) -> rusqlite::Result<bool> {
         self.statement(sql)?.exists(params)
     }
 
-    /// Every row.
+    /// Returns every row.
     pub(crate) fn all<T>(
         &self,
         sql: &str,
@@ -50,7 +50,7 @@ impl Database {
         self.statement(sql)?.query_map(params, read)?.collect()
     }
 
-    /// Changes rows, and returns how many.
+    /// Changes rows. Returns their number.
     pub(crate) fn change(&self, sql: &str, params: impl Params) -> rusqlite::Result<u64> {
         self.statement(sql)?.execute(params).map(|rows| u64::try_from(rows).unwrap_or(u64::MAX))
     }

@@ -1,4 +1,4 @@
-//! The file keeps what is in the audit log as it is.
+//! The file stores the audit log unchanged.
 
 use rusqlite::Connection;
 

@@ -1,4 +1,4 @@
-//! Backups that are made of a store's file and put in place of one.
+//! Backups and restores of a store's file.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
@@ -19,7 +19,7 @@ use crate::installation::test_ownership;
 use crate::vault::test_vault;
 use crate::{Backlog, Ownership, StoreError, Vault};
 
-/// A store that was used and closed, and a backup of it.
+/// Returns a store that was used and closed, and a backup of it.
 async fn backed_up() -> (EmbeddedTestStore, PathBuf) {
     let test = test_store();
     client_with(&test, 5).await;
@@ -37,7 +37,7 @@ fn with(test: &EmbeddedTestStore) -> (Arc<dyn Clock>, Arc<Vault>) {
     (test.clock.clone(), vault())
 }
 
-/// Bytes, without the checksum beside them.
+/// Executes SQL on a backup, and removes its checksum file.
 fn change(file: &Path, sql: &str) {
     Connection::open(file).unwrap().execute_batch(sql).unwrap();
     let _ = fs::remove_file(file.with_extension(format!("db.{SUM}")));
@@ -110,7 +110,7 @@ async fn what_root_restores_belongs_to_the_owner_of_the_directory() {
     let deep = parent.path().join("new/deeper");
     for replace in [false, true] {
         restored(&test, &file, &deep, replace).unwrap();
-        // What an earlier program left there is mended.
+        // Wrong ownership left by an earlier program is repaired.
         chown(deep.join("store/sakshi.lock"), Some(0), Some(0)).unwrap();
     }
     restored(&test, &file, &deep, true).unwrap();
@@ -155,7 +155,7 @@ async fn a_store_is_replaced_on_purpose_alone_and_kept_with_its_log() {
     let directory = test.directory.path().join("store");
     assert!(restored(&test, &file, test.directory.path(), false).is_err());
     fs::write(directory.join("sakshi.db-wal"), "a log").unwrap();
-    // Whoever reads the file leaves it there; a node that closes does not.
+    // A reader of the file leaves it; a closing node does not.
     fs::remove_file(directory.join("sakshi.db-shm")).unwrap();
     let kept = restored(&test, &file, test.directory.path(), true).unwrap().1.unwrap();
     let seconds = test.clock.now().seconds();
@@ -190,7 +190,7 @@ async fn a_backup_without_a_checksum_is_restored_and_one_whose_checksum_cannot_b
     assert!(!to.path().join("store").exists());
 }
 
-/// A store in which of two transactions' webhooks and of two reports' one waits each, one attempt is under way and one has ended.
+/// Makes a store with webhooks of two transactions and of two reports. One of each waits, one attempt is in flight and one has ended.
 async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     let test = test_store();
     let client = client_with(&test, 10).await;
@@ -215,7 +215,7 @@ async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     (test, file, due)
 }
 
-/// The store that a backup is made into after a minute, and its clock.
+/// Returns the store restored from a backup after a minute, and its clock.
 fn serving(test: &EmbeddedTestStore, file: &Path, webhooks: QueuedWebhooks) -> EmbeddedTestStore {
     let directory = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::starting_at(test.clock.now() + Duration::from_secs(60)));
@@ -248,7 +248,7 @@ async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
         assert_eq!((record.claimed_at, record.attempt), (Some(kept), unknown));
     }
     assert_eq!(test.store.abandon_attempts().await, Ok(0));
-    // They go when their time has passed, and a new one is queued behind them.
+    // They expire when their time has passed, and a new one is queued behind them.
     test.clock.advance(RESULT_TTL);
     let swept = test.store.sweep(test.clock.now(), 100).await.unwrap();
     assert_eq!(swept.transactions, 4);

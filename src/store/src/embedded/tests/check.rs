@@ -25,7 +25,7 @@ fn names(directory: &Path) -> BTreeSet<OsString> {
     fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// A store with a log that has not been copied into its file.
+/// Makes a store with a log that is not checkpointed.
 async fn used() -> EmbeddedTestStore {
     let test = test_store();
     let client = client_with(&test, 100).await;
@@ -35,7 +35,7 @@ async fn used() -> EmbeddedTestStore {
     test
 }
 
-/// The files of a store whose process was killed when a checkpoint had copied one page: `from` is still open.
+/// Copies the files of a store whose process was killed after a checkpoint had copied one page: `from` is still open.
 fn torn(from: &EmbeddedTestStore, to: &Path) {
     let store = from.directory.path().join("store");
     for name in names(&store) {

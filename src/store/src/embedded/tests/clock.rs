@@ -1,4 +1,4 @@
-//! A clock that is set back, as those of machines are now and then.
+//! A clock that is set back, as machines' clocks sometimes are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

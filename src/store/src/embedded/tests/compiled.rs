@@ -1,4 +1,4 @@
-//! How the bundled SQLite is compiled, by the flags in `.cargo/config.toml`.
+//! Compile options of the bundled SQLite, from the flags in `.cargo/config.toml`.
 
 use rusqlite::Connection;
 

@@ -7,7 +7,7 @@ use super::{EmbeddedTestStore, open, test_store};
 use crate::conformance::fixture::{audited_balance, client_with, created, event, opened};
 use crate::{PageRequest, StoreError};
 
-/// The database file of a store that was used and closed.
+/// Returns the database file of a store that was used and closed.
 async fn closed() -> (EmbeddedTestStore, PathBuf) {
     let test = test_store();
     let client = client_with(&test, 500).await;
@@ -19,7 +19,7 @@ async fn closed() -> (EmbeddedTestStore, PathBuf) {
     (test, path)
 }
 
-/// Opening answers that the store is corrupt and changes nothing.
+/// Checks that opening reports a corrupt store and changes nothing. Returns the message.
 fn refused(test: &EmbeddedTestStore, path: &PathBuf) -> String {
     let before = fs::read(path).ok();
     let error = open(test.directory.path()).unwrap_err();

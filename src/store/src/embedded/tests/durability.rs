@@ -1,4 +1,4 @@
-//! A process that is killed: whatever it had answered is still stored.
+//! A killed process: everything that it had answered is still stored.
 //!
 //! The process is this test binary once more, running only the test named [`CHILD`], which works
 //! for as long as it lives and prints every answer it got.
@@ -43,7 +43,7 @@ fn say(words: &str, what: &dyn std::fmt::Display) {
     out.flush().unwrap();
 }
 
-/// Opens, completes, claims, registers and reports, and says so after each answer.
+/// Opens, completes, claims, registers and reports, and prints each answer.
 async fn work(test: &EmbeddedTestStore, event: &Event) {
     let party = flow_fixture::party(test).await;
     for round in 0_u64.. {
@@ -90,7 +90,7 @@ fn the_child_works_until_it_is_killed() {
     });
 }
 
-/// The complete lines that a killed child left.
+/// Runs a child, and kills it after `wanted` answers. Returns its answers, from complete lines.
 fn answers_until_killed(directory: &Path, event: EventId, wanted: usize) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let mut child = run_child(&mut command, directory, Some(event)).stdout(Stdio::piped()).spawn().unwrap();
@@ -170,7 +170,7 @@ async fn check(test: &EmbeddedTestStore, word: &str, what: &str, claimed_before:
     assert_eq!(delivery.is_some(), matches!(record, Some(TransactionRecord::Completed(_))));
 }
 
-/// Every guest who was told so is on the list, and the event counts what there is.
+/// Checks that every guest with an answer is on the list, and that the event's counts are right.
 async fn check_event(test: &EmbeddedTestStore, event: &Event, answers: &[(String, String)]) {
     let listed = test.store.list_registrations(event.id, ALL.into()).await.unwrap();
     let listed: HashSet<String> = listed.items.iter().map(|one| one.guest.txn.to_string()).collect();

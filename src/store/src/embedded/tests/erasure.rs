@@ -16,21 +16,21 @@ use crate::conformance::{TestStore, run};
 use crate::embedded::backup;
 use crate::{Sealed, Vault};
 
-/// Bytes by which a piece of a sealed record is known.
+/// Bytes that identify a piece of a sealed record.
 const PIECE: usize = 16;
 
-/// Every piece that is somewhere in the files of a directory.
+/// Returns every piece in the files of a directory.
 fn pieces(directory: &Path) -> HashSet<[u8; PIECE]> {
     let files = fs::read_dir(directory).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap());
     files.flat_map(|file| file.array_windows().copied().collect::<Vec<_>>()).collect()
 }
 
-/// The pieces of a sealed record; one that is on two pages is in none of the files.
+/// Returns the pieces of a sealed record; one that is on two pages is in none of the files.
 fn of(sealed: &Sealed) -> impl Iterator<Item = [u8; PIECE]> {
     sealed.as_bytes().chunks_exact(PIECE).map(|piece| piece.try_into().unwrap())
 }
 
-/// Registers a guest whose sealed outcome holds so many bytes; the outcome.
+/// Registers a guest whose sealed outcome holds `size` bytes. Returns the outcome.
 async fn registered(test: &impl TestStore, event: &Event, size: usize) -> (TxnId, Sealed) {
     let id = scanned(test, event).await;
     let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), &vec![b'x'; size]);

@@ -1,4 +1,4 @@
-//! Operations that fail, too many of them, a full disk, and operations after the end.
+//! Failing operations, too many of them, a full disk, and operations after closing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, audited_balance, client_with, opening, opening_with_hook};
 use crate::embedded::database::statements::Database;
 
-/// Keeps the writer busy until the returned sender is dropped, so that what follows waits together.
+/// Keeps the writer busy until the returned sender is dropped, so that later calls wait together.
 async fn occupied(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>, StoreFuture<()>) {
     let (release, released) = channel();
     let (begin, begun) = tokio::sync::oneshot::channel();

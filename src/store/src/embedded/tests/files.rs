@@ -1,4 +1,4 @@
-//! Who can open the files, and what can be read in them.
+//! Permissions of the files, and their readable contents.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -58,7 +58,7 @@ async fn the_files_are_for_their_owner_alone() {
 #[tokio::test]
 async fn a_log_is_copied_as_it_grows_and_begins_anew() {
     const OUTCOME: usize = 512 * 1_024;
-    // It is copied while writes go on, so how far it grows depends on the machine; without a limit it would hold all of them.
+    // The log is copied while writes go on, so its growth depends on the machine; without a limit it would hold all of them.
     const MOST: usize = 1_000;
     let test = test_store();
     let client = client_with(&test, MOST.try_into().unwrap()).await;

@@ -1,4 +1,4 @@
-//! A file and the installation that it belongs to.
+//! A file and its installation.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn open(directory: &Path, ownership: &Ownership) -> Result<EmbeddedStore, StoreE
     open_when_free(&crate::embedded::EmbeddedOptions { ownership: ownership.clone(), ..options(directory, clock) })
 }
 
-/// Opening it, and looking at it, is refused in the same words.
+/// Checks that opening and inspecting it are refused in the same words.
 fn is_refused(directory: &Path, ownership: &Ownership) {
     let refusal = open(directory, ownership).unwrap_err();
     assert!(matches!(refusal, StoreError::OtherInstallation { .. }), "{refusal}");

@@ -1,5 +1,4 @@
-//! The embedded store: the properties of every store, and what can happen to a file, a disk and a
-//! process.
+//! The embedded store: the properties of every store, and failures of files, disks and processes.
 
 mod audit_log;
 mod backup;
@@ -58,12 +57,12 @@ fn options(directory: &Path, clock: Arc<ManualClock>) -> EmbeddedOptions {
     }
 }
 
-/// The keys of the tests' stores.
+/// Returns the keys of the tests' stores.
 fn vault() -> Arc<Vault> {
     Arc::new(test_vault(&[7]))
 }
 
-/// A store, once nobody else has its files: a process that another test is about to start has every open file for a moment.
+/// Opens a store once no other process has its files: a process that another test is starting holds every open file for a moment.
 pub(crate) fn open_when_free(options: &EmbeddedOptions) -> Result<EmbeddedStore, StoreError> {
     let begun = Instant::now();
     loop {
@@ -136,7 +135,7 @@ mod in_memory {
 
     crate::store_conformance!(every_property_holds: _nothing = () => test_store());
 
-    /// Statements are found by the thread that executes them.
+    /// Statements are cached by the thread that executes them.
     #[test]
     fn a_connection_keeps_every_statement_that_the_properties_need() {
         every_property_holds();

@@ -7,7 +7,7 @@ use crate::engine::embedded::statements::{Condition, End, Statement, can_end, te
 use crate::engine::{Column, ColumnKind, Form, Table};
 use crate::records::ALL;
 
-/// Every statement about a kind that an operation may execute.
+/// Returns every statement about a kind that an operation may execute.
 fn statements(table: &'static Table) -> Vec<Statement> {
     let names = || table.fields.iter().map(|column| column.name);
     let mut statements = match table.form {
@@ -53,7 +53,7 @@ fn statements(table: &'static Table) -> Vec<Statement> {
     statements
 }
 
-/// The steps of the plan of a statement.
+/// Returns the steps of the plan of a statement.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
     let unbound = vec![rusqlite::types::Null; statement.parameter_count()];
@@ -61,8 +61,8 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-/// Moves and erasures go through the keys of a kind: through rows a part at a time, and through an index, which has no rows, at once. A
-/// count up to a limit goes through what a search has found up to it.
+/// Returns true if a statement may scan. Moves and erasures go through the keys of a kind: through rows in parts, and through an index,
+/// which has no rows, at once. A count up to a limit goes through the results of a search.
 fn may_scan(table: &Table, statement: &Statement, step: &str) -> bool {
     let is_of_keys = table.form == Form::Index && *statement == Statement::Scan && step.contains(" USING ");
     is_of_keys || (*statement == Statement::Fewer && step == "SCAN (subquery-1)")

@@ -1,4 +1,4 @@
-//! Sealing anew: no value stays under the old key, and none is forgotten.
+//! Resealing: no value stays under the old key, and none is forgotten.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::records::{audit, transaction};
 use crate::vault::test_vault;
 use crate::{EncryptionKeyId, ResealCursor, Vault};
 
-/// Columns of blobs that are not sealed. Keys and members are not either; the file seals its canary anew by itself.
+/// Unsealed columns of blobs. Keys and members are unsealed too; the file reseals its canary by itself.
 const IN_THE_CLEAR: &[&str] = &[
     "audit_list.hash",
     "audit_list.previous",
@@ -48,7 +48,7 @@ const IN_THE_CLEAR: &[&str] = &[
 ];
 const CANARY: &str = "canary.box";
 
-/// The sealed columns of records, as the file names them.
+/// Returns the sealed columns of records, as the file names them.
 fn sealed_columns() -> BTreeSet<String> {
     let of_table = |table: &'static Table| {
         let form = if table.form == Form::List { "list" } else { "record" };
@@ -67,14 +67,14 @@ fn file(test: &EmbeddedTestStore) -> Connection {
     Connection::open(test.directory.path().join("store/sakshi.db")).unwrap()
 }
 
-/// Every column of a table, with its type.
+/// Returns every column of a table, with its type.
 fn columns(file: &Connection) -> Vec<(String, String, String)> {
     let sql = "SELECT t.name, c.name, c.type FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'";
     let mut statement = file.prepare(sql).unwrap();
     statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// The columns with a value that begins as one under this key.
+/// Returns the columns with a value that begins as one under this key.
 fn under(file: &Connection, key: EncryptionKeyId) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (table, column, _) in columns(file) {
@@ -87,7 +87,7 @@ fn under(file: &Connection, key: EncryptionKeyId) -> BTreeSet<String> {
     found
 }
 
-/// The store opened again with these keys; the first seals.
+/// Returns the store opened again with these keys; the first seals.
 fn reopened(test: &mut EmbeddedTestStore, keys: &[u8]) -> Arc<Vault> {
     test.store.close();
     let vault = Arc::new(test_vault(keys));
@@ -137,7 +137,7 @@ async fn values_that_no_key_opens_are_left_and_told_of() {
         opened(&test, &client).await;
     }
     let lost = test_vault(&[7]).sealing_key();
-    // The canary goes on to the second key, so that the store opens without the first one.
+    // The canary moves to the second key, so that the store opens without the first one.
     reopened(&mut test, &[8, 7]);
     opened(&test, &client).await;
     reopened(&mut test, &[9, 8]);

@@ -1,4 +1,4 @@
-//! What a sweep removes, how much at a time, and what it leaves.
+//! Sweeps: the records removed, the limit, and the records kept.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Files whose schema has another number: walked up from an earlier release, after a backup; otherwise refused in a sentence and left as
-//! they are.
+//! Files with another schema number: migrated from an earlier release, after a backup; otherwise refused with a message and left unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use crate::engine::embedded::EmbeddedEngine;
 use crate::installation::test_ownership;
 use crate::{FIRST, OpenError, SCHEMA, StoreError, Upgrading};
 
-/// A store of this release that was used and closed, and its client.
+/// Returns a store of this release that was used and closed, and its client.
 async fn used() -> (EmbeddedTestStore, ClientId) {
     let test = test_store();
     let client = client_with(&test, 5).await;
@@ -39,13 +38,13 @@ fn set_user_version(file: &Path, number: u32) {
     Connection::open(file).unwrap().pragma_update(None, "user_version", number).unwrap();
 }
 
-/// The options of the next release.
+/// Returns the options of the next release.
 fn next(test: &EmbeddedTestStore, at_start: bool) -> EmbeddedOptions {
     let upgrading = Upgrading { schema: next_schema::next(), at_start };
     EmbeddedOptions { upgrading, ..options(test.directory.path(), Arc::clone(&test.clock)) }
 }
 
-/// The refusal of opening a store, which a look at it gives as well; the file stays byte for byte.
+/// Returns the refusal of opening a store, which inspecting it gives as well. The file stays byte for byte.
 fn refusal(test: &EmbeddedTestStore, options: &EmbeddedOptions) -> String {
     let before = fs::read(file(test)).unwrap();
     let refused = open_when_free(options).unwrap_err();
@@ -56,7 +55,7 @@ fn refusal(test: &EmbeddedTestStore, options: &EmbeddedOptions) -> String {
     refused.to_string()
 }
 
-/// The backups in a store's directory.
+/// Returns the backups in a store's directory.
 fn backups(test: &EmbeddedTestStore) -> Vec<PathBuf> {
     let files = fs::read_dir(test.directory.path().join("store")).unwrap().map(|entry| entry.unwrap().path());
     let is_backup = |path: &PathBuf| path.to_str().unwrap().contains(".schema-") && path.extension().unwrap() != "sha256";
@@ -102,7 +101,7 @@ async fn the_next_release_walks_a_file_up_after_a_backup_that_goes_back() {
     again.close();
     let [kept] = &backups(&test)[..] else { panic!("{:?}", backups(&test)) };
 
-    // The release before refuses it, and goes back with the backup.
+    // The release before refuses it, and can be restored with the backup.
     let own = options(test.directory.path(), Arc::clone(&test.clock));
     assert!(refusal(&test, &own).contains("of a newer release"));
     let with = (test.clock.clone() as _, vault());

@@ -25,7 +25,7 @@ const PAGES_SOFT: i64 = 4_096;
 const PAGES_HARD: i64 = 65_536;
 /// Pages that the writer may copy itself.
 const PAGES_REMAINDER: i64 = 256;
-/// How many passes the thread makes to leave no more than that.
+/// Maximum number of passes of the thread to leave no more than that.
 const PASSES: usize = 6;
 
 #[derive(Debug, Default)]
@@ -35,25 +35,25 @@ struct Progress {
     log_pages: AtomicI64,
 }
 
-/// What the writer holds.
+/// State of the writer's side.
 pub(crate) struct WriterSide {
     nudge: SyncSender<()>,
     progress: Arc<Progress>,
-    /// How many pages the log had when the thread was last asked; 0 since the log restarted.
+    /// Pages of the log when the thread was last asked; 0 since the log restarted.
     asked_at: i64,
 }
 
-/// What the thread holds.
+/// State of the thread's side.
 pub(crate) struct ThreadSide {
     nudges: Receiver<()>,
     progress: Arc<Progress>,
     db: Database,
 }
 
-/// The two sides, for the writer's connection and one that only copies.
+/// Makes the two sides, for the writer's connection and one that only copies.
 ///
 /// # Errors
-/// What SQLite says.
+/// The error of SQLite.
 pub(crate) fn pair(writer: &mut Connection, db: Database) -> rusqlite::Result<(WriterSide, ThreadSide)> {
     let (nudge, nudges) = sync_channel(1);
     let progress = Arc::new(Progress::default());
@@ -67,12 +67,12 @@ pub(crate) fn pair(writer: &mut Connection, db: Database) -> rusqlite::Result<(W
     Ok((writer_side, ThreadSide { nudges, progress, db }))
 }
 
-/// Pages in the log, and how many of them are in the database file.
+/// Returns the number of pages in the log, and of those copied into the database file.
 fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(i64, i64)> {
     connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?.query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
 }
 
-/// A failed checkpoint loses nothing and is tried again later, unless the file is damaged.
+/// Runs a checkpoint. A failed one loses nothing and is tried again later, unless the file is damaged.
 fn try_checkpoint(db: &Database, mode: &str) -> Option<(i64, i64)> {
     match checkpoint(&db.connection, mode) {
         Ok(pages) => Some(pages),
@@ -94,10 +94,10 @@ pub(crate) fn empty(path: &Path) -> Result<(), StoreError> {
     if is_busy { Err(StoreError::Overloaded) } else { Ok(()) }
 }
 
-/// Copies a log that an earlier process left behind into the file. On a full disk it stays where it is: it can be read there.
+/// Copies a log left by an earlier process into the file. On a full disk it stays where it is: it can be read there.
 ///
 /// # Errors
-/// Any other than that there is no room.
+/// Any error except a full disk.
 pub(crate) fn at_start(connection: &Connection) -> Result<(), StoreError> {
     unless_full(checkpoint(connection, "TRUNCATE").map(drop))
 }
@@ -113,8 +113,7 @@ fn unless_full(copied: rusqlite::Result<()>) -> Result<(), StoreError> {
 }
 
 impl WriterSide {
-    /// Called after each group of jobs: asks for a checkpoint when the log has grown, and finishes one
-    /// that is nearly done.
+    /// Called after each group of jobs: requests a checkpoint when the log has grown, and finishes one that is nearly done.
     pub(crate) fn after_group(&mut self, db: &Database) {
         let pages = self.progress.log_pages.load(Ordering::Acquire);
         if self.progress.nearly_done.swap(false, Ordering::AcqRel) {

@@ -1,7 +1,7 @@
-//! A job: what to do inside the database, and where to send the answer.
+//! A job: work inside the database, and the receiver of its answer.
 //!
-//! Work is repeatable, because a group of jobs whose transaction failed is executed again one by one.
-//! What a job returned is sent only after the commit.
+//! Work is repeatable, because a group of jobs whose transaction failed is executed again one by one. A job's result is sent only after the
+//! commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,13 +10,13 @@ use tokio::sync::oneshot;
 use crate::embedded::database::statements::Database;
 use crate::error::StoreError;
 
-/// Work that waits for a thread.
+/// Work queued for a thread.
 pub(crate) trait Job: Send {
-    /// Bytes that it will write, roughly, besides a small row or two.
+    /// Returns the approximate number of bytes that it will write, besides a small row or two.
     fn weight(&self) -> usize;
-    /// Does the work inside the current transaction and keeps what it returns.
+    /// Does the work inside the current transaction and keeps the result.
     fn execute(&mut self, db: &Database) -> rusqlite::Result<()>;
-    /// Sends what was kept, or the error.
+    /// Sends the kept result, or the error.
     fn answer(self: Box<Self>, verdict: Result<(), StoreError>);
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Waiting<W, T> {
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-/// A boxed job, and where its answer will arrive.
+/// Returns a boxed job, and the receiver of its answer.
 pub(crate) fn waiting<W, T>(weight: usize, work: W) -> (Box<dyn Job>, oneshot::Receiver<Result<T, StoreError>>)
 where
     W: FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
@@ -54,13 +54,13 @@ where
 
     fn answer(self: Box<Self>, verdict: Result<(), StoreError>) {
         let kept = self.kept.ok_or_else(|| StoreError::unavailable("the work was not executed"));
-        // The caller may have stopped waiting; what was written stands.
+        // The caller may have stopped waiting; the write stands.
         let _ = self.reply.send(verdict.and(kept));
     }
 }
 
-/// Executes jobs in one transaction and answers them. If it fails, each job gets a transaction of its
-/// own, so that a job that cannot succeed makes no other fail.
+/// Executes jobs in one transaction and answers them. If it fails, each job gets a transaction of its own, so a failing job makes no other
+/// fail.
 pub(crate) fn execute_all(begin: &str, db: &Database, mut jobs: Vec<Box<dyn Job>>) {
     match in_one_transaction(begin, db, &mut jobs) {
         Err(_) if jobs.len() > 1 => {

@@ -1,8 +1,7 @@
 //! Threads that read, and the queue that they share. Each has a connection that cannot write.
 //!
-//! A reader that wakes up takes its share of all jobs that wait and reads them from one snapshot of
-//! the database, because waking up costs more than most reads. The snapshot is taken after the jobs
-//! were queued, so a caller that reads after an answered write sees what it wrote.
+//! A reader that wakes up takes its share of all waiting jobs and reads them from one snapshot of the database, because waking up costs
+//! more than most reads. The snapshot is taken after the jobs were queued, so a read after an answered write sees that write.
 
 use std::collections::VecDeque;
 
@@ -14,7 +13,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Number of reading threads, each with one connection.
 pub(crate) const READERS: usize = 2;
 
-/// Jobs that a reader takes at a time; few enough that a slow one delays little.
+/// Jobs that a reader takes at a time; few, so that a slow one delays little.
 const TOGETHER: usize = 16;
 
 /// The queue of reads.
@@ -27,14 +26,14 @@ pub(crate) struct Reads {
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Box<dyn Job>>,
-    /// Readers that sleep, and how many of them have been notified.
+    /// Number of sleeping readers, and of those that have been notified.
     asleep: usize,
     notified: usize,
     closed: bool,
 }
 
 impl Reads {
-    /// A queue for at most `max` reads.
+    /// Returns a queue for at most `max` reads.
     pub(crate) fn new(max: usize) -> Self {
         Self { waiting: Mutex::default(), queued: Condvar::new(), max }
     }
@@ -96,7 +95,7 @@ mod interleavings {
     use super::*;
     use crate::sync::Arc;
 
-    /// A read of nothing.
+    /// A job that reads nothing.
     struct Nothing;
 
     impl Job for Nothing {
@@ -128,7 +127,7 @@ mod interleavings {
                 })
                 .collect();
             writers.into_iter().for_each(|writer| writer.join().unwrap());
-            // They wake up by themselves: nothing else is told to them before it is closed.
+            // They wake up by themselves: nothing else notifies them before it is closed.
             while !reads.waiting().jobs.is_empty() {
                 shuttle::thread::yield_now();
             }

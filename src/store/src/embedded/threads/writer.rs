@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes all jobs that wait, executes them in one transaction, makes
-//! them durable with one commit, and only then answers.
+//! The one thread that writes. It takes all waiting jobs, executes them in one transaction, makes them durable with one commit, and only
+//! then answers.
 
 use std::sync::mpsc::Receiver;
 use std::thread::{JoinHandle, park_timeout};
@@ -9,12 +9,11 @@ use super::checkpoint::WriterSide;
 use super::job::{Job, execute_all};
 use crate::embedded::database::statements::Database;
 
-/// Jobs in one commit.
+/// Maximum number of jobs in one commit.
 const GROUP_MAX: usize = 512;
-/// Pause in which a busy writer waits for more jobs: about as long as a commit takes. A commit costs the
-/// same for one job as for many.
+/// Pause in which a busy writer waits for more jobs: about as long as a commit takes. A commit costs the same for one job as for many.
 const GATHER: Duration = Duration::from_micros(200);
-/// Bytes in one commit, roughly.
+/// Maximum number of bytes in one commit, approximately.
 const GROUP_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 pub(crate) struct Writer {
@@ -78,7 +77,7 @@ mod tests {
         waiting(bytes, |_| Ok(())).0
     }
 
-    /// The number of these jobs, which weigh so many bytes each, in the first group.
+    /// Returns the number of these jobs, each of `bytes` bytes, in the first group.
     fn gathered(jobs: usize, bytes: usize) -> usize {
         let (sender, waiting) = channel();
         (1..jobs).for_each(|_| sender.send(job(bytes)).unwrap());

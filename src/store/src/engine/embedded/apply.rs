@@ -10,13 +10,13 @@ use crate::embedded::database::statements::Database;
 use crate::engine::batch::next_number;
 use crate::engine::{Applied, Batch, ColumnKind, Guard, Key, Op, Operand, Record, Value};
 
-/// Bytes that a batch writes, roughly.
+/// Returns the approximate number of bytes that a batch writes.
 pub(super) fn weight(batch: &Batch) -> usize {
     let size = |operand: &Operand| if let Operand::Value(value) = operand { value.size() } else { 0 };
     batch.ops.iter().flat_map(operands).map(size).sum()
 }
 
-/// The values that an operation writes.
+/// Returns the values that an operation writes.
 fn operands(op: &Op) -> Vec<&Operand> {
     match op {
         Op::Put(_, fields) | Op::Set(_, fields) => fields.iter().map(|(_, operand)| operand).collect(),
@@ -73,7 +73,7 @@ pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
     Ok(Applied::Done { results: work.results, now })
 }
 
-/// The guard as a condition on the record that it is about, and the parameter of that. Only values of the same type are compared.
+/// Returns the guard as a condition on its record, with its parameter. Only values of the same type are compared.
 fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
     let is_integer = |field: &&str| guard.key().table.column(field).is_some_and(|column| column.kind == ColumnKind::Integer);
     let bound = |bound: i64| Some(Parameter(Some(Value::Integer(bound))));
@@ -98,8 +98,8 @@ fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
 }
 
 impl<'a> Work<'a> {
-    /// Applies the first operation if it changes a record, in one statement with the guards about that: the usual case. If one of them
-    /// fails, nothing is changed, and they are looked at one after the other.
+    /// Applies the first operation if it changes a record, in one statement with the guards on it: the usual case. If a guard fails,
+    /// nothing is changed, and the guards are checked one after the other.
     fn has_begun(&mut self) -> rusqlite::Result<bool> {
         let Some(op @ (Op::Set(key, _) | Op::Add(key, ..))) = self.batch.ops.first() else { return Ok(false) };
         let mut conditions = Vec::with_capacity(self.batch.guards.len());
@@ -146,7 +146,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Returns true if a record is known to be there, because the batch has written it or a guard saw it.
+    /// Returns true if a record is known to exist, because the batch has written it or a guard saw it.
     fn is_known(&self, key: &Key) -> bool {
         let before = self.batch.ops.iter().take(self.results.len()).rev().filter(|op| op.key() == key);
         let mut decisive = before.filter(|op| matches!(op, Op::Put(..) | Op::Number(..) | Op::ExpireAt(..) | Op::Remove(_)));
@@ -156,7 +156,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Returns true unless the key goes with a record that is not there.
+    /// Returns true unless the key belongs to a missing record.
     fn is_held(&self, key: &Key) -> rusqlite::Result<bool> {
         match key.parent() {
             Some(parent) if !self.is_known(&parent) => read::is_there(self.db, key, self.now),
@@ -164,7 +164,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Removes a record that has ended, before another takes its place.
+    /// Removes an expired record, before another takes its place.
     fn purge(&self, key: &Key) -> rusqlite::Result<()> {
         if can_end(key.table)
             && !self.is_known(key)
@@ -199,7 +199,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The end that the operation after this one gives to the record that this one writes: they are one statement then.
+    /// Returns the end that the next operation gives to the record written by this one: both are then one statement.
     fn end_with(&self, op: usize) -> End {
         let [written, next, ..] = self.batch.ops.get(op..).unwrap_or_default() else { return End::Same };
         match (written, next) {
@@ -216,7 +216,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The end that the statement of this operation has as a parameter.
+    /// Returns the end that the statement of this operation has as a parameter.
     fn given_end(&self) -> Option<i64> {
         let at = self.results.len();
         match self.batch.ops.get(at + 1) {
@@ -225,7 +225,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The fields of the record itself that an operation names.
+    /// Returns the fields of the record itself that an operation names.
     fn own(&self, op: &Op) -> rusqlite::Result<Record> {
         let named = |operand: &Operand| if let Operand::Field(name) = operand { Some(*name) } else { None };
         let names: Vec<&'static str> = operands(op).into_iter().filter_map(named).collect();
@@ -266,7 +266,7 @@ impl<'a> Work<'a> {
         Ok(0)
     }
 
-    /// Sets fields of a record, or adds to one; `None` if it is not there, or a condition does not hold.
+    /// Sets fields of a record, or adds to one; `None` if it is missing, or a condition does not hold.
     fn update(&self, op: &Op, conditions: Vec<(Condition, Option<Parameter>)>) -> rusqlite::Result<Option<i64>> {
         let (db, key, own) = (self.db, op.key(), self.own(op)?);
         let own = |name: &'static str| own.fields.get(name).cloned();

@@ -1,7 +1,7 @@
 //! Records in SQLite: a table for each kind, its columns those of the kind. A key is the number of its place, a byte, and its id.
 //!
-//! Batches are applied on the thread that writes, inside its transaction, so that a group of them is durable with one commit. No answer
-//! is lost on the way, so the calls of batches are not kept.
+//! Batches are applied on the thread that writes, inside its transaction, so that a group of them is durable with one commit. No response
+//! is lost in the process, so the calls of batches are not stored.
 
 mod apply;
 mod read;
@@ -28,24 +28,24 @@ pub(crate) struct EmbeddedEngine {
 }
 
 impl EmbeddedEngine {
-    /// The records of a file that has the tables of these kinds.
+    /// Returns the records of a file that has the tables of these kinds.
     #[must_use]
     pub(crate) const fn new(store: Sqlite, tables: &'static [&'static Table]) -> Self {
         Self { store, tables }
     }
 }
 
-/// A key within its kind, as it is kept.
+/// Returns the stored form of a key within its kind.
 fn id(key: &Key) -> Vec<u8> {
     [&[key.place.number()][..], &key.id].concat()
 }
 
-/// A number of SQLite; one beyond 63 bits is the largest.
+/// Returns a number of SQLite; larger ones become the largest 63-bit number.
 fn bound(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
-/// Some keys of a kind. Those of indexes are all in the first step: they have no rows to go on from.
+/// Returns some keys of a kind. Those of indexes are all in the first step: they have no rows to resume from.
 fn scan(db: &Database, table: &'static Table, from: &ScanFrom, limit: usize, now: Timestamp) -> rusqlite::Result<Scanned> {
     let rows: Vec<(Vec<u8>, u64)> = match table.form {
         Form::Index => db.all(&text(table, Statement::Scan), [], |row| Ok((row.get(0)?, 0)))?,
@@ -67,13 +67,13 @@ fn scan(db: &Database, table: &'static Table, from: &ScanFrom, limit: usize, now
     Ok(Scanned { keys, next: number.map(|number| ScanFrom { number, ..ScanFrom::default() }) })
 }
 
-/// All keys of a kind, whatever has ended.
+/// Returns all keys of a kind, expired ones included.
 #[cfg(test)]
 pub(crate) fn keys(db: &Database, table: &'static Table) -> rusqlite::Result<Vec<Key>> {
     Ok(scan(db, table, &ScanFrom::default(), usize::MAX, Timestamp::from_millis(0))?.keys)
 }
 
-/// The answer to a query on the connection of the caller, whatever has ended.
+/// Returns the answer to a query on the caller's connection, expired records included.
 #[cfg(test)]
 pub(crate) fn answer(db: &Database, query: &Query) -> rusqlite::Result<super::Answer> {
     read::answer(db, query, Timestamp::from_millis(0))
@@ -121,7 +121,7 @@ impl Engine for EmbeddedEngine {
         self.store.is_in_memory()
     }
 
-    /// Writes as much as a batch would and takes it back, so that a full store says so.
+    /// Writes as much as a batch would and rolls it back, so that a full store is reported.
     fn check(&self) -> StoreFuture<()> {
         self.store.write(0, |db| {
             db.change("UPDATE probe SET pad = zeroblob(16384) WHERE row = 1", [])?;

@@ -8,13 +8,13 @@ use super::{bound, id};
 use crate::embedded::database::statements::Database;
 use crate::engine::{Answer, ColumnKind, Form, Key, Operand, Query, Record, Value};
 
-/// The record, if there is one that has not ended.
+/// Returns the record, if it exists and has not expired.
 pub(super) fn record(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<Option<Record>> {
     let all = key.table.fields.iter().map(|column| (column.name, column.kind));
     selected(db, key, Statement::Read, all, now)
 }
 
-/// The same with these fields alone.
+/// Returns the record with these fields alone.
 pub(super) fn fields(db: &Database, key: &Key, names: &[&'static str], now: Timestamp) -> rusqlite::Result<Option<Record>> {
     let columns: Vec<_> = names.iter().filter_map(|name| key.table.column(name)).map(|column| (column.name, column.kind)).collect();
     let statement = Statement::Fields(columns.iter().map(|(name, _)| *name).collect());
@@ -47,7 +47,7 @@ fn value(row: &Row<'_>, place: usize, kind: ColumnKind) -> rusqlite::Result<Opti
     })
 }
 
-/// Returns true if the record is there, or what the list or the index goes with.
+/// Returns true if the record exists, or the record that owns the list or index.
 pub(super) fn is_there(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<bool> {
     let of = match key.table.form {
         Form::Record => Some(key.clone()),
@@ -56,7 +56,7 @@ pub(super) fn is_there(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Re
     of.map_or(Ok(true), |of| db.any(&text(of.table, Statement::Exists), params![id(&of), now.millis()]))
 }
 
-/// The entries of a list from this number on: at most so many, and no further one once their last fields hold so many bytes.
+/// Returns the entries of a list from this number on. Stops at `limit` entries, or once their last fields hold `max_bytes` bytes.
 pub(super) fn entries(db: &Database, list: &Key, first: u64, limit: u64, max_bytes: usize) -> rusqlite::Result<Vec<Vec<Value>>> {
     let mut statement = db.statement(&text(list.table, Statement::Entries))?;
     let mut rows = statement.query(params![id(list), bound(first), bound(limit)])?;
@@ -72,7 +72,7 @@ pub(super) fn entries(db: &Database, list: &Key, first: u64, limit: u64, max_byt
     Ok(entries)
 }
 
-/// The entry with this number, if there is one.
+/// Returns the entry with this number, if there is one.
 pub(super) fn entry(db: &Database, list: &Key, number: u64) -> rusqlite::Result<Option<Vec<Value>>> {
     // A list has no gaps: the first entry from a number on has that number.
     Ok(entries(db, list, number, 1, usize::MAX)?.pop())
@@ -106,7 +106,7 @@ fn member(row: &Row<'_>) -> rusqlite::Result<(Vec<u8>, i64)> {
     Ok((row.get(0)?, row.get(1)?))
 }
 
-/// The answer to a query.
+/// Returns the answer to a query.
 pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::Result<Answer> {
     let at = |operand: &Operand| operand.integer(now, &[], &|_| None);
     let is_there = |key: &Key| is_there(db, key, now);

@@ -1,7 +1,7 @@
-//! The tables of kinds, and the texts of the statements about them.
+//! The tables of kinds, and the SQL statements on them.
 //!
-//! Columns that are not fields begin with an underscore. A statement about records has the key as its first parameter and the time as its
-//! second, and is about a record that has not ended.
+//! Columns that are not fields begin with an underscore. A statement on records has the key as its first parameter and the time as its
+//! second, and ignores expired records.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use crate::engine::{Column, ColumnKind, Form, Life, Table};
 
-/// A statement about a kind.
+/// A statement on a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Statement {
     /// The version and all fields of a record.
@@ -21,11 +21,11 @@ pub(crate) enum Statement {
     Exists,
     /// The end of a record.
     End,
-    /// Removes a record that has ended.
+    /// Removes an expired record.
     Purge,
-    /// Its third parameter is the end, of a kind that can have one.
+    /// Writes a record. The third parameter is the end, of a kind that can have one.
     Put,
-    /// Then come the parameters of the conditions.
+    /// Sets fields of a record. The parameters of the conditions come last.
     Set(Vec<&'static str>, End, Vec<Condition>),
     Add(&'static str, Vec<Condition>),
     Number(&'static str),
@@ -50,13 +50,13 @@ pub(crate) enum Statement {
     Scored,
     /// Keys in the order of their rows.
     Scan,
-    /// Keys of records that have ended.
+    /// Keys of expired records.
     Ended,
     /// Removes some entries of a list or members of an index.
     Shorten,
 }
 
-/// A condition on the record that is changed. All but the first two have a parameter.
+/// A condition on the changed record. All but the first two have a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
     /// The first field is less than the second.
@@ -70,10 +70,10 @@ pub(crate) enum Condition {
     Version,
 }
 
-/// The end that a record is given by the statement that sets its fields.
+/// The end that a statement gives a record while it sets its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    /// The one that it has.
+    /// Unchanged.
     Same,
     /// The last parameter.
     Given,
@@ -84,11 +84,11 @@ pub(crate) enum End {
 }
 
 thread_local! {
-    /// The text of each statement: to write it anew takes as long as to execute it.
+    /// The text of each statement: building one takes as long as executing it.
     static TEXTS: RefCell<HashMap<(&'static str, Statement), Rc<str>>> = RefCell::default();
 }
 
-/// The text of a statement.
+/// Returns the text of a statement.
 pub(crate) fn text(table: &'static Table, statement: Statement) -> Rc<str> {
     TEXTS.with_borrow_mut(|texts| {
         let key = (table.name, statement);
@@ -117,7 +117,7 @@ pub(crate) const fn can_end(table: &Table) -> bool {
     matches!(table.life, Life::Ends(_))
 }
 
-/// The name of the table of a kind.
+/// Returns the name of the table of a kind.
 fn name(table: &Table) -> String {
     let form = match table.form {
         Form::Record => "record",
@@ -127,17 +127,17 @@ fn name(table: &Table) -> String {
     format!("{}_{form}", table.name)
 }
 
-/// The fields, each as it is written.
+/// Returns the fields, each in the form of `write`.
 fn each(table: &Table, write: impl Fn(usize, &Column) -> String) -> String {
     table.fields.iter().enumerate().map(|(place, column)| write(place, column)).collect()
 }
 
-/// The names of the fields, each after a comma.
+/// Returns the names of the fields, each after a comma.
 fn columns(table: &Table) -> String {
     each(table, |_, Column { name, .. }| format!(", \"{name}\""))
 }
 
-/// The type of a column.
+/// Returns the type of a column.
 const fn type_of(kind: ColumnKind) -> &'static str {
     match kind {
         ColumnKind::Integer => "INTEGER",
@@ -146,12 +146,12 @@ const fn type_of(kind: ColumnKind) -> &'static str {
     }
 }
 
-/// The name of the table of a kind, and the columns of its fields with their types.
+/// Returns the name of the table of a kind, and the columns of its fields with their types.
 pub(crate) fn columns_of(table: &Table) -> (String, Vec<(&'static str, &'static str)>) {
     (name(table), table.fields.iter().map(|column| (column.name, type_of(column.kind))).collect())
 }
 
-/// The statements that create the table of a kind.
+/// Returns the statements that create the table of a kind.
 pub(crate) fn schema(table: &Table) -> String {
     let name = name(table);
     let fields = each(table, |_, Column { name, kind, .. }| format!(", \"{name}\" {}", type_of(*kind)));
@@ -183,7 +183,7 @@ pub(crate) fn schema(table: &Table) -> String {
 
 fn of_record(table: &Table, statement: &Statement) -> String {
     let name = name(table);
-    // Each statement has its second parameter, whether it needs it or not.
+    // Each statement has its second parameter, used or not.
     let there = if can_end(table) { "_id = ?1 AND (_end IS NULL OR _end > ?2)" } else { "_id = ?1 AND ?2 IS NOT NULL" };
     match statement {
         Statement::Read => format!("SELECT _version{} FROM {name} WHERE {there}", columns(table)),
@@ -240,7 +240,7 @@ fn of_record(table: &Table, statement: &Statement) -> String {
     }
 }
 
-/// Conditions, whose parameters begin with this one.
+/// Returns the conditions, with parameters numbered from `parameter`.
 fn all(conditions: &[Condition], mut parameter: usize) -> String {
     let mut text = String::new();
     for condition in conditions {
@@ -275,7 +275,7 @@ fn of_list(table: &Table, statement: &Statement) -> String {
         Statement::Entries => format!("SELECT _entry{columns} FROM {name} WHERE _id = ?1 AND _entry >= ?2 ORDER BY _entry LIMIT ?3"),
         Statement::Length => format!("SELECT coalesce(max(_entry), 0) FROM {name} WHERE _id = ?1"),
         Statement::Scan => format!("SELECT _id, _row FROM {name} WHERE _entry = 1 AND _row > ?1 ORDER BY _row LIMIT ?2"),
-        // The first entry goes last: a list without it is not found.
+        // The first entry is removed last: a list without it is not found.
         Statement::Shorten => {
             format!("DELETE FROM {name} WHERE _row IN (SELECT _row FROM {name} WHERE _id = ?1 ORDER BY _entry DESC LIMIT ?2)")
         }

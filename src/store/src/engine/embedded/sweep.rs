@@ -1,4 +1,4 @@
-//! Removing what has ended, a bounded number at a time.
+//! Removal of expired records, a bounded number at a time.
 
 use rusqlite::params;
 use sakshi_domain::time::Timestamp;
@@ -8,8 +8,8 @@ use super::statements::{Statement, can_end, text};
 use crate::embedded::database::statements::Database;
 use crate::engine::Table;
 
-/// Removes at most `limit` records of each kind that have ended, and of what goes with them as many entries and members. A record stays,
-/// unseen, until nothing goes with it any more.
+/// Removes at most `limit` expired records of each kind, and as many of their entries and members. A record stays, unseen, until none of
+/// its entries and members is left.
 pub(super) fn sweep(
     db: &Database,
     tables: &[&'static Table],

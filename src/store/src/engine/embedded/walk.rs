@@ -1,4 +1,4 @@
-//! Walking a file up to another schema, inside the transaction that opens it.
+//! Migration of a file to another schema, inside the transaction that opens it.
 
 use rusqlite::Connection;
 use sakshi_domain::time::Timestamp;
@@ -11,9 +11,9 @@ use crate::error::StoreError;
 use crate::schema::Rewrite;
 use crate::vault::Vault;
 
-/// Records that are read at once.
+/// Records read at once.
 const ROWS: usize = 1_000;
-/// Before every end: records that have ended and are not swept yet are changed as well.
+/// A time before every end: expired records that are not swept yet are changed as well.
 const BEFORE: Timestamp = Timestamp::from_millis(0);
 
 /// Creates the tables and the columns that the file lacks.
@@ -35,7 +35,7 @@ pub(crate) fn add_missing(connection: &Connection, tables: &[&'static Table]) ->
     Ok(())
 }
 
-/// Changes every record of a kind, and returns the number of changed ones.
+/// Changes every record of a kind. Returns the number of changed records.
 ///
 /// # Errors
 /// A record cannot be read or changed.

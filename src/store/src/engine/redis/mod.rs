@@ -1,8 +1,8 @@
 //! Records in Redis: a hash for each record, a list for each list, a sorted set for each index. One script applies batches, and one
 //! answers queries.
 //!
-//! The keys of a partition are in one slot, and a key that is alone is in its own; on a cluster a script is about one slot. The call of a
-//! batch is kept as a field of a hash that no kind has. What goes with a record has the same time to live.
+//! The keys of a partition are in one slot, and a key outside partitions has its own. On a cluster, a script uses one slot. The call of a
+//! batch is stored as a field of a hash that no kind has. Lists and indexes have the same time to live as their record.
 
 mod pack;
 mod unpack;
@@ -34,7 +34,7 @@ use crate::redis::{Finish, NodeId, data_loss};
 pub(crate) struct RedisEngine(Arc<Shared>);
 
 impl RedisEngine {
-    /// The records of a store.
+    /// Returns the records of a store.
     #[must_use]
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
         Self(shared)
@@ -54,8 +54,8 @@ impl RedisEngine {
         }
     }
 
-    /// Runs an operation in a task of its own from the first poll of its future. An operation may hold what others wait for, such as a
-    /// connection that is being opened, and an actor polls no other future while it waits for one.
+    /// Runs an operation in its own task from the first poll of its future. An operation may hold a connection that is being opened and
+    /// that others wait for. An actor polls no other future while it waits for one.
     fn run_always<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -91,7 +91,7 @@ impl RedisEngine {
     }
 }
 
-/// The name of a key: in the slot of its partition, or in its own.
+/// Returns the name of a key: in the slot of its partition, or in its own.
 pub(crate) fn name(key: &Key) -> Vec<u8> {
     let (kind, id) = (key.table.name.as_bytes(), &key.id[..]);
     match key.place {
@@ -104,7 +104,7 @@ pub(crate) fn name(key: &Key) -> Vec<u8> {
     }
 }
 
-/// The key of a kind with this name; `None` for a name of another one.
+/// Returns the key of a kind with this name; `None` for a name of another kind.
 pub(crate) fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
     let (place, rest) = match name {
         [b'{', b'p', tens, ones, b'}', rest @ ..] => {
@@ -117,13 +117,13 @@ pub(crate) fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
     Some(Key { table, place, id: id.to_vec() })
 }
 
-/// The key of one of these kinds with this name; `None` for any other.
+/// Returns the key of one of these kinds with this name; `None` for any other.
 pub(crate) fn named_in(tables: &[&'static Table], name: &[u8]) -> Option<Key> {
     tables.iter().find_map(|table| named(table, name))
 }
 
 impl Shared {
-    /// Applies the batches at these places, which begin with one slot.
+    /// Applies the batches at these places, whose first keys share one slot.
     async fn commit_slot(&self, batches: &[Batch], places: &[usize], until_answered: bool) -> Result<Vec<Applied>, StoreError> {
         let of_slot = || places.iter().map(|place| &batches[*place]);
         let script = if of_slot().all(|batch| batch.on_full) { &APPLY_ON_FULL } else { &APPLY };
@@ -136,7 +136,7 @@ impl Shared {
             if !replies.is_empty() {
                 break replies;
             }
-            // The number was raised: the same batches at the new one, if this node knows it.
+            // The number was raised: retry the batches at the new one, if this node knows it.
             self.read_schema().await?;
             self.level().check()?;
             if self.level().number() == number {
@@ -149,7 +149,7 @@ impl Shared {
         Ok(answers)
     }
 
-    /// The keys and arguments of batches as a node writes them that works at this number.
+    /// Packs the keys and arguments of batches, as written by a node that works at this number.
     fn packed<'a>(&self, batches: impl ExactSizeIterator<Item = &'a Batch>, number: u32) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let teller = Teller { node: self.node, is_cluster: self.link.is_cluster() };
         let fitted: Vec<_> = batches.map(|batch| self.level().schema().at(number, batch)).collect();
@@ -162,7 +162,7 @@ impl Shared {
         (keys, args)
     }
 
-    /// Remembers how long the lists are that only grow.
+    /// Remembers the lengths of append-only lists.
     fn remember_lengths(&self, batch: &Batch, applied: &Applied) {
         let Applied::Done { results, .. } = applied else { return };
         for (op, length) in batch.ops.iter().zip(results) {
@@ -176,7 +176,7 @@ impl Shared {
         }
     }
 
-    /// Answers the queries at these places, which on a cluster are about one slot.
+    /// Answers the queries at these places, which on a cluster share one slot.
     async fn read_slot(
         &self,
         script: &'static Script,
@@ -214,7 +214,7 @@ impl Shared {
         Ok(Scanned { keys: self.not_ended(keys).await?, next: Some(next) })
     }
 
-    /// Leaves out what has ended by a clock that is given. What goes with a record has its end.
+    /// Leaves out keys that have expired by a given clock. Lists and indexes end with their record.
     async fn not_ended(&self, keys: Vec<Key>) -> Result<Vec<Key>, StoreError> {
         let Some(clock) = &self.clock else { return Ok(keys) };
         let now = clock.now().millis();
@@ -275,12 +275,12 @@ impl Engine for RedisEngine {
         self.run(move |store| async move { store.scan_records(&[table], from, limit).await })
     }
 
-    /// One scan of each server, whatever the number of kinds.
+    /// Scans each server once, whatever the number of kinds.
     fn scan_kinds(&self, tables: Vec<&'static Table>, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
         self.run(move |store| async move { store.scan_records(&tables, from, limit).await })
     }
 
-    /// Nothing: every key ends by itself when its time has passed.
+    /// Does nothing: every key expires by itself when its time has passed.
     fn sweep(&self, _: Timestamp, _: usize, _: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         Box::pin(ready(Ok(vec![])))
     }

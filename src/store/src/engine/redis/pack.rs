@@ -1,6 +1,6 @@
 //! Batches and queries as arguments of the scripts (MessagePack).
 //!
-//! Integers are texts on their way: numbers of Lua have 53 bits.
+//! Integers are sent as texts: numbers of Lua have 53 bits.
 
 use sakshi_domain::ids::TxnId;
 
@@ -16,11 +16,11 @@ const EXACT: u64 = 1 << 53;
 #[derive(Clone, Copy)]
 pub(super) struct Teller {
     pub(super) node: NodeId,
-    /// There is a channel for each partition.
+    /// True if there is a channel for each partition.
     pub(super) is_cluster: bool,
 }
 
-/// The knowledge that guards have of a record.
+/// The knowledge that guards have about a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Absent,
@@ -32,12 +32,12 @@ enum Presence {
 pub(super) struct Packer {
     keys: Vec<Vec<u8>>,
     packed: Vec<u8>,
-    /// The numbers of a record's key and of those that go with it.
+    /// The number of a record's key, and those of its lists and indexes.
     families: Vec<Vec<usize>>,
 }
 
 impl Packer {
-    /// The keys and the arguments.
+    /// Returns the keys and the arguments.
     pub(super) fn finish(self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let mut families = Self::default();
         if !self.families.is_empty() {
@@ -80,7 +80,7 @@ impl Packer {
         self.text(number.to_string().as_bytes());
     }
 
-    /// A whole number that one of Lua holds.
+    /// Packs an integer that Lua represents exactly.
     fn small(&mut self, number: i64) {
         self.packed.push(0xd3);
         self.packed.extend(number.to_be_bytes());
@@ -90,18 +90,18 @@ impl Packer {
         self.packed.push(if is { 0xc3 } else { 0xc2 });
     }
 
-    /// A number that may be larger.
+    /// Packs a number that may be larger.
     fn bounded(&mut self, number: u64) {
         self.small(i64::try_from(number.min(EXACT)).unwrap_or(i64::MAX));
     }
 
-    /// The number of a key.
+    /// Packs the number of a key.
     fn place(&mut self, number: usize) {
         self.packed.push(0xce);
         self.packed.extend(u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
     }
 
-    /// The number of a key among the script's, from 1. The keys that go with it are among them as well.
+    /// Returns the number of a key among the script's, from 1. Adds its lists and indexes to them as well.
     fn number_of(&mut self, key: &Key) -> usize {
         let name = name(key);
         if let Some(known) = self.keys.iter().position(|known| *known == name) {
@@ -153,14 +153,14 @@ impl Packer {
         numbers.iter().for_each(|number| self.small(*number));
     }
 
-    /// The beginning of a guard, an operation or a query with so many parts after its key.
+    /// Packs the beginning of a guard, an operation or a query with `parts` parts after its key.
     fn begin(&mut self, kind: &str, key: &Key, parts: usize) {
         self.array(parts + 2);
         self.text(kind.as_bytes());
         self.key(key);
     }
 
-    /// The fields that guards compare, by key; and the version of each of these records, for the operation that raises it.
+    /// Packs the fields that guards compare, by key; and the version of each of these records, for the operation that raises it.
     fn reads(&mut self, Batch { call, guards, .. }: &Batch) {
         let mut reads: Vec<(&Key, Vec<&'static str>)> = Vec::new();
         let mut add = |key, fields: &[&'static str]| {
@@ -235,7 +235,7 @@ impl Packer {
         }
     }
 
-    /// An operation that is one command of Redis with these arguments.
+    /// Packs an operation that is one command of Redis with these arguments.
     fn call(&mut self, key: &Key, command: &str, arguments: &[&dyn Fn(&mut Self)]) {
         self.begin("call", key, 1 + arguments.len());
         self.texts(&[command]);
@@ -249,7 +249,7 @@ impl Packer {
         }
     }
 
-    /// An operation on a record of which guards may know whether it is there.
+    /// Packs an operation on a record; guards may know whether it exists.
     fn op(&mut self, op: &Op, known: Option<Presence>, teller: Teller) {
         let is_new = known == Some(Presence::Absent);
         // Operations that are a single command.
@@ -325,12 +325,12 @@ impl Packer {
         }
     }
 
-    /// A lower bound that is left out.
+    /// Packs an exclusive lower bound.
     fn above(&mut self, above: i64) {
         self.text(if above == i64::MIN { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
     }
 
-    /// Each node listens to a channel of its own.
+    /// Packs a notice: each node listens to its own channel.
     fn tell(&mut self, key: &Key, field: &str, teller: Teller) {
         let sharded = if let Place::Partition(partition) = key.place { Some(keys::notices_of(partition)) } else { None };
         let (publish, channel) = match sharded.filter(|_| teller.is_cluster) {
@@ -342,7 +342,7 @@ impl Packer {
         self.texts(&[field, &teller.node.to_string(), publish, &channel, &format!("t{id}")]);
     }
 
-    /// Batches whose keys are in one slot.
+    /// Packs batches whose keys are in one slot.
     pub(super) fn batches<'a>(batches: impl ExactSizeIterator<Item = &'a Batch>, teller: Teller) -> Self {
         let mut packer = Self::default();
         packer.array(batches.len());
@@ -370,7 +370,7 @@ impl Packer {
         packer
     }
 
-    /// The keys and the arguments of queries about keys in one slot. One record alone needs no packing.
+    /// Returns the keys and the arguments of queries about keys in one slot. One record alone needs no packing.
     pub(super) fn queries<'a>(queries: impl ExactSizeIterator<Item = &'a Query> + Clone) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let mut few = queries.clone();
         match (few.next(), few.next()) {
@@ -409,7 +409,7 @@ impl Packer {
             }
             Query::Length(list) => self.begin("length", list, 0),
             Query::Members { index, above: i64::MIN, until: Operand::Value(Value::Integer(i64::MAX)), offset, limit } => {
-                // Nothing is after the last but before the first.
+                // An empty range.
                 let (first, last) = if *limit == 0 { (1, 0) } else { (*offset, offset.saturating_add(limit - 1)) };
                 self.begin("rank", index, 2);
                 [first, last].into_iter().for_each(|rank| self.number(rank.min(EXACT).cast_signed()));

@@ -6,7 +6,7 @@ use crate::engine::{Answer, Applied, Batch, ColumnKind, Query, Record, Table, Va
 use crate::error::StoreError;
 use crate::redis::reply::{Fields, Reply};
 
-/// The record of a hash, which is absent when it has no field.
+/// Returns the record of a hash, which is missing when it has no field.
 fn record(table: &'static Table, fields: Fields) -> Result<Option<Record>, StoreError> {
     let (mut record, mut parts) = (Record::default(), fields.rest());
     while let (Some(name), Some(part)) = (parts.next(), parts.next()) {
@@ -15,7 +15,7 @@ fn record(table: &'static Table, fields: Fields) -> Result<Option<Record>, Store
     Ok((record.version > 0).then_some(record))
 }
 
-/// The same from the values of these fields, the version first.
+/// Returns the record from the values of these fields, the version first.
 fn fields(table: &'static Table, names: &[&str], values: Fields) -> Result<Option<Record>, StoreError> {
     let mut record = Record::default();
     for (name, value) in std::iter::once(&"version").chain(names).zip(values.rest()) {
@@ -26,7 +26,7 @@ fn fields(table: &'static Table, names: &[&str], values: Fields) -> Result<Optio
     Ok((record.version > 0).then_some(record))
 }
 
-/// Takes a field of a hash into a record. What the kind does not have is not a part of it.
+/// Adds a field of a hash to a record. Fields that the kind does not have are ignored.
 fn take(record: &mut Record, table: &'static Table, name: &str, part: Reply) -> Result<(), StoreError> {
     if name == "version" {
         record.version = part.parsed()?;
@@ -48,7 +48,7 @@ fn value(kind: ColumnKind, bytes: Vec<u8>) -> Result<Value, StoreError> {
     })
 }
 
-/// The answer to a batch that was applied at this time.
+/// Returns the answer to a batch that was applied at this time.
 pub(super) fn applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<Applied, StoreError> {
     let mut reply = reply.fields()?;
     match reply.parsed::<usize>()? {
@@ -65,7 +65,7 @@ pub(super) fn applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<App
     }
 }
 
-/// The answer to a query.
+/// Returns the answer to a query.
 pub(super) fn answer(query: &Query, reply: Reply) -> Result<Answer, StoreError> {
     Ok(match query {
         Query::Record(key) => Answer::Record(record(key.table, reply.fields()?)?),
@@ -82,7 +82,7 @@ pub(super) fn answer(query: &Query, reply: Reply) -> Result<Answer, StoreError> 
     })
 }
 
-/// An entry as the script packs it: an array of texts (MessagePack).
+/// Returns an entry as the script packs it: an array of texts (MessagePack).
 fn entry(table: &Table, packed: &[u8]) -> Option<Vec<Value>> {
     let (length, mut rest) = match packed.split_first()? {
         (first @ 0x90..=0x9f, rest) => (usize::from(first & 0x0f), rest),

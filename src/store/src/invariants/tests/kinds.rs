@@ -11,10 +11,10 @@ use crate::invariants::view::{Condition, Test, View, WIDTH};
 use crate::records::ALL;
 use crate::vault::SEALED_MIN;
 
-/// Words that some field or other may have.
+/// Words that are valid in some field.
 const WORDS: &[&str] = &["cl_1", "grant", "pending", "delivered", "dns", "name", "view", "stage", "production", ""];
 
-/// The places of the fields that a record must have if it has these.
+/// Returns the places of the fields that a record must have if it has these.
 fn closed(table: &Table, rules: &Compiled, fields: &[usize]) -> BTreeSet<usize> {
     let mut closed: BTreeSet<usize> =
         fields.iter().copied().chain((0..table.fields.len()).filter(|place| rules.needed >> place & 1 == 1)).collect();
@@ -31,7 +31,7 @@ fn closed(table: &Table, rules: &Compiled, fields: &[usize]) -> BTreeSet<usize> 
     }
 }
 
-/// A value that the rules on a field alone let it have.
+/// Returns a value that the rules on a field alone allow.
 fn value(rules: &Compiled, place: usize, kind: ColumnKind) -> Value {
     let tests = || rules.conditions.iter().map(|condition| condition.test);
     let length = tests().find_map(|test| match test {
@@ -52,7 +52,7 @@ fn value(rules: &Compiled, place: usize, kind: ColumnKind) -> Value {
     }
 }
 
-/// A record with these fields, and what they come with, that keeps every rule.
+/// Returns a record with these fields and those that they require, which keeps every rule.
 fn sample(table: &Table, rules: &Compiled, fields: &[usize]) -> Record {
     let places = closed(table, rules, fields);
     let mut values: Vec<Option<Value>> =
@@ -87,7 +87,7 @@ fn all_broken(table: &Table, rules: &Compiled, record: &Record) -> Vec<&'static 
 /// Fields by their places, with their new values.
 type FieldChanges = Vec<(usize, Option<Value>)>;
 
-/// The fields that a condition is about, and records that break it, made of one that keeps it.
+/// Returns the fields of a condition, and records that break it, made of one that keeps it.
 fn broken_records(table: &'static Table, rules: &Compiled, test: Test) -> (Vec<usize>, Vec<Record>) {
     let name = |place: usize| table.fields[place].name;
     let (fields, changes): (Vec<usize>, Vec<FieldChanges>) = match test {
@@ -181,7 +181,7 @@ fn rules_name_fields_of_their_kind() {
     }
 }
 
-/// A guard that a rule on a change asks for.
+/// Returns a guard that a rule on a change requires.
 fn guard(key: &Key, field: &'static str, change: Change) -> Guard {
     let key = key.clone();
     let need = match change {
@@ -292,7 +292,7 @@ fn a_record_elsewhere_is_not_in_its_place() {
     }
 }
 
-/// Values that are not known yet break nothing.
+/// Unknown values break nothing.
 #[test]
 fn a_result_or_a_time_is_present_and_of_no_known_value() {
     let rules = compiled(&crate::records::client::REFERENCE).unwrap();

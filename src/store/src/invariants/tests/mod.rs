@@ -1,4 +1,4 @@
-//! Every invariant is broken once, and its name is seen.
+//! Every invariant is broken once and reported by its name.
 
 mod kinds;
 mod recorded;

@@ -1,4 +1,4 @@
-//! The invariants of batches: every one is kept by all batches that the properties of a store make, and broken by a small change of one.
+//! The invariants of batches: kept by all batches that the properties of a store make, and broken by a small change of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{Store, conformance};
 
-/// Batches of the same form, of which one is enough.
+/// Batches by form; one of each is enough.
 type Recorded = Arc<Mutex<BTreeMap<String, Batch>>>;
 
 /// A memory engine that remembers batches, one of each form.
@@ -52,7 +52,7 @@ fn lock(recorded: &Recorded) -> MutexGuard<'_, BTreeMap<String, Batch>> {
     recorded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The kinds and fields of a batch.
+/// Returns the kinds and fields of a batch.
 fn form(batch: &Batch) -> String {
     let of = |op: &Op| {
         let fields = match op {
@@ -91,7 +91,7 @@ impl Engine for Recorder {
         self.engine.sweep(now, limit, batch)
     }
 
-    /// Everything is committed as on servers of a cluster: in the batches that are about one place.
+    /// Returns true: everything is committed as on a cluster, in batches on one place.
     fn is_shared(&self) -> bool {
         true
     }
@@ -117,7 +117,7 @@ fn test_store() -> RecordedStore {
     RecordedStore { store: Store::new(Box::new(engine), Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None), clock }
 }
 
-/// One batch of each form that the operations of a store make.
+/// Returns one batch of each form that the operations of a store make.
 fn recorded() -> Vec<Batch> {
     conformance::run(async {
         use conformance::{
@@ -162,7 +162,7 @@ fn recorded() -> Vec<Batch> {
     RECORDED.with(|recorded| lock(recorded).values().cloned().collect())
 }
 
-/// Webhooks of a transaction and of a report that another node takes over.
+/// Queues webhooks of a transaction and of a report, and another node takes them over.
 async fn taken_over() {
     use conformance::{fixture, flow_fixture};
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
@@ -181,7 +181,7 @@ async fn taken_over() {
     node(other).store.erase(ErasureSubject::Flow(flow.id)).await.unwrap();
 }
 
-/// Small changes of a value.
+/// Returns variants of a value with small changes.
 fn changed(operand: &Operand) -> Vec<Operand> {
     match operand {
         Operand::Value(Value::Integer(number)) => [number.wrapping_add(1), number.wrapping_sub(1), 0, 1, -1]
@@ -197,7 +197,7 @@ fn changed(operand: &Operand) -> Vec<Operand> {
     }
 }
 
-/// The same operation with one of its values changed.
+/// Returns variants of the operation, each with one value changed.
 fn changed_values(op: &Op) -> Vec<Op> {
     let each = |values: &[Operand]| -> Vec<Vec<Operand>> {
         let at = |place: usize| {
@@ -234,7 +234,7 @@ fn changed_values(op: &Op) -> Vec<Op> {
     }
 }
 
-/// A guard that says a little less or something else.
+/// Returns a guard that is slightly weaker or different.
 fn changed_guard(guard: &Guard) -> Vec<Guard> {
     match guard {
         Guard::Length(key, length) => vec![Guard::Length(key.clone(), length + 1)],
@@ -247,7 +247,7 @@ fn changed_guard(guard: &Guard) -> Vec<Guard> {
     }
 }
 
-/// Every batch that differs in one place.
+/// Returns every batch that differs in one place.
 fn neighbours(batch: &Batch) -> Vec<Batch> {
     let mut all = Vec::new();
     for place in 0..batch.guards.len() {

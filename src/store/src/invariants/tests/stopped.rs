@@ -43,7 +43,7 @@ fn what_breaks_an_invariant_is_neither_committed_nor_served() {
         let damaged = "client: balance is within its range";
         assert_eq!(name(checked.read(query()).await.unwrap_err()), damaged);
         assert_eq!(name(checked.read_confirmed(query()).await.unwrap_err()), damaged);
-        // A guard that has seen it does not give it away either.
+        // A guard that has seen the broken record does not disclose it either.
         let error = checked.commit(vec![create]).await.unwrap_err();
         assert_eq!((error.code(), name(error)), ("storage_corrupt", damaged));
         // Other records are served.

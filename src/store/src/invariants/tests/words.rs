@@ -57,7 +57,7 @@ fn the_form_of_a_batch_is_broken_in_each_way() {
     assert_eq!(form::broken(&two, true), None, "where places can be joined");
 }
 
-/// Each case breaks the invariant that it names, and there is one for each name.
+/// Checks that each case breaks the invariant that it names, and that there is one for each name.
 fn assert_all_named<C: std::fmt::Debug>(names: &[&'static str], cases: &[(&str, C)], broken: impl Fn(&C) -> Option<&'static str>) {
     for (name, case) in cases {
         assert_eq!(broken(case), Some(*name), "{case:?}");
@@ -82,7 +82,7 @@ fn entry(kind: &str, amount: i64, after: i64) -> Vec<Value> {
     vec![kind.into(), amount.into(), after.into(), vec![1].into(), 5.into()]
 }
 
-/// The reference of a grant, as it was read.
+/// Returns the reference of a grant, as read.
 fn known(version: i64, fields: &[(&'static str, i64)]) -> Answer {
     let usual = [("number", 1), ("amount", 5), ("balance_after", 5), ("at", 5)];
     let fields: Fields = usual.iter().chain(fields).map(|(name, value)| (*name, Value::Integer(*value))).collect();

@@ -1,4 +1,4 @@
-//! Changes of an event whose answers are lost, and guests who come meanwhile.
+//! Changes of an event whose answers are lost, and guests who arrive meanwhile.
 
 use futures_util::future::join_all;
 use futures_util::join;

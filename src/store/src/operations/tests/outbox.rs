@@ -1,5 +1,4 @@
-//! Deliveries of nodes that share their records: whatever the nodes do at the same time, a delivery has one holder and one attempt, and
-//! none is forgotten.
+//! Deliveries of nodes that share their records: under any concurrency, a delivery has one holder and one attempt, and none is forgotten.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +26,7 @@ fn two_survivors_that_take_over_at_the_same_time_have_each_delivery_once() {
     for seed in 0..SEEDS {
         run(async {
             let engine = SharedEngine::new();
-            // A node of another store than this, which was moved here, or one that has lived.
+            // A node of another store, which was moved here, or one that was alive.
             let dead = engine.join_as(if seed % 2 == 0 { NodeId::ALONE } else { NodeId::generate() });
             let survivors = [engine.join(), engine.join()];
             let clients = dead.clients(5).await;
@@ -68,7 +67,7 @@ fn a_claim_that_races_with_take_overs_is_the_only_attempt_and_its_outcome_is_kep
     for seed in 0..SEEDS {
         run(async {
             let engine = SharedEngine::new();
-            // It is declared dead, and goes on.
+            // It is declared dead, and continues.
             let (slow, one, other) = (engine.join(), engine.join(), engine.join());
             let waiting = slow.queue(&slow.clients(3).await, 16).await;
             engine.begin_disorder(seed);
@@ -78,7 +77,7 @@ fn a_claim_that_races_with_take_overs_is_the_only_attempt_and_its_outcome_is_kep
             };
             let (mut made, by_one, by_other) = join!(slow.attempt(&waiting), survive(&one), survive(&other));
             made.extend([by_one, by_other].concat());
-            // The next look finds what the one before has missed.
+            // The next check finds what the previous one missed.
             made.extend(survive(&one).await);
             engine.end_disorder();
             made.sort_unstable();
@@ -151,7 +150,7 @@ fn what_is_queued_for_a_dead_node_after_a_take_over_has_looked_is_found_by_the_n
             assert_eq!(survivor.due(None, None, 100).await, all.into_keys().collect::<Vec<_>>(), "{seed}");
             assert!(!survivor.finds(dead.id).await);
 
-            // Nothing was left when it was looked for, and then a delivery was queued, and one begun.
+            // Nothing was left at the check; then a delivery was queued, and one begun.
             let more = dead.queue(&clients, 2).await;
             assert!(dead.claim(more.first_key_value().unwrap()).await);
             assert!(survivor.finds(dead.id).await);
@@ -176,7 +175,7 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
         let mut all = Vec::new();
         for round in 0..6 {
             for (number, client) in clients.iter().enumerate() {
-                // A node that is dead has every third; the others have the same moments.
+                // The dead node has every third; the others have the same moments.
                 let on = if number % 3 == 0 { &dead } else { &node };
                 let open = opening_with_hook(&node, client, Some(&format!("https://host{}.example/", round % 2)));
                 let id = open.pending.id;

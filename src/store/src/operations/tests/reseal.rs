@@ -1,4 +1,4 @@
-//! Sealing anew: no value stays under the old key, and none is forgotten.
+//! Resealing: no value stays under the old key, and none is forgotten.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::records::{ALL, event as events, transaction};
 use crate::vault::test_vault;
 use crate::{EncryptionKeyId, ResealCursor};
 
-/// The same records under other keys; the first seals.
+/// Returns the same records under other keys; the first seals.
 fn reopened(test: &MemoryTestStore, keys: &[u8]) -> MemoryTestStore {
     store_with(test.engine.clone(), test.clock.clone(), keys, test.store.node(), RETENTION)
 }
 
-/// The fields with a value that begins as one under this key.
+/// Returns the fields with a value that begins as one under this key.
 async fn under(test: &MemoryTestStore, key: EncryptionKeyId) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for table in ALL {
@@ -115,7 +115,7 @@ async fn a_step_that_ends_within_a_list_goes_on_with_its_next_entry() {
         let event = created(&test, event(&test, &client, 9)).await;
         for number in 1..=3 {
             let guest = registered(&test, &event).await;
-            // Outcomes of the properties are under a key that nobody has.
+            // Outcomes of the properties are under a key that no node has.
             let list = events::guests(client.partition(), event.id).of(&events::SHARED);
             let sealed = old.seal(guest.as_bytes(), b"what was shared").into_bytes();
             let entry = vec![guest.as_bytes()[..].into(), sealed.into()];

@@ -1,4 +1,4 @@
-//! Nodes that share their records, which take calls in any order and lose answers.
+//! Nodes that share their records, take calls in any order and lose answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,16 +25,16 @@ use crate::{CompleteOutcome, CompleteTransaction};
 
 pub(super) const DELIVERED: Attempt = Attempt::answered(200, 7);
 
-/// Nodes, and the transactions that they were told of.
+/// Nodes, and the transactions that they were notified of.
 type Told = BTreeSet<(String, Vec<u8>)>;
 
-/// Records that nodes share. In disorder, calls take turns at random, and answers are lost: a call is made again then, or it fails.
+/// Records shared by nodes. In disorder, calls take turns at random, and answers are lost: the call is then retried, or it fails.
 #[derive(Clone)]
 pub(super) struct SharedEngine {
     pub(super) records: MemoryEngine,
     pub(super) clock: Arc<ManualClock>,
     pub(super) disorder: Arc<Mutex<Option<Random>>>,
-    /// The nodes that were told of the end of a transaction.
+    /// The nodes that were notified of the end of a transaction.
     pub(super) told: Arc<Mutex<Told>>,
 }
 
@@ -61,7 +61,7 @@ impl SharedEngine {
         *self.disorder.lock().unwrap() = None;
     }
 
-    /// One time in so many, in disorder.
+    /// Returns true once in `times` calls, at random, in disorder.
     fn happens_once_in(&self, times: u64) -> bool {
         self.disorder.lock().unwrap().as_mut().is_some_and(|random| random.below(times) == 0)
     }
@@ -170,7 +170,7 @@ impl Node {
         join_all((0..count).map(|_| client_with(self, 5_000))).await
     }
 
-    /// Deliveries that wait for it, of several clients.
+    /// Queues deliveries for it, of several clients.
     pub(super) async fn queue(&self, clients: &[ClientId], count: usize) -> BTreeMap<DeliveryId, Subject> {
         let mut queued = BTreeMap::new();
         for number in 0..count {
@@ -180,13 +180,13 @@ impl Node {
         queued
     }
 
-    /// The deliveries that wait for it.
+    /// Returns its waiting deliveries.
     pub(super) async fn due(&self, after: Option<DeliveryId>, of: Option<Receiver>, limit: usize) -> Vec<DeliveryId> {
         let due = self.store.due_deliveries(after, of, limit).await.unwrap();
         due.into_iter().map(|delivery| delivery.id).collect()
     }
 
-    /// Takes over from a node as heartbeats have it done: again until it has succeeded.
+    /// Takes over from a node as heartbeats do: again until it has succeeded.
     pub(super) async fn replace(&self, dead: NodeId) {
         while self.store.take_over(dead).await.is_err() {}
     }
@@ -195,7 +195,7 @@ impl Node {
         self.store.claim_delivery(*delivery.0, *delivery.1).await.unwrap()
     }
 
-    /// Attempts those of these deliveries that it may.
+    /// Attempts the permitted ones of these deliveries.
     pub(super) async fn attempt(&self, deliveries: &BTreeMap<DeliveryId, Subject>) -> Vec<DeliveryId> {
         let mut made = Vec::new();
         for (id, subject) in deliveries {
@@ -208,7 +208,7 @@ impl Node {
         made
     }
 
-    /// Completes a transaction, and asks again until there is an answer.
+    /// Completes a transaction, and retries until there is an answer.
     pub(super) async fn complete(&self, command: CompleteTransaction) -> CompleteOutcome {
         loop {
             if let Ok(outcome) = self.store.complete_transaction(command.clone()).await {

@@ -1,4 +1,4 @@
-//! [`Link`]: what the rest of the store calls.
+//! [`Link`]: the interface for the rest of the store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use crate::{SCHEMA, Schema};
 /// The settings of the link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkOptions {
-    /// Where the servers are.
+    /// The addresses of the servers.
     pub(crate) servers: RedisServers,
     /// The schema of this release.
     pub(crate) schema: &'static Schema,
-    /// Calls that may be under way; further ones are refused at once.
+    /// Maximum number of calls in flight; further ones are refused at once.
     pub(crate) max_waiting: usize,
-    /// Replicas that must have confirmed a write before it counts as answered.
+    /// Number of replicas that must have confirmed a write before it counts as answered.
     pub(crate) wait_replicas: u32,
-    /// How long the replicas may take to confirm.
+    /// Time limit for the replicas' confirmation.
     pub(crate) wait_timeout: Duration,
     /// Time limit for opening a connection.
     pub(crate) connect_timeout: Duration,
@@ -43,7 +43,7 @@ pub(crate) struct LinkOptions {
 }
 
 impl LinkOptions {
-    /// The usual limits, without waiting for replicas.
+    /// Returns the usual limits, without waiting for replicas.
     pub(crate) const fn new(servers: RedisServers) -> Self {
         Self {
             servers,
@@ -65,7 +65,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A link that connects when it is first used, and reconnects when needed.
+    /// Returns a link that connects when it is first used, and reconnects when needed.
     pub(crate) fn new(options: LinkOptions) -> Self {
         let LinkOptions { servers, schema, max_waiting, wait_replicas, wait_timeout, connect_timeout, response_timeout, call_timeout } =
             options;
@@ -85,13 +85,13 @@ impl Link {
         }
     }
 
-    /// Whether writes wait for replicas.
+    /// Returns true if writes wait for replicas.
     pub(crate) fn waits_for_replicas(&self) -> bool {
         self.calls.wait.is_some()
     }
 
-    /// Runs a script, and repeats it with the same arguments while its reply is lost. A server that
-    /// does not know the script is sent its source.
+    /// Runs a script, and repeats it with the same arguments while its reply is lost. A server that does not know the script gets its
+    /// source.
     ///
     /// # Errors
     /// [`StoreError::Overloaded`] at once, [`StoreError::Full`], [`StoreError::Corrupt`] when the
@@ -102,8 +102,8 @@ impl Link {
         self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
     }
 
-    /// As [`Link::call`], without a time limit and never refused: for outcomes that must be known,
-    /// however long it takes. Its callers limit their number themselves.
+    /// Calls as [`Link::call`] does, without a time limit and never refused: for outcomes that must be known. Its callers limit their
+    /// number themselves.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the script is refused, which no repetition would change.
@@ -118,7 +118,7 @@ impl Link {
         self.calls.run(&request, Until::Answered).instrument(step(script.name)).await
     }
 
-    /// A command that can be repeated, sent to the node that has its key.
+    /// Sends a repeatable command to the node that has its key.
     ///
     /// # Errors
     /// As [`Link::call`].
@@ -127,17 +127,17 @@ impl Link {
         self.calls.run(&Request::read(command), Until::Timeout).instrument(step("read")).await
     }
 
-    /// Commands that can be repeated, each sent to the node that has its key, in one round trip for
-    /// each node. The answers are in the order of the commands.
+    /// Sends repeatable commands, each to the node that has its key, in one round trip for each node. The answers are in the order of the
+    /// commands.
     ///
     /// # Errors
-    /// As [`Link::call`]; there are all answers or none.
+    /// As [`Link::call`]; the result has all answers or none.
     pub(crate) async fn read_all(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         let _permit = self.calls.acquire()?;
         self.calls.read_all(commands.into_iter().map(Request::read).collect()).instrument(step("read_all")).await
     }
 
-    /// As [`Link::read_all`], also while the store lacks data.
+    /// Reads as [`Link::read_all`] does, also while the store lacks data.
     ///
     /// # Errors
     /// As [`Link::call`].
@@ -146,7 +146,7 @@ impl Link {
         self.calls.read_all(requests).instrument(step("read_all")).await
     }
 
-    /// As [`Link::call`], also while the store lacks data.
+    /// Calls as [`Link::call`] does, also while the store lacks data.
     ///
     /// # Errors
     /// As [`Link::call`].
@@ -155,12 +155,12 @@ impl Link {
         self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
     }
 
-    /// The guard that notices missing data.
+    /// Returns the guard that notices missing data.
     pub(crate) fn loss_guard(&self) -> &LossGuard {
         &self.calls.connector.loss_guard
     }
 
-    /// A command without a key, sent to the server with this number; `None` when there are fewer servers.
+    /// Sends a command without a key to the server with this number; `None` when there are fewer servers.
     ///
     /// # Errors
     /// As [`Link::call`].
@@ -170,7 +170,7 @@ impl Link {
         self.calls.run(&Request::of_server(command, slot), Until::Timeout).instrument(step("read")).await.map(Some)
     }
 
-    /// Runs a script on a key of each server. It fails on a server that another has replaced, because no replica follows that any more.
+    /// Runs a script on a key of each server. Fails on a replaced server, because no replica follows it any more.
     ///
     /// # Errors
     /// As [`Link::call`].
@@ -180,7 +180,7 @@ impl Link {
         try_join_all(keys.map(|keys| self.call(script, keys, args.to_vec()))).await.map(drop)
     }
 
-    /// The counters so far.
+    /// Returns the counters so far.
     pub(crate) fn figures(&self) -> LinkFigures {
         self.calls.counters.read(self.calls.call_limit.in_flight())
     }

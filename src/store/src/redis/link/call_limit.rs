@@ -1,9 +1,9 @@
-//! The limit on calls under way. A call beyond it is refused at once.
+//! The limit on calls in flight. Further calls are refused at once.
 
 use crate::error::StoreError;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts calls under way.
+/// Counter of calls in flight.
 #[derive(Debug)]
 pub(super) struct CallLimit {
     in_flight: AtomicUsize,
@@ -19,19 +19,19 @@ impl CallLimit {
         Self { in_flight: AtomicUsize::new(0), max }
     }
 
-    /// A permit, or [`StoreError::Overloaded`] at the limit.
+    /// Returns a permit, or [`StoreError::Overloaded`] at the limit.
     pub(super) fn acquire(&self) -> Result<CallPermit<'_>, StoreError> {
         let permit = self.acquire_beyond_limit();
         if self.in_flight() > self.max { Err(StoreError::Overloaded) } else { Ok(permit) }
     }
 
-    /// A permit, also beyond the limit, for calls that must not be refused.
+    /// Returns a permit, also beyond the limit, for calls that must not be refused.
     pub(super) fn acquire_beyond_limit(&self) -> CallPermit<'_> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         CallPermit(&self.in_flight)
     }
 
-    /// Calls under way.
+    /// Returns the number of calls in flight.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }

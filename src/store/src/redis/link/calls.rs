@@ -18,7 +18,7 @@ use super::retry::{Backoff, Until};
 use super::topology::Address;
 use crate::error::StoreError;
 
-/// What all calls share.
+/// State shared by all calls.
 #[derive(Debug)]
 pub(super) struct Calls {
     pub(super) directory: Arc<Directory>,
@@ -37,14 +37,14 @@ struct CallState {
     form: Form,
     /// The node that the slot is migrating to, for one attempt.
     asking: Option<Arc<Node>>,
-    /// An earlier attempt may have been executed.
+    /// True if an earlier attempt may have been executed.
     maybe_executed: bool,
-    /// An earlier attempt was redirected.
+    /// True if an earlier attempt was redirected.
     redirected: bool,
-    /// Whether the next attempt starts without a pause.
+    /// True if the next attempt starts without a pause.
     without_pause: bool,
     backoff: Backoff,
-    /// Why the latest attempt failed.
+    /// Reason of the latest failure.
     failure: Option<Failure>,
 }
 
@@ -52,12 +52,12 @@ struct CallState {
 #[derive(Debug)]
 struct AttemptFailed {
     failure: Failure,
-    /// Whether another attempt would be useless.
+    /// True if another attempt would be useless.
     last: bool,
 }
 
 impl CallState {
-    /// Decides how the next attempt is made.
+    /// Decides the form of the next attempt.
     fn adapt(&mut self, failure: &Failure, node_at: impl FnOnce(&Address) -> Arc<Node>) {
         match failure {
             Failure::NoScript => {
@@ -74,7 +74,7 @@ impl CallState {
         }
     }
 
-    /// The error for the caller after the last attempt.
+    /// Returns the error for the caller after the last attempt.
     fn end(&mut self) -> StoreError {
         match self.failure.take() {
             // This attempt was refused, but an earlier one may have been executed.
@@ -90,7 +90,7 @@ impl Calls {
         self.call_limit.acquire().inspect_err(|_| self.counters.refused())
     }
 
-    /// Attempts the call until there is an answer, until another attempt would be useless, or until its time is up.
+    /// Attempts the call until there is an answer, another attempt would be useless, or its time is up.
     pub(super) async fn run(&self, request: &Request, until: Until) -> Result<Value, StoreError> {
         let started = Instant::now();
         let mut state = CallState::default();
@@ -130,7 +130,7 @@ impl Calls {
         }
     }
 
-    /// One attempt.
+    /// Makes one attempt.
     async fn attempt(&self, request: &Request, state: &mut CallState) -> Result<Value, AttemptFailed> {
         let Some(located) = self.locate(request.slot).await else {
             let last = !matches!(self.directory.health.availability(self.call_timeout), Availability::Up);
@@ -157,7 +157,7 @@ impl Calls {
         Err(AttemptFailed { last: probe && failure != Failure::NoScript, failure })
     }
 
-    /// The node that owns a slot; asks for it if it is not known.
+    /// Returns the node that owns a slot. Asks the servers if it is unknown.
     pub(super) async fn locate(&self, slot: u16) -> Option<Located> {
         if let Some(located) = self.directory.locate(slot) {
             return Some(located);
@@ -166,7 +166,7 @@ impl Calls {
         self.directory.locate(slot)
     }
 
-    /// Asks for the owners of the slots after a failure that suggests that they have changed.
+    /// Asks for the owners of the slots after a failure that suggests a change.
     pub(super) async fn reconsider(&self, located: &Located, failure: &Failure) {
         if failure.suggests_new_topology() {
             let hint = match failure {
@@ -177,7 +177,7 @@ impl Calls {
         }
     }
 
-    /// Records what an attempt shows about a node.
+    /// Records the health of a node after an attempt.
     pub(super) fn learn(&self, node: &Node, failure: Option<&Failure>) {
         match failure {
             Some(failure) if failure.is_outage() => node.health.failed(),
@@ -232,7 +232,7 @@ impl Calls {
     }
 }
 
-/// Returns true if the key before WAIT was written. Otherwise its answer tells nothing.
+/// Returns true if the key before WAIT was written. Otherwise its answer shows nothing.
 const fn is_marked(answers: &[Value]) -> bool {
     matches!(answers, [.., Value::Okay, _])
 }

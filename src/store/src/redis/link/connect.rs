@@ -25,12 +25,12 @@ impl Connector {
         Self { servers, loss_guard, connect_timeout, response_timeout }
     }
 
-    /// A connection to a server that takes writes, compared with what the store held before. It is driven by the runtime of
-    /// the caller.
+    /// Opens a connection to a server that takes writes, and compares the server's content with the earlier one. The caller's runtime
+    /// drives it.
     pub(super) async fn open(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await?;
-        // A master that was replaced during an outage is a master for a moment when it comes back. A
-        // node of a cluster refuses the slots that it does not own.
+        // A returning master that was replaced during an outage is a master for a moment. A node of a cluster refuses the slots that it
+        // does not own.
         if matches!(self.servers.topology, RedisTopology::Sentinel { .. }) {
             let role = self.ask(&opened, &cmd("ROLE")).await?;
             match role.as_sequence().and_then(<[Value]>::first) {
@@ -42,7 +42,7 @@ impl Connector {
         Ok(opened)
     }
 
-    /// Compares what this server holds with what the store held before.
+    /// Compares this server's content with the store's earlier content.
     async fn compare(&self, connection: &MultiplexedConnection) -> Result<(), Failure> {
         let comparison = self.loss_guard.comparison();
         let mut pipeline = Pipeline::new();
@@ -66,7 +66,7 @@ impl Connector {
         conclusion.map_err(|_| Failure::Rejected("the marks of the store cannot be read"))
     }
 
-    /// A connection for a question about the topology.
+    /// Opens a connection for a query of the topology.
     pub(super) async fn open_seed(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await;
         match (opened, &self.servers.topology) {
@@ -77,7 +77,7 @@ impl Connector {
         }
     }
 
-    /// Any connection, within the time-out.
+    /// Opens any connection, within the time-out.
     pub(super) async fn connect(&self, info: ConnectionInfo, config: AsyncConnectionConfig) -> Result<MultiplexedConnection, Failure> {
         if self.servers.is_encrypted() {
             // It fails if a provider is installed already, which can only be this one.
@@ -96,7 +96,7 @@ impl Connector {
         }
     }
 
-    /// One question, within the time-out.
+    /// Sends one query, within the time-out.
     pub(super) async fn ask(&self, connection: &MultiplexedConnection, question: &Cmd) -> Result<Value, Failure> {
         let mut connection = connection.clone();
         match timeout(self.response_timeout, connection.send_packed_command(question)).await {

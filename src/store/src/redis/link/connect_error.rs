@@ -1,4 +1,4 @@
-//! Why a connection could not be opened, in words for an operator. Sorted by kinds of errors, never by their text.
+//! Reasons why a connection could not be opened, in words for an operator. Sorted by kinds of errors, never by their text.
 
 use std::error::Error;
 use std::io;
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{self, AlertDescription, CertificateError};
 
 use super::failure::Failure;
 
-/// Resolves names, so that a name that does not is told from other failures.
+/// Resolver of names, which distinguishes unresolved names from other failures.
 pub(super) struct Resolver;
 
 /// The name of a server does not resolve.
@@ -34,7 +34,7 @@ impl AsyncDNSResolver for Resolver {
 }
 
 impl Failure {
-    /// The kind of an error of opening a connection.
+    /// Returns the kind of an error on opening a connection.
     pub(super) fn of_connecting(error: &RedisError) -> Self {
         match Self::of(error) {
             Self::TryLater(reason) => Self::TryLater(reason),
@@ -43,7 +43,7 @@ impl Failure {
     }
 }
 
-/// The error of the system or of TLS behind an error of the client library.
+/// Returns the error of the system or of TLS behind an error of the client library.
 fn io_error(error: &RedisError) -> Option<&io::Error> {
     error.source()?.downcast_ref::<Arc<dyn Error + Send + Sync>>()?.downcast_ref()
 }
@@ -97,7 +97,7 @@ mod tests {
     use crate::redis::link::connect::Connector;
     use crate::redis::link::{RedisServers, RedisTopology};
 
-    /// What is said of a server at this URL.
+    /// Returns the failure to connect to a server at this URL.
     async fn said_of(url: &str) -> Failure {
         let servers = RedisServers::new(&[url], RedisTopology::Standalone).unwrap();
         let (info, patience) = (servers.login_at(&servers.seeds[0]), Duration::from_secs(20));

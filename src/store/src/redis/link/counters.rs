@@ -23,11 +23,11 @@ struct CallCounters {
 /// The counters of a link at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkFigures {
-    /// Calls under way.
+    /// Number of calls in flight.
     pub in_flight: usize,
-    /// Attempts beyond the first of a call.
+    /// Number of attempts beyond the first of a call.
     pub repeats: u64,
-    /// Calls refused at the limit.
+    /// Number of calls refused at the limit.
     pub refused: u64,
     /// Calls that have ended, by script; commands that read count as `read`.
     pub calls: Vec<CallFigures>,
@@ -36,13 +36,13 @@ pub struct LinkFigures {
 /// The counters of one script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFigures {
-    /// Its name.
+    /// Name of the script.
     pub name: &'static str,
-    /// Calls that have ended.
+    /// Number of calls that have ended.
     pub calls: u64,
-    /// Calls that ended with an error.
+    /// Number of calls that ended with an error.
     pub failures: u64,
-    /// The time that all calls took together.
+    /// Total duration of all calls.
     pub took: Duration,
 }
 

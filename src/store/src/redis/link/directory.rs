@@ -1,9 +1,8 @@
-//! Which node owns which slot, as last reported.
+//! Owners of the slots, as last reported.
 //!
-//! One server, the master that the sentinels name, or the masters of a cluster: each is a list of
-//! slot ranges with a node, and the code above this file sees nothing else. A node keeps its
-//! connections when the list changes. One caller refreshes the list for all that failed with the same
-//! version, and not more often than every [`REFRESH_INTERVAL`].
+//! One server, the master that the sentinels name, or the masters of a cluster: each is a list of slot ranges with a node; callers of this
+//! file see nothing else. A node keeps its connections when the list changes. One caller refreshes the list for all that failed with the
+//! same version, at most once every [`REFRESH_INTERVAL`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -19,11 +18,10 @@ use super::node::Node;
 use super::slot_ranges::{self, SLOTS, SlotRange};
 use super::topology::{Address, RedisTopology};
 
-/// How old an answer of the sentinels may be: a master that they have replaced goes on accepting
-/// writes for seconds.
+/// Maximum age of an answer of the sentinels: a replaced master accepts writes for some more seconds.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// Between two refreshes of the list.
+/// Minimum interval between two refreshes of the list.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time limit for one server to answer.
@@ -38,7 +36,7 @@ pub(super) struct Directory {
     map: RwLock<Arc<Map>>,
     refresh: Mutex<Refresh>,
     epoch: Instant,
-    /// Milliseconds from the epoch to the latest question to the sentinels.
+    /// Milliseconds from the epoch to the latest query of the sentinels.
     refreshed: AtomicU64,
 }
 
@@ -59,13 +57,13 @@ struct NodeRange {
 #[derive(Debug, Default)]
 struct Refresh {
     last: Option<Instant>,
-    /// Which server is asked first, in turn, so that one with wrong answers does not always win.
+    /// Index of the server asked first, in turn, so that one with wrong answers does not always win.
     turn: usize,
-    /// The log says why no server could be asked.
+    /// True if the log states why no server could be asked.
     is_logged: bool,
 }
 
-/// The node that owns a slot, and the version of the list that says so.
+/// The node that owns a slot, and the version of the list that names it.
 #[derive(Clone, Debug)]
 pub(super) struct Located {
     pub(super) node: Arc<Node>,
@@ -91,7 +89,7 @@ impl Directory {
         }
     }
 
-    /// The node that owns a slot, if it is known.
+    /// Returns the node that owns a slot, if it is known.
     pub(super) fn locate(self: &Arc<Self>, slot: u16) -> Option<Located> {
         self.refresh_if_stale();
         let map = self.current();
@@ -100,12 +98,12 @@ impl Directory {
         Some(Located { node: Arc::clone(&range.node), version: map.version })
     }
 
-    /// The node at an address, with its connections if it owns slots.
+    /// Returns the node at an address, with its connections if it owns slots.
     pub(super) fn node_at(&self, address: &Address) -> Arc<Node> {
         self.current().node_at(address)
     }
 
-    /// The addresses of all nodes that own slots.
+    /// Returns the addresses of all nodes that own slots.
     pub(super) fn owners(&self) -> Vec<Address> {
         let mut owners: Vec<Address> = Vec::new();
         for range in &self.current().ranges {
@@ -116,14 +114,14 @@ impl Directory {
         owners
     }
 
-    /// A slot of each node that owns any, in the order of the slots.
+    /// Returns a slot of each node that owns any, in the order of the slots.
     pub(super) fn slots_of_owners(&self) -> Vec<u16> {
         let map = self.current();
         let is_first = |index: usize| map.ranges[..index].iter().all(|before| before.node.address != map.ranges[index].node.address);
         (0..map.ranges.len()).filter(|&index| is_first(index)).map(|index| map.ranges[index].first).collect()
     }
 
-    /// The servers that may know the topology: the owners of slots, then those from the settings.
+    /// Returns the servers that may know the topology: the owners of slots, then those from the settings.
     fn known(&self) -> Vec<Address> {
         let mut known = self.owners();
         for address in &self.connector.servers.seeds {
@@ -134,13 +132,12 @@ impl Directory {
         known
     }
 
-    /// The current version.
+    /// Returns the current version.
     pub(super) fn version(&self) -> u64 {
         self.current().version
     }
 
-    /// Asks for the owners, unless the list has changed since version `seen`. `hint` is asked first,
-    /// `suspect`, which may hang, last.
+    /// Asks for the owners, unless the list has changed since version `seen`. `hint` is asked first; `suspect`, which may hang, last.
     pub(super) async fn refresh(&self, seen: u64, hint: Option<Address>, suspect: Option<&Address>) {
         if self.connector.servers.topology == RedisTopology::Standalone {
             return;
@@ -179,7 +176,7 @@ impl Directory {
         }
     }
 
-    /// The failure of a call whose slot has no known owner.
+    /// Returns the failure of a call whose slot has no known owner.
     pub(super) fn unknown_owner(&self) -> Failure {
         Failure::Unreachable(match self.connector.servers.topology {
             RedisTopology::Sentinel { .. } => "no sentinel can be asked for the master, or none knows it",
@@ -251,7 +248,7 @@ mod tests {
         Arc::clone(&Link::new(LinkOptions::new(RedisServers::new(&[url], RedisTopology::Cluster).unwrap())).calls.directory)
     }
 
-    /// How often a server was asked for the owners.
+    /// Returns the number of requests for the owners that a server got.
     fn asked(server: &RedisServer) -> u64 {
         let told = server.answer(&["INFO", "commandstats"]).text().unwrap();
         let calls = |line: &str| line.strip_prefix("cmdstat_cluster|slots:calls=")?.split(',').next()?.parse().ok();
@@ -317,7 +314,7 @@ mod tests {
         let asked = || asked(&server);
         directory.refresh(1, None, None).await;
         assert_eq!(asked(), 0, "the list has changed since");
-        // A machine that is busy may take longer than the interval.
+        // A busy machine may take longer than the interval.
         for _ in 0..100 {
             tokio::time::sleep(REFRESH_INTERVAL).await;
             let (before, begun) = (asked(), Instant::now());

@@ -1,4 +1,4 @@
-//! Why one attempt at a command failed, and what to do next.
+//! Failures of one attempt at a command, and the next step after each.
 //!
 //! Errors of the client library and of the server are sorted into a few kinds here, by their code and
 //! never by their text. Their text does not leave this file: it could contain a password, a key or a
@@ -38,7 +38,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The kind of an error of the connection or of a reply.
+    /// Returns the kind of an error of the connection or of a reply.
     pub(super) fn of(error: &RedisError) -> Self {
         match error.kind() {
             ErrorKind::Server(_) | ErrorKind::Extension => Self::of_code(error.code().unwrap_or_default(), error.detail()),
@@ -50,7 +50,7 @@ impl Failure {
         }
     }
 
-    /// The reply, unless it is an error.
+    /// Returns the reply, unless it is an error.
     pub(super) fn or_value(answer: Value) -> Result<Value, Self> {
         match answer {
             Value::ServerError(error) => Err(Self::of_code(error.code(), error.details())),
@@ -80,27 +80,27 @@ impl Failure {
         }
     }
 
-    /// Whether the connection must not be used again.
+    /// Returns true if the connection must not be used again.
     pub(super) const fn ends_connection(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::NotOwner(None))
     }
 
-    /// Whether the owners of the slots may have changed.
+    /// Returns true if the owners of the slots may have changed.
     pub(super) const fn suggests_new_topology(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::NotOwner(_) | Self::TryLater(_))
     }
 
-    /// Whether the command may have been executed.
+    /// Returns true if the command may have been executed.
     pub(super) const fn maybe_executed(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::NotReplicated)
     }
 
-    /// Whether the node seems to be down.
+    /// Returns true if the node seems to be down.
     pub(super) const fn is_outage(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::TryLater(_) | Self::NotOwner(None))
     }
 
-    /// Why it failed, in words.
+    /// Returns the reason of the failure, in words.
     pub(super) const fn reason(&self) -> &'static str {
         match self {
             Self::Lost(reason) | Self::Unreachable(reason) | Self::TryLater(reason) | Self::Rejected(reason) => reason,
@@ -108,7 +108,7 @@ impl Failure {
         }
     }
 
-    /// The error for the caller when this was the last attempt.
+    /// Returns the error for the caller when this was the last attempt.
     pub(crate) fn into_error(self) -> StoreError {
         match self {
             Self::Lost(reason) | Self::Unreachable(reason) | Self::TryLater(reason) => StoreError::Unavailable(reason.to_owned()),
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// What is made of an error as a server sends it.
+    /// Returns the failure for an error line of a server.
     fn answered(line: &str) -> Failure {
         let Ok(Value::ServerError(error)) = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) else { panic!("{line}") };
         assert_eq!(Failure::or_value(Value::ServerError(error.clone())), Err(Failure::of(&error.clone().into())));

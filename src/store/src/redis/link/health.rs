@@ -1,13 +1,13 @@
-//! Whether a server has answered lately, so that calls do not pile up in front of one that is down.
+//! The health of a server, so that calls do not pile up in front of one that is down.
 //!
-//! Calls try for as long as the time limit of a call, because most outages are shorter. After that they
-//! are refused at once, except for one at a time, which probes whether the server is back.
+//! Calls try for as long as the time limit of a call, because most outages are shorter. After that they are refused at once, except for one
+//! at a time, which probes the server.
 
 use std::time::{Duration, Instant};
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is known of a server.
+/// Known health of a server.
 #[derive(Debug)]
 pub(super) struct Health {
     epoch: Instant,
@@ -16,7 +16,7 @@ pub(super) struct Health {
     probed: AtomicBool,
 }
 
-/// What a call may do with a server.
+/// Permission of a call for a server.
 #[derive(Debug)]
 pub(super) enum Availability<'a> {
     /// Try, and try again.
@@ -27,7 +27,7 @@ pub(super) enum Availability<'a> {
     Down,
 }
 
-/// The one call that probes whether a server is back.
+/// The one call that probes a server.
 #[derive(Debug)]
 pub(super) struct Probe<'a>(&'a AtomicBool);
 
@@ -36,7 +36,7 @@ impl Health {
         Self { epoch: Instant::now(), failing_since: AtomicU64::new(0), probed: AtomicBool::new(false) }
     }
 
-    /// What a call with this time limit may do.
+    /// Returns the permission of a call with this time limit.
     pub(super) fn availability(&self, call_timeout: Duration) -> Availability<'_> {
         let since = self.failing_since.load(Ordering::Relaxed);
         if since == 0 || self.epoch.elapsed() < Duration::from_millis(since) + call_timeout {
@@ -48,14 +48,14 @@ impl Health {
         }
     }
 
-    /// It has answered.
+    /// Records an answer.
     pub(super) fn answered(&self) {
         if self.failing_since.load(Ordering::Relaxed) != 0 {
             self.failing_since.store(0, Ordering::Relaxed);
         }
     }
 
-    /// It has not.
+    /// Records a failure.
     pub(super) fn failed(&self) {
         let now = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
         // Only the first failure counts.
@@ -73,7 +73,7 @@ impl Drop for Probe<'_> {
 mod tests {
     use super::*;
 
-    /// What the next call may do when the server has failed for long.
+    /// Returns the permission of the next call when the server has failed for long.
     fn availability(health: &Health) -> Availability<'_> {
         loop {
             // The time of a failure is in whole milliseconds.

@@ -1,8 +1,7 @@
-//! Subscriptions to channels. A message is handed over by the task that receives it, without a queue.
+//! Subscriptions to channels. The receiving task hands a message over, without a queue.
 //!
-//! A message that is published reaches every server of a topology, so one connection to any of them receives all. On a
-//! cluster that would cost each server something for each message; there a channel has a slot (sharded publish), and
-//! only the owner of the slot receives the message.
+//! A published message reaches every server of a topology, so one connection to any of them receives all. On a cluster each server would
+//! pay for each message; there a channel has a slot (sharded publish), and only the owner of the slot receives the message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use super::request::slot_of;
 use super::topology::{Address, RedisTopology};
 use crate::error::StoreError;
 
-/// Between two checks that the connection works and that the server still belongs to the topology.
+/// Interval between two checks that the connection works and that the server still belongs to the topology.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server of a cluster, and the channels whose slots it owns.
@@ -32,19 +31,19 @@ pub(crate) enum Channels<'a> {
 }
 
 impl Link {
-    /// Whether the servers are a cluster.
+    /// Returns true if the servers are a cluster.
     pub(crate) fn is_cluster(&self) -> bool {
         self.calls.connector.servers.topology == RedisTopology::Cluster
     }
 
-    /// The owners of the slots of these channels, as far as they are known.
+    /// Returns the known owners of the slots of these channels.
     pub(crate) async fn shards_of(&self, channels: &[String]) -> Vec<Shard> {
         let mut shards: Vec<Shard> = Vec::new();
         let mut asked = false;
         for channel in channels {
             let slot = slot_of(channel.as_bytes());
             let located = match self.calls.directory.locate(slot) {
-                // Only one question is asked, because it may take its time limit.
+                // Only one request is made, because it may take its time limit.
                 None if !std::mem::replace(&mut asked, true) => self.calls.locate(slot).await,
                 located => located,
             };
@@ -58,16 +57,15 @@ impl Link {
         shards
     }
 
-    /// A server to subscribe to, if one is known; `turn` selects one of several.
+    /// Returns a server to subscribe to, if one is known; `turn` selects one of several.
     pub(crate) async fn subscription_address(&self, turn: usize) -> Option<Address> {
         let found = self.calls.locate(0).await;
         let addresses = self.calls.directory.owners();
         addresses.get(turn % addresses.len().max(1)).cloned().or_else(|| found.map(|located| located.node.address.clone()))
     }
 
-    /// Hands every message of the channels to `on_message`, until the connection is lost. `subscribed` is
-    /// called when the subscription is active. For channels of a cluster, the caller checks that the
-    /// server still owns their slots.
+    /// Hands every message of the channels to `on_message`, until the connection is lost. Calls `subscribed` when the subscription is
+    /// active. For channels of a cluster, the caller checks that the server still owns their slots.
     pub(crate) async fn listen(
         &self,
         address: &Address,
@@ -125,11 +123,11 @@ impl Link {
         Err(Failure::Lost("the connection was lost"))
     }
 
-    /// Whether messages of these channels still arrive at this address.
+    /// Returns true if messages of these channels still arrive at this address.
     async fn still_receives(&self, address: &Address, channels: &Channels<'_>) -> bool {
         match channels {
             Channels::Anywhere(_) => {
-                // This refreshes a list that is too old.
+                // This refreshes a stale list.
                 let _ = self.calls.locate(0).await;
                 self.calls.directory.owners().contains(address)
             }

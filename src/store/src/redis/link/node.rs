@@ -25,13 +25,13 @@ const PLAIN_CONNECTIONS: usize = 2;
 /// Connections of one thread for commands that wait for replicas, one command at a time on each.
 const WAITING_CONNECTIONS: usize = 6;
 
-/// Between two attempts to open the same connection.
+/// Minimum interval between two attempts to open the same connection.
 const REOPEN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Whether a command blocks the connection that it is sent on.
+/// Effect of a command on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traffic {
-    /// It does not.
+    /// It does not block the connection.
     Plain,
     /// It blocks the connection until replicas have confirmed.
     Waiting,
@@ -41,9 +41,9 @@ pub(super) enum Traffic {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) address: Address,
-    /// Whether it answers.
+    /// Health of the server.
     pub(super) health: Health,
-    /// Whether its replicas do.
+    /// Health of its replication.
     pub(super) replication: Health,
     connections: Vec<PooledConnection>,
     turn: AtomicUsize,
@@ -71,7 +71,7 @@ impl Node {
         Self { address, health: Health::new(), replication: Health::new(), connections, turn: AtomicUsize::new(0) }
     }
 
-    /// A connection for the thread that calls.
+    /// Returns a connection for the calling thread.
     pub(super) fn connection(&self, traffic: Traffic) -> Option<&PooledConnection> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let connection = match traffic {
@@ -82,8 +82,8 @@ impl Node {
     }
 }
 
-/// The index of this thread's connections. Threads are numbered when they first call, so that few
-/// threads never share connections by chance.
+/// Returns the index of this thread's connections. Threads are numbered at their first call, so that few threads never share connections by
+/// chance.
 fn thread_index() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -93,7 +93,7 @@ fn thread_index() -> usize {
 }
 
 impl PooledConnection {
-    /// The connection, opened if it is not open. If opening fails, it fails for all that wait for it.
+    /// Returns the connection, and opens it if needed. A failure to open it fails all that wait for it.
     pub(super) async fn get(&self, connector: &Connector, address: &Address) -> Result<Opened, Failure> {
         if let Some(opened) = self.current() {
             return Ok(opened);
@@ -122,8 +122,7 @@ impl PooledConnection {
         }
     }
 
-    /// Takes a connection out of use, unless another one has replaced it. Replies that are under way
-    /// on it still arrive.
+    /// Takes a connection out of use, unless another one has replaced it. Replies in flight on it still arrive.
     pub(super) fn retire(&self, opened: &Opened) {
         self.lock().take_if(|current| current.at == opened.at);
     }
@@ -176,14 +175,14 @@ mod tests {
         let connector = Connector::new(servers, LossGuard::default(), Duration::from_secs(5), Duration::from_secs(5));
         let (node, tried) = (Node::new(address.clone()), Arc::new(AtomicUsize::new(0)));
         let counted = Arc::clone(&tried);
-        // It hangs up.
+        // The server closes the connection.
         tokio::spawn(async move {
             while server.accept().await.is_ok() {
                 counted.fetch_add(1, Ordering::SeqCst);
             }
         });
         let pooled = node.connection(Traffic::Plain).unwrap();
-        // A machine that is busy may take longer than the interval.
+        // A busy machine may take longer than the interval.
         for _ in 0..100 {
             tokio::time::sleep(REOPEN_INTERVAL).await;
             let (before, begun) = (tried.load(Ordering::SeqCst), Instant::now());

@@ -18,11 +18,11 @@ use crate::error::StoreError;
 /// Commands in one round trip. More commands take more round trips, so that each stays within its time limit.
 const CHUNK: usize = 256;
 
-/// The answer to the command with this index, or why it failed.
+/// The answer to the command with this index, or its failure.
 type Answered = (usize, Result<Value, Failure>);
 
 impl Calls {
-    /// Reads all, and again those without an answer, until all have one or the time is up.
+    /// Reads all, and retries those without an answer, until all have one or the time is up.
     pub(super) async fn read_all(&self, requests: Vec<Request>) -> Result<Vec<Value>, StoreError> {
         let started = Instant::now();
         let given_up = || Err(StoreError::Unavailable("it did not answer in time".to_owned()));

@@ -1,4 +1,4 @@
-//! One command as it is sent: its slot, its form, and the commands that accompany it.
+//! One command as sent: its slot, its form, and the commands that accompany it.
 
 use std::sync::LazyLock;
 
@@ -8,34 +8,34 @@ use super::node::Traffic;
 use super::slot_ranges::SLOTS;
 use crate::redis::script::Script;
 
-/// A command, and what is needed to repeat it.
+/// A command, and the data to repeat it.
 #[derive(Debug)]
 pub(super) struct Request {
     command: Cmd,
     script: Option<&'static Script>,
     pub(super) slot: u16,
     pub(super) traffic: Traffic,
-    /// It is sent although the store lacks data.
+    /// True if it is sent although the store lacks data.
     pub(super) is_always_sent: bool,
 }
 
 /// Bytes of a script's call before its first key: the command, a digest, and a number of keys.
 const HEAD_BYTES: usize = 7 + 40 + 2;
 
-/// How a script is sent.
+/// Form in which a script is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// By its digest.
     #[default]
     Digest,
-    /// By its text, to a server that does not know it yet.
+    /// By its text, to a server that does not have it cached.
     Text,
 }
 
-/// Writes a key for a while, also on a server whose memory is full.
+/// Writes a short-lived key, also on a server whose memory is full.
 const MARK: &str = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '1', 'PX', '60000')";
 
-/// The key that is written in a slot.
+/// Returns the key that is written in a slot.
 pub(super) fn marked_in(slot: u16) -> &'static str {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let (mut names, mut missing) = (vec![String::new(); usize::from(SLOTS)], SLOTS);
@@ -76,22 +76,22 @@ impl Request {
         Self::of_server(command, slot)
     }
 
-    /// A command without a key, for the server that owns a slot.
+    /// Returns a command without a key, for the server that owns a slot.
     pub(super) fn of_server(command: Cmd, slot: u16) -> Self {
         Self { command, script: None, slot, traffic: Traffic::Plain, is_always_sent: false }
     }
 
-    /// The same, to be sent also while the store lacks data.
+    /// Returns the same command, sent also while the store lacks data.
     pub(super) fn always(self) -> Self {
         Self { is_always_sent: true, ..self }
     }
 
-    /// The name that it is counted under.
+    /// Returns the name under which it is counted.
     pub(super) fn name(&self) -> &'static str {
         self.script.map_or("read", |script| script.name)
     }
 
-    /// The bare command.
+    /// Returns the bare command.
     pub(super) fn command(&self, form: Form) -> Cmd {
         match (form, self.script) {
             (Form::Text, Some(script)) => {
@@ -108,15 +108,15 @@ impl Request {
         }
     }
 
-    /// The command by its digest, to be sent by itself.
+    /// Returns the command by its digest, to be sent by itself.
     pub(super) const fn by_digest(&self) -> &Cmd {
         &self.command
     }
 
-    /// The command with ASKING before it as needed, and what waits for the replicas behind it on the same connection.
+    /// Returns the command with ASKING before it as needed, and the commands that wait for the replicas after it on the same connection.
     ///
-    /// Since Redis 7.2 WAIT answers at once on a connection that has written nothing, and a repetition finds everything written. So a
-    /// key is written before it: what was there before that has been replicated when the key has.
+    /// Since Redis 7.2 WAIT answers at once on a connection that has written nothing, and a retry finds everything written. So a key is
+    /// written before it: once the key is replicated, all earlier writes are.
     pub(super) fn pipeline_with(&self, form: Form, asking: bool, wait: Option<Wait>) -> Pipeline {
         let mut pipeline = Pipeline::with_capacity(5);
         if asking {
@@ -134,7 +134,7 @@ impl Request {
     }
 }
 
-/// The slot of a key: of its hash tag, if it has one (Redis Cluster specification, "Hash tags").
+/// Returns the slot of a key: of its hash tag, if it has one (Redis Cluster specification, "Hash tags").
 pub(super) fn slot_of(key: &[u8]) -> u16 {
     let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
         let rest = key.get(open + 1..)?;
@@ -144,7 +144,7 @@ pub(super) fn slot_of(key: &[u8]) -> u16 {
     crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % SLOTS
 }
 
-/// The first key of a reading command. In commands that are not listed here it is the first argument.
+/// Returns the first key of a reading command. In commands that are not listed here it is the first argument.
 fn key_of(command: &Cmd) -> Option<&[u8]> {
     let mut arguments = command.args_iter().filter_map(|argument| match argument {
         Arg::Simple(bytes) => Some(bytes),

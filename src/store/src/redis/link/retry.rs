@@ -1,4 +1,4 @@
-//! How long a call is repeated, and the pauses between its attempts.
+//! The duration of a call's retries, and the pauses between its attempts.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 /// Pause before the second attempt.
 const FIRST: Duration = Duration::from_millis(10);
 
-/// The longest pause; a server that is back is noticed within it.
+/// The longest pause; a recovered server is noticed within it.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// When a call gives up.
+/// Condition under which a call gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// When its time is up.
+    /// Its time is up.
     Timeout,
-    /// When it has its answer, or is dropped.
+    /// It has its answer, or is dropped.
     Answered,
 }
 
@@ -32,7 +32,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The next pause: between half of its step and the whole step.
+    /// Returns the next pause: between half of its step and the whole step.
     pub(crate) fn pause(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(LONGEST);

@@ -16,13 +16,13 @@ pub(super) struct SlotRange {
 }
 
 impl SlotRange {
-    /// All slots, owned by one server.
+    /// Returns all slots, owned by one server.
     pub(super) const fn of_all(address: Address) -> Self {
         Self { first: 0, last: SLOTS - 1, address }
     }
 }
 
-/// The command that asks for the owners.
+/// Returns the command that asks for the owners.
 pub(super) fn question(topology: &RedisTopology) -> Cmd {
     let mut question;
     match topology {
@@ -39,7 +39,7 @@ pub(super) fn question(topology: &RedisTopology) -> Cmd {
     question
 }
 
-/// The answer, in the order of the slots.
+/// Parses the answer, in the order of the slots.
 pub(super) fn read(topology: &RedisTopology, answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
     match topology {
         RedisTopology::Standalone => Some(vec![SlotRange::of_all(asked.clone())]),
@@ -48,7 +48,7 @@ pub(super) fn read(topology: &RedisTopology, answer: &Value, asked: &Address) ->
     }
 }
 
-/// What [`read`] makes of an answer, for the fuzzer.
+/// Returns the result of [`read`] for an answer, for the fuzzer.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
     let asked = Address { host: "asked".to_owned(), port: 1 };
@@ -56,7 +56,7 @@ pub(crate) fn masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u
     Some(read.map(|SlotRange { first, last, address: Address { host, port } }| (first, last, host, port)).collect())
 }
 
-/// `[host, port]`, or nil for a name that the sentinel does not know.
+/// Parses `[host, port]`, or nil for a name that the sentinel does not know.
 fn read_master(answer: &Value) -> Option<Vec<SlotRange>> {
     match answer.as_sequence()? {
         [host, port] => Some(vec![SlotRange::of_all(Address { host: text(host)?, port: text(port)?.parse().ok()? })]),
@@ -64,8 +64,7 @@ fn read_master(answer: &Value) -> Option<Vec<SlotRange>> {
     }
 }
 
-/// `[[first, last, [host, port, id, …], replica, …], …]`; an empty or unknown host is the one
-/// that was asked.
+/// Parses `[[first, last, [host, port, id, …], replica, …], …]`; an empty or unknown host is the one that was asked.
 fn read_slots(answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
     let mut ranges = Vec::new();
     for range in answer.as_sequence()? {

@@ -1,5 +1,4 @@
-//! How the Redis servers are organised and where to find them: one server, a master that sentinels
-//! watch, or a cluster.
+//! The organisation and addresses of the Redis servers: one server, a master watched by sentinels, or a cluster.
 //!
 //! A `rediss://` URL means TLS, with the certificate authorities of the system or of `SSL_CERT_FILE`.
 //! The credentials in a URL are those of the servers; they are tried with a sentinel too, and omitted
@@ -10,7 +9,7 @@ use std::str::FromStr;
 
 use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, TlsCertificates};
 
-/// How the servers are organised.
+/// Organisation of the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedisTopology {
     /// One server.
@@ -24,24 +23,24 @@ pub enum RedisTopology {
     Cluster,
 }
 
-/// Where the servers are, how they are organised, and how to log in to them.
+/// Addresses and organisation of the servers, and their login.
 #[derive(Clone)]
 pub struct RedisServers {
     pub(super) topology: RedisTopology,
     /// The addresses from the settings.
     pub(super) seeds: Vec<Address>,
-    /// Everything but the address of a connection to a server.
+    /// Settings of a connection to a server, except the address.
     login: ConnectionInfo,
 }
 
-/// Where a server is.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Address {
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-/// A URL is invalid. It is not repeated here, because it may contain a password.
+/// A URL is invalid. The error does not repeat it, because it may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a redis:// or rediss:// URL")]
 pub struct BadRedisUrl;
@@ -52,8 +51,7 @@ pub struct BadRedisUrl;
 pub struct BadCertificates;
 
 impl RedisServers {
-    /// From one `redis://` or `rediss://` URL for each server, sentinel or node; the first one says
-    /// how to log in.
+    /// Reads one `redis://` or `rediss://` URL for each server, sentinel or node; the first one has the login.
     ///
     /// # Errors
     /// [`BadRedisUrl`] when there is no URL, or one of them is invalid.
@@ -65,11 +63,11 @@ impl RedisServers {
         Ok(Self { topology, seeds, login })
     }
 
-    /// The same with certificates for encrypted connections, as PEM: of the authorities that are trusted instead of the system's, and of
-    /// this installation with its private key.
+    /// Does the same with certificates for encrypted connections, as PEM: of the authorities trusted instead of the system's, and of this
+    /// installation with its private key.
     ///
     /// # Errors
-    /// [`BadCertificates`] when they are not such, or the URLs are not `rediss://`.
+    /// [`BadCertificates`] when they are invalid, or the URLs are not `rediss://`.
     pub fn with_certificates(
         mut self,
         authorities: Option<Vec<u8>>,
@@ -82,7 +80,7 @@ impl RedisServers {
         Ok(self)
     }
 
-    /// Everything that a connection to a server needs.
+    /// Returns the settings of a connection to a server.
     pub(super) fn login_at(&self, address: &Address) -> ConnectionInfo {
         let Address { host, port } = address.clone();
         let addr = match self.login.addr() {
@@ -94,12 +92,12 @@ impl RedisServers {
         self.login.clone().set_addr(addr)
     }
 
-    /// The same without credentials and without a database, for a sentinel that needs none.
+    /// Returns the settings without credentials and without a database, for a sentinel that needs none.
     pub(super) fn anonymous_at(&self, address: &Address) -> ConnectionInfo {
         self.login_at(address).set_redis_settings(RedisConnectionInfo::default())
     }
 
-    /// Whether connections are encrypted.
+    /// Returns true if connections are encrypted.
     pub(super) fn is_encrypted(&self) -> bool {
         matches!(self.login.addr(), ConnectionAddr::TcpTls { .. })
     }
@@ -115,7 +113,7 @@ fn address_of(info: &ConnectionInfo) -> Result<Address, BadRedisUrl> {
 impl FromStr for Address {
     type Err = BadRedisUrl;
 
-    /// As Redis writes it in a redirection: `host:port`, where an IPv6 host has no brackets.
+    /// Parses the form of Redis in a redirection: `host:port`, where an IPv6 host has no brackets.
     fn from_str(text: &str) -> Result<Self, BadRedisUrl> {
         let (host, port) = text.rsplit_once(':').ok_or(BadRedisUrl)?;
         let port = port.parse().map_err(|_| BadRedisUrl)?;

@@ -1,6 +1,6 @@
 -- Applies batches, each as a whole or not at all. A batch has the fields that its guards compare, by key; its guards {kind, key, …}; its
--- operations {kind, key, …}; and the key that keeps its call, and the call, if it has one. Keys are numbers in KEYS. Replies the time, and
--- for each batch 0, the results and the time of a call that was known; or the number of the guard that failed and the record that it saw.
+-- operations {kind, key, …}; and the key that stores its call, and the call, if it has one. Keys are numbers in KEYS. Replies the time, and
+-- for each batch 0, the results and the time of a known call; or the number of the failed guard and the record that it saw.
 local EXACT = 9007199254740992
 
 local function below(a, b)
@@ -15,7 +15,7 @@ end
 -- The fields of the records that guards compare, by key.
 local records
 
--- A script is made anew for each call, so that a chain of comparisons costs less than a table of functions.
+-- A script's functions are created for each call, so a chain of comparisons costs less than a table of functions.
 local function holds(g)
   local kind, n = g[1], g[2]
   if kind == 'absent' then return redis.call('EXISTS', KEYS[n]) == 0 end
@@ -38,13 +38,13 @@ local function holds(g)
   return field and limit and below(field, limit)
 end
 
--- The answer to a guard that failed: its number, and the record that it saw.
+-- Returns the answer to a failed guard: its number, and the record that it saw.
 local function refusal(number, g)
   local is_of_record = g[1] ~= 'length' and g[1] ~= 'fewer' and g[1] ~= 'free' and g[1] ~= 'entry'
   return {number, is_of_record and redis.call('HGETALL', KEYS[g[2]]) or {}}
 end
 
--- The commands that give a record these values, and take its others away.
+-- Returns the commands that set these values of a record, and delete the fields without a value.
 local function assigned(set, op)
   local gone = {'HDEL', set[2]}
   for i = 3, #op, 2 do
@@ -58,20 +58,20 @@ local function assigned(set, op)
   return set, gone
 end
 
--- The fields of an entry.
+-- Packs the fields of an entry.
 local function entry(op, first)
   local values = {}
   for i = first, #op do values[#values + 1] = value(op[i]) end
   return cmsgpack.pack(values)
 end
 
--- The same command for a record and for what goes with it.
+-- Runs a command on a record, and on its lists and indexes.
 local function with_children(n, command, ...)
   redis.call(command, KEYS[n], ...)
   for _, child in ipairs(children[n] or {}) do redis.call(command, child, ...) end
 end
 
--- Changes a list or an index. A new one ends with its record.
+-- Changes a list or an index. A new one expires with its record.
 local function change(n, command, ...)
   local known = not parents[n] or redis.call('EXISTS', KEYS[n]) == 1
   local result = redis.call(command, KEYS[n], ...)
@@ -82,7 +82,7 @@ local function change(n, command, ...)
   return result
 end
 
--- A number as a text; one that Lua cannot hold is read again.
+-- Returns a number as text; one that Lua cannot represent is read again.
 local function exact(number, key, field)
   if number < EXACT and number > -EXACT then return text(number) end
   return redis.call('HGET', key, field)
@@ -99,7 +99,7 @@ local function put(n, op)
   for _, child in ipairs(children[n] or {}) do redis.call('PERSIST', child) end
 end
 
--- Sets fields of a record that is there.
+-- Sets fields of an existing record.
 local function set_fields(n, op)
   local key, known = KEYS[n], op[1] == 'change' and records[n].version
   if not known and redis.call('EXISTS', key) == 0 then return end
@@ -118,7 +118,7 @@ local function raise(key, field, least)
   return exact(redis.call('HINCRBY', key, field, 1), key, field)
 end
 
--- Each node that is named has a channel of its own.
+-- Each named node has its own channel.
 local function tell(n, op)
   local node, publish, channel, message = unpack(op, 4)
   for watcher in string.gmatch(redis.call('HGET', KEYS[n], op[3]) or '', string.rep('%x', 32)) do
@@ -128,7 +128,7 @@ end
 
 local function operate(n, op)
   local kind, key = op[1], KEYS[n]
-  -- A command whose arguments are all known needs nothing else.
+  -- A command with known arguments needs nothing else.
   if kind == 'call' then redis.call(op[3], key, unpack(op, 4)) return end
   if kind == 'change' or kind == 'set' then return set_fields(n, op) end
   -- A record that a guard found absent.
@@ -152,7 +152,7 @@ local function operate(n, op)
   if op[3] > 0 and op[3] <= redis.call('LLEN', key) then redis.call('LSET', key, text(op[3] - 1), entry(op, 4)) end
 end
 
--- Redis ends keys by its own clock; a given time is looked at here.
+-- Redis expires keys by its own clock; a given time is checked here.
 local function let_end(n)
   if alive(KEYS[n]) then return end
   for _, child in ipairs(children[n] or {}) do redis.call('DEL', child) end
@@ -182,7 +182,7 @@ local function apply(reads, guards, ops, keeper, call)
   return {0, results}
 end
 
--- The last key has the number of the schema, where there is one beside the records: nothing is written by a node that works at a lower one.
+-- The last key has the schema number, where there is one beside the records: a node at a lower number writes nothing.
 if ARGV[4] and tonumber(string.match(redis.call('GET', KEYS[#KEYS]) or '0', '^%d+')) > tonumber(ARGV[4]) then return {} end
 if given then for n in ipairs(KEYS) do let_end(n) end end
 local replies = {text(now)}

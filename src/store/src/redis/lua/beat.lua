@@ -1,5 +1,5 @@
 -- Records the heartbeat of a node, or that it has left, and returns the heartbeats of all nodes. The
--- time is the server's own. With it go the numbers of schemas that the node knows and works at.
+-- time is the server's own. Also records the schema numbers that the node knows and works at.
 local beats, schemas = unpack(KEYS)
 local node, leaves, keep, numbers = unpack(ARGV, 2, 5)
 redis.call('ZADD', beats, leaves == '1' and '0' or text(now), node)

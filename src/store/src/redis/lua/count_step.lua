@@ -1,3 +1,3 @@
--- The second command makes it a step of several commands.
+-- The second command makes this a step of several commands.
 redis.call('SET', KEYS[2], text(now))
 return redis.call('INCR', KEYS[1])

@@ -1,4 +1,4 @@
--- ARGV[1] is the time that a test gives, or empty for the server's own.
+-- ARGV[1] is a test's time, or empty for the server's own.
 local given = tonumber(ARGV[1])
 local now = given
 if not now then
@@ -6,18 +6,18 @@ if not now then
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- A whole number as Redis reads it; Lua's own form has exponents.
+-- Formats a whole number for Redis; Lua's own form has exponents.
 local function text(number)
   return string.format('%.0f', number)
 end
 
--- Whether a key exists. The server expires keys by its own clock; for a given time it is checked here.
+-- Returns true if a key exists. The server expires keys by its own clock; for a given time it is checked here.
 local function seen(key)
   local ends = redis.call('PEXPIRETIME', key)
   return ends ~= -2 and (not given or ends == -1 or ends > now)
 end
 
--- The same for scripts that write: an expired key is deleted.
+-- Does the same for scripts that write: deletes an expired key.
 local function alive(key)
   if seen(key) then return true end
   if given then redis.call('DEL', key) end

@@ -1,7 +1,7 @@
--- Answers queries {kind, key, …} at one time: the time and the answers.
+-- Answers queries {kind, key, …} at one time. Replies the time and the answers.
 local ENTRIES = 16
 
--- The size of the last field of an entry; that of an integer is 8 bytes.
+-- Returns the size of the last field of an entry; an integer has 8 bytes.
 local function size(packed, is_integer)
   local fields = cmsgpack.unpack(packed)
   return math.max(is_integer and 8 or #fields[#fields], 1)
@@ -40,7 +40,7 @@ local nothing = {ending = '0', length = 0, count = 0}
 local replies = {text(now)}
 for _, q in ipairs(cmsgpack.unpack(ARGV[2])) do
   local kind, key = q[1], KEYS[q[2]]
-  -- Redis ends keys by its own clock.
+  -- Redis expires keys by its own clock.
   local there = owner_exists(q[2]) and (not given or seen(key))
   replies[#replies + 1] = there and answer(kind, key, q) or nothing[kind] or {}
 end

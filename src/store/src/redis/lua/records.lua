@@ -1,7 +1,7 @@
--- Shared by the scripts about records. ARGV[2] are batches or queries, and ARGV[3] families, if there are any: the numbers of a record's
--- key among KEYS and of those that go with it. MessagePack, both. An operand is a text or {kind, …}.
+-- Shared by the scripts on records. ARGV[2] has batches or queries, and ARGV[3] families, if any: the numbers in KEYS of a record and of its
+-- lists and indexes. Both are MessagePack. An operand is a text or {kind, …}.
 
--- One record, or some of its fields: what is read most has a way of its own.
+-- One record, or some of its fields: a short path for the most frequent read.
 if ARGV[2] == '' then
   if given and not seen(KEYS[1]) then return {text(now), {}} end
   return {text(now), ARGV[4] and redis.call('HMGET', KEYS[1], unpack(ARGV, 4)) or redis.call('HGETALL', KEYS[1])}

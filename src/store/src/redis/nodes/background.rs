@@ -1,4 +1,4 @@
-//! The thread on which a node receives notices and sends heartbeats, whatever the callers' threads are busy with.
+//! The thread on which a node receives notices and sends heartbeats, however busy the callers' threads are.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,8 +12,7 @@ use crate::error::StoreError;
 use crate::operations::Store;
 use crate::redis::shared::Shared;
 
-/// The thread, which ends with the last clone of the store. If the store did not leave before, the
-/// other nodes treat this one as dead.
+/// The thread, which ends with the last clone of the store. If the store did not leave before, the other nodes treat this one as dead.
 #[derive(Debug)]
 pub(crate) struct Background {
     leaving: Option<mpsc::Sender<membership::Leave>>,
@@ -40,7 +39,7 @@ impl Background {
         Ok(Self { leaving: Some(leaving), thread: Mutex::new(Some(thread)) })
     }
 
-    /// None, for a store that has no server.
+    /// Returns no thread, for a store without a server.
     #[cfg(feature = "fuzzing")]
     pub(crate) const fn none() -> Self {
         Self { leaving: None, thread: Mutex::new(None) }

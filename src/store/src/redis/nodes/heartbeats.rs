@@ -1,5 +1,5 @@
-//! Which of the other nodes are dead. No time is measured here: the heartbeats of the others are compared with the number of
-//! our own that reached Redis, so neither an outage of Redis nor a pause of this node makes another one look dead.
+//! Detection of dead nodes. No time is measured here: the heartbeats of the others are compared with the number of our own that reached
+//! Redis, so neither an outage of Redis nor a pause of this node makes another one look dead.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,13 +29,13 @@ struct Latest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeadNode {
     pub(crate) node: NodeId,
-    /// `None` for a node without one.
+    /// Its last heartbeat; `None` for a node without one.
     pub(crate) heartbeat: Option<String>,
 }
 
 impl Heartbeats {
-    /// Records a round: the heartbeats of all nodes as they were when one of ours reached Redis. Returns the nodes that have
-    /// left or have missed too many rounds.
+    /// Records a round: the heartbeats of all nodes when one of ours reached Redis. Returns the nodes that have left or have missed too
+    /// many rounds.
     pub(crate) fn record(&mut self, us: NodeId, round: Vec<(NodeId, String)>) -> Vec<DeadNode> {
         let mut dead = Vec::new();
         let mut latest = HashMap::with_capacity(round.len());
@@ -53,8 +53,8 @@ impl Heartbeats {
         dead
     }
 
-    /// Records a check of which nodes hold deliveries. Returns those that have had no heartbeat at this check and at the one
-    /// before: a live node sends one between two checks.
+    /// Records a check of the nodes that hold deliveries. Returns those without a heartbeat at this check and at the one before: a live
+    /// node sends one between two checks.
     pub(crate) fn record_holders(&mut self, us: NodeId, holders: impl IntoIterator<Item = NodeId>) -> Vec<DeadNode> {
         let now: HashSet<NodeId> = holders.into_iter().filter(|node| *node != us && !self.latest.contains_key(node)).collect();
         let dead = now.intersection(&self.without_heartbeat).map(|&node| DeadNode { node, heartbeat: None }).collect();

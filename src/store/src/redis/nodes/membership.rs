@@ -3,9 +3,8 @@
 //! Every node writes its heartbeats into one sorted set, by the server's clock, and reads those of all
 //! nodes in the same step. This guarantees:
 //!
-//! - A node is dead when its heartbeat has not changed while ours changed five times, or at once when
-//!   it has left. During an outage of Redis nobody's heartbeat changes, and during a pause of this node
-//!   ours does not, so neither makes a node look dead.
+//! - A node is dead when its heartbeat has not changed while ours changed five times, or at once when it has left. During an outage of
+//!   Redis no heartbeat changes, and during a pause of this node ours does not, so neither makes a node look dead.
 //! - A survivor takes over the waiting deliveries of a dead node, and records its unfinished attempts
 //!   as `unknown`. Several survivors may do this at the same time: every entry has one holder, and a
 //!   repetition finds nothing left.
@@ -38,22 +37,22 @@ use crate::redis::options::NodeId;
 use crate::redis::script::{BEAT, FORGET_NODE};
 use crate::redis::shared::Shared;
 
-/// Between two heartbeats of a node.
+/// Interval between two heartbeats of a node.
 pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Heartbeats between two checks for nodes that have deliveries and no heartbeat.
 const CHECK_EVERY: u32 = 5;
 
-/// How long the set of heartbeats is kept after the last one.
+/// Lifetime of the set of heartbeats after the last one.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
 
 /// A request to leave, with the channel of its answer.
 pub(crate) type Leave = oneshot::Sender<Result<(), StoreError>>;
 
 impl Shared {
-    /// Sends a heartbeat, or the last one, and returns those of all nodes. This node's clock follows the server's by them.
+    /// Sends a heartbeat, or the last one, and returns those of all nodes. Adjusts this node's clock to the server's by them.
     pub(crate) async fn heartbeat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
-        // Whatever clock decides expiry, heartbeats go by the server's.
+        // Heartbeats go by the server's clock, whichever clock decides expiry.
         let args = arguments!["", self.node.to_string(), leaves, KEEP, self.level().told()];
         let (asked, began) = (SystemClock.now(), Instant::now());
         let heartbeats = self.call_timed(&BEAT, vec![keys::beats(), keys::node_schemas()], args).await?.fields()?.pairs()?;
@@ -107,7 +106,7 @@ pub(crate) async fn run(shared: Arc<Shared>, store: Store, every: Duration, mut 
         tokio::select! {
             () = &mut tick => {}
             asked = leaving.recv() => {
-                // A heartbeat that is under way must not arrive after the last one.
+                // A heartbeat in flight must not arrive after the last one.
                 if asked.is_some() {
                     tick.await;
                 }
@@ -118,13 +117,13 @@ pub(crate) async fn run(shared: Arc<Shared>, store: Store, every: Duration, mut 
     let mut asked = left;
     while let Some(reply) = asked {
         let outcome = shared.heartbeat(true).await.map(drop);
-        // The caller may have stopped waiting; to leave again changes nothing.
+        // The caller may have stopped waiting; leaving again changes nothing.
         let _ = reply.send(outcome);
         asked = leaving.recv().await;
     }
 }
 
-/// What this node knows and does about the others.
+/// This node's view of the others, and its take-overs.
 struct Monitor {
     shared: Arc<Shared>,
     store: Store,
@@ -135,8 +134,7 @@ struct Monitor {
 }
 
 impl Monitor {
-    /// Sends a heartbeat and takes over from nodes that are dead by it. A heartbeat that does not
-    /// arrive shows nothing.
+    /// Sends a heartbeat and takes over from nodes that are dead by it. A failed heartbeat shows nothing.
     async fn tick(&mut self) {
         while let Some(ended) = self.takeovers.try_join_next() {
             match ended {
@@ -151,7 +149,7 @@ impl Monitor {
         if !self.shared.link.loss_guard().has_joined() {
             return;
         }
-        // It tells at which number this node works.
+        // It reports the number at which this node works.
         let Ok(_) = self.shared.read_schema().await else { return };
         let Ok(round) = self.shared.heartbeat(false).await else { return };
         let mut dead = self.heartbeats.record(us, round);
@@ -163,7 +161,7 @@ impl Monitor {
             }
         }
         for dead in dead {
-            // In a task of its own: while it goes on, this node must not stop its heartbeats.
+            // In its own task: this node must not stop its heartbeats meanwhile.
             if self.under_way.insert(dead.node) {
                 let (shared, store) = (Arc::clone(&self.shared), self.store.clone());
                 self.takeovers.spawn(async move {

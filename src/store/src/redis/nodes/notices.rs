@@ -1,8 +1,7 @@
-//! Notices of transactions that other nodes have ended: received on a channel of this node and forwarded to those who
-//! wait here.
+//! Notices of transactions that other nodes have ended: received on a channel of this node and forwarded to waiting callers.
 //!
-//! Notices that are published while the connection is lost are missed, and a slow receiver may miss some. Whoever waits
-//! also reads the transaction from time to time.
+//! Notices published while the connection is lost are missed, and a slow receiver may miss some. A waiting caller therefore also reads the
+//! transaction from time to time.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::redis::keys;
 use crate::redis::link::{Address, Backoff, Channels, Link, Shard};
 use crate::redis::options::NodeId;
 
-/// Between two checks that every channel of a cluster is subscribed to.
+/// Interval between two checks that every channel of a cluster is subscribed to.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Receives notices for as long as it is polled, and subscribes again after every loss.
@@ -69,7 +68,7 @@ struct Listener {
     task: AbortHandle,
 }
 
-/// Forwards notices until the connection is lost; returns whether there was a subscription.
+/// Forwards notices until the connection is lost. Returns true if there was a subscription.
 async fn receive(link: &Link, address: &Address, channels: &Channels<'_>, ended: &Sender<TxnId>) -> bool {
     let (ended, mut subscribed) = (ended.clone(), false);
     let forward = move |message: &[u8]| {

@@ -1,4 +1,4 @@
-//! The append-only file of Redis, with the shipped settings: cut, changed by a bit, rewritten during a kill, without its manifest.
+//! The append-only file of Redis, with the shipped settings: cut, with a flipped bit, rewritten during a kill, without its manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,38 +24,38 @@ use crate::records::client::LEDGER;
 use crate::redis::RedisStore;
 use crate::{OpenOutcome, StoreError};
 
-/// The verdict of a node on a Redis that came back with these files.
+/// The verdict of a node on a Redis that restarted with these files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     /// Redis does not start.
     NoStart,
     /// The node refuses everything: the store has lost data.
     DataLost,
-    /// The node does not open the store, or does not read something, with another sentence.
+    /// The node does not open the store, or refuses a read, with another message.
     Refused,
-    /// Everything answered is there.
+    /// Everything answered is stored.
     Whole,
     /// An earlier state, which the node takes for the present one.
     Earlier,
     /// The node takes the server for a new one.
     New,
-    /// No state that ever was.
+    /// A state that never existed.
     Mixed,
 }
 
 type Verdicts = BTreeMap<String, BTreeMap<Verdict, usize>>;
 
-/// A store that has worked, its files, and what was in it after each answer.
+/// A store that has worked, its files, and its content after each answer.
 struct Past {
     test: RedisTestStore,
     business: Business,
     files: PathBuf,
     states: Vec<State>,
-    /// Entries of the ledger and of the audit log in the end.
+    /// Final number of entries of the ledger and of the audit log.
     entries: i64,
 }
 
-/// The bytes of the file when a step was answered, and a digest of all records.
+/// Size of the file when a step was answered, and a digest of all records.
 struct State {
     bytes: u64,
     records: u64,
@@ -75,7 +75,7 @@ fn current(server: &RedisServer) -> PathBuf {
     server.directory().join("appendonlydir")
 }
 
-/// The newest file to which Redis appends.
+/// Returns the newest file to which Redis appends.
 fn appended(directory: &Path) -> PathBuf {
     let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.to_string_lossy().ends_with(".incr.aof"));
@@ -83,7 +83,7 @@ fn appended(directory: &Path) -> PathBuf {
     files.pop().unwrap()
 }
 
-/// A digest of all records, whatever Redis keeps besides.
+/// Returns a digest of all records, without other keys.
 fn digest(server: &RedisServer) -> u64 {
     let mut names: Vec<_> = names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
     names.sort_by(|one, other| one.1.cmp(&other.1));
@@ -103,7 +103,7 @@ impl Witness for Watch<'_> {
     }
 }
 
-/// The number of entries of the lists that only grow.
+/// Returns the number of entries of the append-only lists.
 fn entries(server: &RedisServer) -> i64 {
     let grows = |name: &Vec<u8>| named_in(&[&LEDGER, &AUDIT_LOG], name).is_some();
     names(server).into_iter().filter(grows).map(|name| server.answer(&[b"LLEN", &name[..]]).integer().unwrap()).sum()
@@ -118,7 +118,7 @@ fn rewrite(server: &RedisServer) {
 }
 
 impl Past {
-    /// A business whose file was rewritten after its first round. Redis was killed.
+    /// Makes a business whose file was rewritten after its first round, and kills Redis.
     async fn make() -> Self {
         let test = shipped();
         let mut business = Business::found(&test, &mut ()).await;
@@ -136,7 +136,7 @@ impl Past {
         Self { test, business, files, states, entries }
     }
 
-    /// Starts Redis with these files but for one change, and returns what the node that has worked says, and one that starts now.
+    /// Starts Redis with these files after one change. Returns the verdicts of the node that has worked, and of a new one.
     async fn judge(&self, change: impl FnOnce(&Path)) -> [Verdict; 2] {
         let server = &self.test.server;
         server.kill9();
@@ -146,7 +146,7 @@ impl Past {
         if !server.try_restart() {
             return [Verdict::NoStart; 2];
         }
-        // The node that starts now is asked first: what the other one notices is written down.
+        // The new node is asked first: the other one records a loss that it notices.
         let (found, is_short) = (digest(server), entries(server) < self.entries);
         let fresh = match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
             Ok(fresh) => {
@@ -200,7 +200,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The number of cases of a test.
+/// Returns the number of cases of a test.
 fn cases(short: usize, long: usize) -> usize {
     let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
     let set = std::env::var("SAKSHI_AOF_CASES").ok().and_then(|number| number.parse().ok());
@@ -264,7 +264,7 @@ fn a_bit_of_the_file_that_flips_is_noticed_by_redis_or_by_what_it_changes() {
                 fs::write(path, bytes).unwrap();
             };
             let found = past.judge(change).await;
-            // What Redis has rewritten has a checksum.
+            // A file rewritten by Redis has a checksum.
             assert!(place != "base" || found == [Verdict::NoStart; 2], "{found:?}");
             count(&mut verdicts, place, found);
         }
@@ -274,7 +274,7 @@ fn a_bit_of_the_file_that_flips_is_noticed_by_redis_or_by_what_it_changes() {
 
 type Damage = fn(&Path);
 
-/// Each on the files of a Redis that was killed.
+/// Damages, each to the files of a killed Redis.
 const DAMAGES: [(&str, Damage); 6] = [
     ("the manifest is gone", |files| fs::remove_file(manifest(files)).unwrap()),
     ("the manifest is empty", |files| fs::write(manifest(files), "").unwrap()),
@@ -310,7 +310,7 @@ fn without_its_manifest_redis_does_not_start_or_nodes_say_what_is_missing() {
     });
 }
 
-/// Opens transactions until Redis is gone; those that were answered.
+/// Opens transactions until Redis is down. Collects the answered ones.
 async fn open_until_killed(test: &RedisTestStore, client: &ClientId, answered: &mut BTreeSet<TxnId>) {
     loop {
         let open = opening_with_hook(test, client, None);
@@ -323,8 +323,8 @@ async fn open_until_killed(test: &RedisTestStore, client: &ClientId, answered: &
     }
 }
 
-/// Kills Redis again and again while it rewrites its file. Returns the kills, those that fell into a rewriting, the answered steps and
-/// those of them that were lost, and whether a node said so.
+/// Kills Redis repeatedly while it rewrites its file. Returns the kills, those during a rewrite, the answered steps and the lost ones among
+/// them, and true if a node reported the loss.
 async fn kill_rewriting(settings: &[&str], kills: usize, random: &mut Random) -> (usize, usize, usize, bool) {
     let test = test_store_on(settings, RETENTION);
     let client = client_with(&test, 1_000_000).await;

@@ -8,7 +8,7 @@ use super::{RedisTestStore, connected};
 use crate::conformance::fixture::RETENTION;
 use crate::redis::{RedisServers, RedisTopology};
 
-/// An empty cluster, and a store that has not met it.
+/// Returns an emptied cluster, and a store that has not connected to it.
 fn emptied(cluster: &RedisCluster) -> RedisTestStore<()> {
     for node in cluster.nodes() {
         node.answer(&["FLUSHALL"]);

@@ -1,4 +1,4 @@
-//! Credentials in races: one that was accepted is remembered whatever others do at the same time.
+//! Credentials in races: an accepted one is remembered under any concurrency.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::conformance::fixture::{WINDOW, client_with, completing, opened, openi
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
-/// One of several answers under one of several transactions, of which the last has expired.
+/// One of several answers under one of several transactions; the last has expired.
 #[derive(Clone, Copy, Debug)]
 struct Presentation {
     transaction: usize,
@@ -42,7 +42,7 @@ async fn expired(test: &RedisTestStore, client: &sakshi_domain::ids::ClientId) -
     id
 }
 
-/// Presents one credential many times at once; then what a stranger is told who presents it.
+/// Presents one credential many times at once. Then checks the answer to a stranger who presents it.
 async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentation]) {
     let client = client_with(test, 10).await;
     let mut ids = Vec::new();

@@ -1,4 +1,4 @@
-//! Servers that come back with less than they had, and servers whose settings let them lose data.
+//! Servers that restart with less data than before, and servers whose settings let them lose data.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::redis::{RedisOptions, RedisStore, RedisTopology};
 
 const AUDIT_LOG: &str = "{p00}audit:";
 
-/// A server that keeps what it answered.
+/// Returns a store on a server that persists its answers.
 fn durable() -> RedisTestStore {
     test_store_on(DURABLE, RETENTION)
 }
@@ -26,12 +26,12 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.success());
 }
 
-/// Keeps the server's file as it is now.
+/// Saves the server's file in its present state.
 fn keep_file(server: &RedisServer, name: &str) {
     copy(&server.directory().join("appendonlydir"), &server.directory().join(name));
 }
 
-/// Restarts the server with a file that was kept.
+/// Restarts the server with a saved file.
 fn restart_with_file(server: &RedisServer, name: &str) {
     server.kill9();
     let current = server.directory().join("appendonlydir");
@@ -70,12 +70,12 @@ fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
         keep_file(server, "older");
         opened(&test, &client).await;
         restart_with_file(server, "older");
-        // The first call on a new connection notices; the other node has seen nothing that is missing, and learns it.
+        // The first call on a new connection notices; the other node has seen no missing data, and learns of it.
         assert!(matches!(test.store.balance(client.clone()).await, Err(StoreError::DataLost(_))));
         is_refused(&test.store, &client).await;
         is_refused(&other, &client).await;
         let entries = server.answer(&["LLEN", AUDIT_LOG]);
-        // A node that starts now has seen nothing at all.
+        // A new node has seen nothing at all.
         let fresh = test.another_node().await;
         is_refused(&fresh, &client).await;
         assert_eq!(server.answer(&["LLEN", AUDIT_LOG]), entries);
@@ -120,8 +120,7 @@ fn of_the_audit_log_alone_a_missing_entry_is_noticed() {
     });
 }
 
-/// Users as they were delivered once: with a `default` that may do nothing, Redis drops every step of several commands
-/// when it reads its file.
+/// Users as once shipped: with a `default` without permissions, Redis drops every step of several commands when it reads its file.
 const FORGETFUL: &str = "user default off\nuser sakshi on nopass ~* &* +@all\n";
 
 #[test]
@@ -225,7 +224,7 @@ fn an_unfit_node_gives_no_final_answer_from_what_it_can_read() {
         let client = client_with(&test, 1).await;
         let pending = opened(&test, &client).await;
         assert_eq!(test.store.check().await, Ok(()));
-        // It only turns read-only, as a master that others have replaced.
+        // It only becomes read-only, like a master that was replaced.
         test.server.answer(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
         assert!(test.store.check().await.is_err());
         let unknown = sakshi_domain::ids::TxnId::generate(client.partition(), 0);

@@ -1,4 +1,4 @@
-//! Three engines, one meaning: random batches have the same answers and leave the same content.
+//! Three engines, one semantics: random batches have the same answers and leave the same content.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -54,21 +54,21 @@ static FIELDS: &[Column] = &[
 ];
 static ENTRY: &[Column] =
     &[Column { name: "word", kind: ColumnKind::Text, since: FIRST }, Column { name: "number", kind: ColumnKind::Integer, since: FIRST }];
-/// Batches of the test, unless the environment says another number.
+/// Number of batches of the test; the environment can override it.
 const BATCHES: usize = 3_000;
-/// Sums stay so far from the ends of their range.
+/// Distance of sums from the ends of their range.
 const ROOM: i64 = 100_000_000;
 const IDS: [&[u8]; 4] = [b"a", b"b", b"c", b"\x00\xff long enough for another form of text"];
 const MEMBERS: [&[u8]; 4] = [b"m", b"n", b"o", b"\xff"];
 
-/// Makes batches about a few records, so that they meet each other.
+/// Maker of batches on a few records, so that they interfere.
 pub(super) struct Maker {
     pub(super) random: Random,
     partition: Place,
-    /// The only key of a batch that is about one alone.
+    /// The only key of a batch on a key outside partitions.
     only: Option<Key>,
     pub(super) now: i64,
-    /// Entries that were appended.
+    /// The appended entries.
     entries: Vec<Vec<Value>>,
 }
 
@@ -98,7 +98,7 @@ impl Maker {
         self.random.below(7) as i64 - 3
     }
 
-    /// Mostly small, sometimes at a bound that a 53-bit number cannot hold.
+    /// Returns a number: mostly small, sometimes at a bound that a 53-bit number cannot hold.
     fn number(&mut self) -> i64 {
         let small = self.small();
         self.pick(&[small, small, small, small, i64::MAX - 1, i64::MAX, i64::MIN, i64::MIN + 1, (1 << 53) + 1, 1 << 53, -(1 << 53) - 1])
@@ -120,7 +120,7 @@ impl Maker {
         }
     }
 
-    /// A value of the engine, or of an operation before.
+    /// Returns a value of the engine, or of an earlier operation.
     fn moment(&mut self, ops: &[Op]) -> Operand {
         let now = Operand::Now(self.random.below(4_000) as i64 - 2_000);
         let result = if ops.is_empty() { now.clone() } else { Operand::Result(self.random.below(ops.len() as u64) as usize) };
@@ -128,7 +128,7 @@ impl Maker {
         self.pick(&[now, result, latest])
     }
 
-    /// The end of a record.
+    /// Returns the end of a record.
     fn end(&mut self) -> Operand {
         let (at, after) = (self.time(), self.random.below(6_000) as i64 - 1_000);
         let latest = Operand::Latest(after, Timestamp::from_millis(at));
@@ -199,7 +199,7 @@ impl Maker {
         values.into_iter().map(Operand::Value).collect()
     }
 
-    /// A small number to add.
+    /// Returns a small number to add.
     fn more(&mut self, ops: &[Op]) -> Operand {
         let is_small = |op: &&Op| matches!(op, Op::Append(..) | Op::Unindex(..) | Op::Sweep(..));
         let results: Vec<Operand> = (0..ops.len()).filter(|op| is_small(&&ops[*op])).map(Operand::Result).collect();
@@ -242,7 +242,7 @@ impl Maker {
         }
     }
 
-    /// The id of a call, like no other.
+    /// Returns the id of a call, like no other.
     fn call(&mut self) -> CallId {
         [self.random.below(u64::MAX), self.random.below(u64::MAX)].map(u64::to_be_bytes).concat().try_into().unwrap()
     }
@@ -258,7 +258,7 @@ impl Maker {
         while ops.is_empty() || self.random.below(most as u64 + 1) > 0 && ops.len() < most {
             let mut needed = Vec::new();
             let op = self.op(&ops, &mut needed);
-            // A sum is within its range only if nothing else of the batch gives the field a value.
+            // A sum is within its range only if no other operation of the batch sets the field.
             let changes = |op: &Op| matches!(op, Op::Put(..) | Op::Set(..));
             let is_add = |op: &Op| matches!(op, Op::Add(..));
             let spoils = |other: &Op| other.key() == op.key() && (is_add(other) && changes(&op) || changes(other) && is_add(&op));
@@ -272,14 +272,14 @@ impl Maker {
         Batch { call, on_full: self.random.below(2) == 0, guards, ops }
     }
 
-    /// Every key that batches name.
+    /// Returns every key that batches name.
     fn keys(&self) -> Vec<Key> {
         let in_partition = TABLES.iter().flat_map(|table| IDS.map(|id| (*table, self.partition, id)));
         let alone = ALONE.iter().map(|table| (*table, Place::Alone, &b"alone"[..]));
         in_partition.chain(alone).map(|(table, place, id)| Key { table, place, id: id.to_vec() }).collect()
     }
 
-    /// Questions about everything.
+    /// Returns queries of everything.
     pub(super) fn queries(&mut self) -> Vec<Query> {
         let mut queries = Vec::new();
         for key in self.keys() {
@@ -306,7 +306,7 @@ impl Maker {
     }
 }
 
-/// The keys of each kind.
+/// Returns the keys of each kind.
 async fn scanned(engine: &dyn Engine, limit: usize) -> BTreeSet<(&'static str, Place, Vec<u8>)> {
     let mut found = BTreeSet::new();
     for table in TABLES {
@@ -320,7 +320,7 @@ async fn scanned(engine: &dyn Engine, limit: usize) -> BTreeSet<(&'static str, P
     found
 }
 
-/// Compares all that is there, and removes what is not.
+/// Compares everything that exists, and removes the rest.
 async fn compare_content(engines: &[Arc<dyn Engine>], maker: &mut Maker, now: Timestamp, context: &str) {
     let (queries, limit) = (maker.queries(), maker.random.below(5) as usize + 1);
     let (expected, keys) = (engines[0].read(queries.clone()).await.unwrap(), scanned(&*engines[0], limit).await);
@@ -336,10 +336,10 @@ async fn compare_content(engines: &[Arc<dyn Engine>], maker: &mut Maker, now: Ti
     }
 }
 
-/// Repeats a call whose answer is kept, where answers can be lost.
+/// Repeats a call whose answer is stored, where answers can be lost.
 async fn repeat(engines: &[Arc<dyn Engine>], batch: &Batch, first: &Applied, context: &str) -> bool {
     let Some((_, key)) = &batch.call else { return false };
-    // A record that has ended keeps nothing.
+    // An expired record stores nothing.
     let is_kept = engines[0].read(vec![Query::Record(key.clone())]).await.unwrap().record().unwrap().is_some();
     if !is_kept || !matches!(first, Applied::Done { .. }) {
         return false;
@@ -386,7 +386,7 @@ async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], redis: &Redis
         if maker.random.below(10) == 0 {
             clock.advance(Duration::from_millis(maker.random.below(3_000)));
         }
-        // Other calls of the group may have taken the place of an earlier one.
+        // Other calls of the group may have replaced an earlier one.
         counts[2] += usize::from(repeat(engines, &group[group.len() - 1], &expected[group.len() - 1], &context).await);
         if maker.random.below(20) == 0 {
             compare_content(engines, &mut maker, clock.now(), &context).await;
@@ -396,7 +396,7 @@ async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], redis: &Redis
     counts
 }
 
-/// An engine in memory with the kinds of these tests.
+/// Returns an engine in memory with the kinds of these tests.
 async fn sqlite_engine(clock: Arc<ManualClock>) -> EmbeddedEngine {
     let sqlite = Sqlite::in_memory(clock, &test_vault(&[7]), &test_ownership()).unwrap();
     let tables: Vec<String> = TABLES.iter().map(|table| schema(table)).collect();

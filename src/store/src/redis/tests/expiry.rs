@@ -1,4 +1,4 @@
-//! On the server's own clock records go by themselves.
+//! On the server's own clock records expire by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;

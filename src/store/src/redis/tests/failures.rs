@@ -1,5 +1,5 @@
-//! The engine in memory means what servers mean, also while they fail: an answer is the one that memory gives, and after a call without
-//! an answer one of its possible effects is there, and no other.
+//! The memory engine matches real servers, also while they fail: an answer equals that of memory, and after an unanswered call exactly one
+//! of its possible effects is stored.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::engine::{Answer, Applied, Batch, Engine, Key, Query};
 use crate::error::StoreError;
 use crate::redis::{RedisOptions, RedisServers, RedisStore, RedisTopology};
 
-/// A server that starts again has what it answered.
+/// Settings of a server that persists its answers over a restart.
 const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
-/// A slot is moved within this time.
+/// Time limit for moving a slot, in milliseconds.
 const MOVED_MS: u64 = 1_000;
-/// Failures of a test, unless the environment names another number.
+/// Number of failures of a test; the environment can override it.
 const FAILURES: usize = 4;
 
 /// The contents that the servers may have.
@@ -40,7 +40,7 @@ impl Possible {
         }
     }
 
-    /// Follows a call that was sent so many times at most, and got this answer, or none.
+    /// Follows a call that was sent at most `sent` times and got this answer, or none.
     async fn follow(&mut self, batches: &[Batch], sent: u64, answer: Option<&[Applied]>, context: &str) {
         let mut after = Vec::new();
         for before in &self.0 {
@@ -59,7 +59,7 @@ impl Possible {
         self.0 = after;
     }
 
-    /// Keeps those that have the answers of the servers.
+    /// Keeps the contents that match the servers' answers.
     async fn compare(&mut self, maker: &mut Maker, engine: &RedisEngine, context: &str) -> Result<(), StoreError> {
         let queries = maker.queries();
         let found = engine.read_confirmed(queries.clone()).await?;
@@ -78,7 +78,7 @@ impl Possible {
     }
 }
 
-/// Returns true for the same answer. A key that was moved to another server may end later by the time that this took.
+/// Returns true for the same answer. A key that was moved to another server may expire later by the duration of the move.
 fn is_like(query: &Query, expected: &Answer, found: &Answer) -> bool {
     match (query, expected, found) {
         (Query::End(_), Answer::Number(expected), Answer::Number(found)) if *expected > 0 => {
@@ -88,7 +88,7 @@ fn is_like(query: &Query, expected: &Answer, found: &Answer) -> bool {
     }
 }
 
-/// Calls and questions that were made, answered or not.
+/// Number of calls and queries made, answered or not.
 #[derive(Debug, Default)]
 struct Progress(AtomicUsize);
 
@@ -97,20 +97,19 @@ impl Progress {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until so many more were made.
+    /// Waits until `more` further ones were made.
     fn wait(&self, more: u64) {
         let until = self.0.load(Ordering::Relaxed) + usize::try_from(more).unwrap();
         eventually("calls", 4 * TIMEOUT, || (self.0.load(Ordering::Relaxed) >= until).then_some(()));
     }
 }
 
-/// Servers that fail, on a thread of its own.
+/// Failures of servers, on a thread of its own.
 trait Failing: Send + Sync {
-    /// Lets something fail while calls are made, of four kinds by turns. It is over when this returns, but for what the servers do about
-    /// it.
+    /// Makes something fail while calls are made, of four kinds in turn. The failure is over on return, except the servers' recovery.
     fn fail(&self, number: usize, random: &mut Random, progress: &Progress, key: &Key);
 
-    /// Returns true if keys are moved to other servers, which may end them later. Time stands still then.
+    /// Returns true if keys are moved to other servers, which may expire them later. The clock is then stopped.
     fn moves_slots(&self) -> bool {
         false
     }
@@ -180,12 +179,12 @@ impl Failing for RedisCluster {
     }
 }
 
-/// A store whose answers wait for a replica, if there is one.
+/// Opens a store whose answers wait for a replica, if there is one.
 async fn opened(servers: RedisServers, wait_replicas: u32, clock: &Arc<ManualClock>) -> RedisStore {
     RedisStore::open(RedisOptions { wait_replicas, ..options(servers, Arc::clone(clock), RETENTION) }).await.unwrap()
 }
 
-/// Compares until so many failures are over; the number of calls, and of those without an answer.
+/// Compares until all failures are over. Returns the number of calls, and of those without an answer.
 fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, seed: u64) -> [usize; 2] {
     let failures = std::env::var("SAKSHI_FAILURES").ok().and_then(|number| number.parse().ok()).unwrap_or(FAILURES);
     let clock = test_clock();
@@ -225,7 +224,7 @@ fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, see
                     }
                 }
                 if maker.random.below(10) == 0 {
-                    // They may be away.
+                    // They may be down.
                     let _ = possible.compare(&mut maker, &engine, &context).await;
                     if !failing.moves_slots() {
                         clock.advance(Duration::from_millis(maker.random.below(3_000)));
@@ -238,7 +237,7 @@ fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, see
     })
 }
 
-/// Waits until the servers can be read again: what a call did that was not answered is known then.
+/// Waits until the servers can be read again, which shows the effect of an unanswered call.
 async fn settle(possible: &mut Possible, maker: &mut Maker, engine: &RedisEngine, progress: &Progress, context: &str) {
     let begun = Instant::now();
     while let Err(error) = possible.compare(maker, engine, context).await {

@@ -1,4 +1,4 @@
-//! Single bits that flip in what Redis keeps: fields of hashes, entries of lists, members and scores of sorted sets.
+//! Single bits that flip in Redis data: fields of hashes, entries of lists, members and scores of sorted sets.
 
 use sakshi_kit::random::Random;
 
@@ -13,7 +13,7 @@ use crate::engine::redis::named_in;
 use crate::engine::{Form, Key};
 use crate::records::ALL;
 
-/// A key with its content as Redis dumps it, and the time at which it goes.
+/// A key with its content as Redis dumps it, and its expiry.
 struct Dump {
     name: Vec<u8>,
     content: Vec<u8>,
@@ -45,7 +45,7 @@ fn restore(server: &RedisServer, dump: &Dump) {
     server.answer(&[b"RESTORE", &dump.name[..], until.as_bytes(), &dump.content, b"REPLACE", b"ABSTTL"]);
 }
 
-/// The values of a key.
+/// Returns the values of a key.
 fn values(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Value> {
     let bytes = |reply: &Reply| reply.bytes().unwrap().to_vec();
     let ask = |command: &[&[u8]]| server.answer(command).members().iter().map(bytes).collect::<Vec<_>>();
@@ -72,7 +72,7 @@ fn values(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Value> {
     }
 }
 
-/// The same as bytes, to be compared.
+/// Returns the same as bytes, for comparison.
 pub(super) fn values_of(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Vec<u8>> {
     let bytes = |value: Value| match value.kind {
         Kind::Field(one, other) | Kind::Member(one, other) => [one, b"=".to_vec(), other].concat(),
@@ -82,7 +82,7 @@ pub(super) fn values_of(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Vec
     values(server, key, name).into_iter().map(bytes).collect()
 }
 
-/// Flips a bit of a value; `None` where that leaves no value.
+/// Flips a bit of a value; `None` where no value would be left.
 fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> {
     let name = &value.name[..];
     match &value.kind {
@@ -101,7 +101,7 @@ fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> 
     Some(())
 }
 
-/// The number of values whose bits flip.
+/// Returns the number of values whose bits flip.
 fn count() -> usize {
     let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
     let set = std::env::var("SAKSHI_REDIS_FLIPS").ok().and_then(|number| number.parse().ok());
@@ -133,7 +133,7 @@ fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_writte
             if effect == Effect::None {
                 restore(server, dumps.iter().find(|dump| dump.name == value.name).unwrap());
             } else {
-                // Reading what is damaged may have removed other things.
+                // Reading damaged data may have removed other data.
                 dumps.iter().for_each(|dump| restore(server, dump));
             }
         }

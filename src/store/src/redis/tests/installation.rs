@@ -1,4 +1,4 @@
-//! A server and the installation that its store belongs to.
+//! A server and the installation of its store.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn may_open(server: &RedisServer, ownership: &Ownership) -> Result<(), Ope
     crate::redis::may_open(of_node(server, ownership)).await
 }
 
-/// Opening it, and looking at it, is refused in the same words.
+/// Checks that opening and inspecting it are refused in the same words.
 async fn is_refused(server: &RedisServer, ownership: &Ownership) {
     let refusal = open(server, ownership).await.err().unwrap();
     assert!(matches!(refusal, StoreError::OtherInstallation { .. }), "{refusal}");

@@ -1,5 +1,4 @@
-//! What is in a server after every operation: every key is in the table and has its time to live, and
-//! nothing personal is readable.
+//! Server content after every operation: every key is in the table and has its time to live, and no personal data is readable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,8 +58,7 @@ fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransact
     CompleteTransaction { credential: Some(credential), ..complete }
 }
 
-/// Does everything that a store can do, so that there is every kind of key in every state.
-/// The flows that it opens.
+/// Does everything that a store can do, so that every kind of key exists in every state. Returns the flows that it opens.
 pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
     let client = client_with(test, 50).await;
@@ -115,7 +113,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     let outcome = test_vault(&[6]).seal(resealed.as_bytes(), b"{}");
     store.complete_transaction(CompleteTransaction { outcome, ..completing(resealed, 1) }).await.unwrap();
     assert_eq!(pass(store).await.resealed, 1);
-    // Queued, under way, ended, abandoned.
+    // Queued, in flight, ended, abandoned.
     let evidence = Some(test_vault(&[7]).seal(pending.id.as_bytes(), b"planted-proof"));
     store.complete_transaction(CompleteTransaction { evidence, ..presenting(completing(pending.id, 1), 1) }).await.unwrap();
     assert!(store.load_evidence(pending.id).await.unwrap().is_some());
@@ -132,7 +130,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     let (claimed, id) = completed(test, &client).await;
     assert!(store.claim_delivery(id, claimed.id.into()).await.unwrap());
     opened(test, &client).await;
-    // A credential that is released, and one that is not.
+    // A released credential, and one that is not.
     let late = opened(test, &client).await;
     assert!(store.watch_transaction(late.id).await.unwrap().is_some());
     store.note_page(late.id).await.unwrap();
@@ -160,7 +158,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     flows
 }
 
-/// Leases on orders and the mark of somebody who watches, which only nodes that share a store need.
+/// Takes leases on orders and sets a watcher's mark, which only nodes of a shared store need.
 pub(super) async fn leases(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     store.watch_nodes().await.unwrap();
@@ -180,7 +178,7 @@ pub(super) async fn leases(test: &impl TestStore) {
     }
 }
 
-/// One that is used, and one that was ended.
+/// Opens a used session, and an ended one.
 async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId, person: &User) {
     let store = test.store();
     let (idle_until, ends_at) = (test.now() + WINDOW, test.now() + WINDOW * 10);
@@ -201,7 +199,7 @@ async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId, person: 
     assert!(store.provider_sessions_ended("https://login.example".into(), "asha".into()).await.unwrap().is_some());
 }
 
-/// Flows that wait, lapse, are queued, under way and ended, and one that is gone.
+/// Opens flows that wait, lapse, are queued, in flight and ended, and one that has expired.
 async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
     let party = party(test).await;
@@ -226,7 +224,7 @@ async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> 
     [pending, ended, consent].map(|flow| (flow.id, flow.app)).into()
 }
 
-/// Loses the steps that counted starts, and accepts it.
+/// Loses the steps that counted starts, and accepts the loss.
 async fn lose_and_accept(test: &RedisTestStore) {
     test.server.answer(&["DEL", "{canary}steps"]);
     assert!(matches!(test.store().check().await, Err(crate::StoreError::DataLost(_))));
@@ -234,7 +232,7 @@ async fn lose_and_accept(test: &RedisTestStore) {
     test.store.shared.count_start().await.unwrap();
 }
 
-/// The marks of a loss that nobody has accepted yet, and of moves in both directions.
+/// Makes the marks of an unaccepted loss, and of moves in both directions.
 async fn losing_and_moving(test: &RedisTestStore) {
     test.server.answer(&["SET", "moving", MOVED_AWAY]);
     test.server.answer(&["SET", "{canary}lost", "1"]);
@@ -252,7 +250,7 @@ async fn reply_to(test: &RedisTestStore, command: &str, key: &[u8], field: Optio
     Reply::new("an answer", answers[0].clone()).text().unwrap().unwrap()
 }
 
-/// Compares a key with what the table says of its kind.
+/// Compares a key with the table's entry for its kind.
 async fn is_as_its_kind_says(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
     let context = String::from_utf8_lossy(key);
     assert_eq!(reply_to(test, "TYPE", key, None).await, kind.of_type, "{context}");
@@ -309,7 +307,7 @@ async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     store.patch_client(client.clone(), patch, test.now()).await.unwrap();
     let event = created(test, event(test, &client, 2)).await;
     let guest = registered(test, &event).await;
-    // The other node is told of an end, and gives up what this one had to do.
+    // The other node is notified of an end, and abandons this one's attempts.
     let pending = opened(test, &client).await;
     assert!(other.watch_transaction(pending.id).await.unwrap().is_some());
     assert!(matches!(store.complete_transaction(completing(pending.id, 1)).await, Ok(CompleteOutcome::Completed { .. })));
@@ -337,7 +335,7 @@ fn the_user_that_the_deployment_gives_the_service_may_do_all_of_it() {
     run(used_by_two_nodes(&test, servers));
 }
 
-/// The commands that scripts call; the other words in capitals are options.
+/// Returns the commands that scripts call; the other words in capitals are options.
 fn commands_of_scripts() -> BTreeSet<String> {
     let is_command = |word: &&str| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_uppercase());
     let of_script = |script: &&'static Script| script.source.split('\'').filter(is_command).map(str::to_lowercase);
@@ -350,7 +348,7 @@ fn a_used_store_has_run_every_script_and_every_command_of_them() {
     let test = test_store();
     run(used_by_two_nodes(&test, standalone(&test.server.url())));
     let called = test.store.shared.faults.called.lock().unwrap().clone();
-    // They are called while every other call is refused, and have tests of their own.
+    // They are called while every other call is refused, and have separate tests.
     let others = ["accept_loss", "note_loss"];
     let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !others.contains(name)).collect();
     assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
@@ -359,9 +357,9 @@ fn a_used_store_has_run_every_script_and_every_command_of_them() {
     assert!(run.len() >= 30 && unrun.is_empty(), "{unrun:?}");
 }
 
-/// The sealed fields with values in the records of a kind: every value begins with the id of an encryption key.
+/// Returns the sealed fields with values in the records of a kind: every value begins with the id of an encryption key.
 async fn sealed_fields(test: &RedisTestStore, table: &'static Table) -> BTreeSet<(&'static str, &'static str)> {
-    // The last one is that of values which the fixtures make.
+    // The last one is that of values made by fixtures.
     let keys = [7, 6].map(|key| test_vault(&[key]).sealing_key().0).into_iter().chain([[1; 4]]).collect::<Vec<_>>();
     let (engine, mut from, mut seen) = (engine(test), Some(ScanFrom::default()), BTreeSet::new());
     while let Some(at) = from {
@@ -404,7 +402,7 @@ fn every_field_that_the_table_calls_sealed_is_sealed() {
 
 #[test]
 fn nothing_personal_or_secret_is_readable_in_redis() {
-    // What is written to the disk is what is in memory, when it is not compressed.
+    // An uncompressed disk file equals the memory content.
     let test = test_store_on(&["rdbcompression no"], RETENTION);
     let vault = Arc::clone(&test.store.shared.vault);
     run(async {
@@ -423,7 +421,7 @@ fn nothing_personal_or_secret_is_readable_in_redis() {
     let directory = test.server.answer(&["CONFIG", "GET", "dir"]).field("dir").unwrap();
     let file = std::fs::read(std::path::Path::new(&directory).join("dump.rdb")).unwrap();
     let has = |planted: &str| file.windows(planted.len()).any(|window| window == planted.as_bytes());
-    // What may be read is found, so that what is not found is not there.
+    // Readable text is found, so a missing text is really not stored.
     for clear in ["a reference in the clear", "https://hooks.example"] {
         assert!(has(clear), "{clear}");
     }

@@ -115,7 +115,7 @@ fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
         let event = created(test, event(test, &client, 9)).await;
         test.advance(EVENT_DURATION - Duration::from_secs(1));
         let (late, other) = (scanned(test, &event).await, scanned(test, &event).await);
-        // A new end that is nearer than the scans' does not take it from under them.
+        // A new end that is before the scans' end does not remove the event before them.
         let nearer = Some(test.now() + Duration::from_millis(1));
         patched(test, &event, EventPatch { expires_at: nearer, ..EventPatch::default() }).await;
         test.advance(WINDOW - Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! The properties of every store while replies are lost, as `redis::lost_replies` does it, and what whoever repeats is told.
+//! The properties of every store while replies are lost, as `redis::lost_replies` does it, and the answers to retries.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ mod conformance {
     crate::store_conformance!(losing());
 }
 
-/// The former primary, which nobody follows any more, does not know what was written since.
+/// The former primary, which has no followers any more, lacks the later writes.
 #[test]
 fn a_server_that_was_replaced_cannot_say_that_something_does_not_exist_or_has_expired() {
     run(async {
@@ -55,7 +55,7 @@ fn a_server_that_was_replaced_cannot_say_that_something_does_not_exist_or_has_ex
     });
 }
 
-/// A failover would lose what they are told.
+/// A failover would lose their answers.
 #[test]
 fn nobody_on_another_node_is_told_of_an_opening_or_an_end_that_no_replica_has_yet() {
     run(async {
@@ -81,7 +81,7 @@ fn nobody_on_another_node_is_told_of_an_opening_or_an_end_that_no_replica_has_ye
 
         replica.pause();
         assert!(matches!(one.complete_transaction(completing(id, 1)).await, Err(StoreError::Unavailable(_))));
-        // By a node that waits for no replica the end is on the master alone.
+        // With a node that waits for no replica, the end is on the master alone.
         let completed = test.store.complete_transaction(completing(id, 1)).await;
         assert!(matches!(completed, Ok(CompleteOutcome::Completed { .. })), "{completed:?}");
         assert!(matches!(other.load_transaction(id).await, Err(StoreError::Unavailable(_))));

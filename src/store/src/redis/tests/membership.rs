@@ -1,4 +1,4 @@
-//! Nodes that die, leave, look dead and come back.
+//! Nodes that die, leave, look dead and return.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::{CompleteOutcome, StoreError};
 
 const FAST: Duration = Duration::from_millis(100);
 
-/// Never, within a test.
+/// An interval longer than any test.
 const ONCE: Duration = Duration::from_secs(3_600);
 
 fn servers(server: &RedisServer) -> RedisServers {
@@ -67,7 +67,7 @@ async fn who_leaves_begins_no_attempt_and_others_need_not_wait_for_its_silence()
     assert_eq!(leaving.store.claim_delivery(delivery, pending.id.into()).await, Ok(false));
     becomes_due(&survivor, 1).await;
 
-    // What it ends after it has left is not stranded either.
+    // A transaction that it ends after leaving is not stranded either.
     leaving.queue(&client).await;
     becomes_due(&survivor, 2).await;
 }
@@ -158,7 +158,7 @@ async fn what_waited_for_a_node_of_a_store_that_was_moved_here_is_taken_over() {
     let server = RedisServer::start(&[]);
     let survivor = Node::start(servers(&server), FAST).await;
     let client = survivor.client().await;
-    // In a store of one node, that has a name which no node has here.
+    // In a single-node store that node has a name which no node has here.
     let engine = Box::new(RedisEngine::new(Arc::clone(&survivor.store.shared)));
     let moved = Store::new(engine, Arc::new(test_vault(&[7])), RETENTION, NodeId::ALONE, None);
     let mut queued = Vec::new();

@@ -1,5 +1,4 @@
-//! The Redis store: the properties of every store, and what its keys and scripts guarantee, each on a
-//! real server of its own.
+//! The Redis store: the properties of every store, and the guarantees of its keys and scripts, each on a real server of its own.
 
 mod appended;
 mod canary;
@@ -66,19 +65,19 @@ fn test_store_keeping(retention: Retention) -> RedisTestStore {
     test_store_on(&[], retention)
 }
 
-/// A store on a server with these lines in its `redis.conf`.
+/// Returns a store on a server with these lines in its `redis.conf`.
 fn test_store_on(lines: &[&str], retention: Retention) -> RedisTestStore {
     let server = RedisServer::start(lines);
     let servers = standalone(&server.url());
     connected(server, servers, retention)
 }
 
-/// The one server at a URL.
+/// Returns the one server at a URL.
 pub(crate) fn standalone(url: &str) -> RedisServers {
     RedisServers::new(&[url], RedisTopology::Standalone).unwrap()
 }
 
-/// With a key that seals, and one before it.
+/// Returns options with a sealing key and one before it.
 fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention) -> RedisOptions {
     RedisOptions {
         servers,
@@ -95,7 +94,7 @@ fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention)
     }
 }
 
-/// A clock that starts at a whole second which the server has not reached, so that it expires nothing.
+/// Returns a clock that starts at a whole second which the server has not reached, so the server expires nothing.
 fn test_clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::starting_at(Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000)))
 }
@@ -114,7 +113,7 @@ fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Redis
     RedisTestStore { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
 }
 
-/// The names of all keys of a server; the ids in them are any bytes.
+/// Returns the names of all keys of a server; the ids in them are any bytes.
 fn names(server: &RedisServer) -> Vec<Vec<u8>> {
     let name = |reply: &Reply| if let Reply::Bulk(Some(name)) = reply { Some(name.clone()) } else { None };
     server.answer(&["KEYS", "*"]).members().iter().filter_map(name).collect()
@@ -148,7 +147,7 @@ impl<S> TestStore for RedisTestStore<S> {
 }
 
 impl RedisTestStore {
-    /// The store as another node has it, on the same server and clock.
+    /// Returns the store as another node has it, on the same server and clock.
     async fn another_node(&self) -> RedisStore {
         let shared = &self.store.shared;
         let options = options(standalone(&self.server.url()), Arc::clone(&self.clock), shared.retention);

@@ -1,4 +1,4 @@
-//! A moved store answers as it did before, whatever happened on the way.
+//! A moved store answers as before, also after an interrupted move.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ use crate::{
 
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
-/// What waits for its attempt, in order.
+/// Returns the waiting deliveries, in order.
 pub(super) async fn waiting(store: &Store) -> Vec<Subject> {
     let mut waiting = Vec::new();
     for due in store.due_deliveries(None, None, 100).await.unwrap() {
@@ -71,7 +71,7 @@ impl TestStore for Move {
     }
 }
 
-/// The store of a directory.
+/// Returns the store of a directory.
 pub(super) fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedStore {
     let options = EmbeddedOptions {
         directory: directory.to_owned(),
@@ -85,7 +85,7 @@ pub(super) fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedSt
     open_when_free(&options).unwrap()
 }
 
-/// Moves a store that is closed, once nobody else has its files.
+/// Moves a closed store, once no other process has its files.
 async fn moved(
     path: &Path,
     options: impl Fn() -> RedisOptions,
@@ -104,7 +104,7 @@ async fn moved(
 impl Move {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        // Whole seconds from a time that the server has not reached, so that it expires nothing.
+        // Whole seconds from a time that the server has not reached, so the server expires nothing.
         let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
         let clock = Arc::new(ManualClock::starting_at(start));
         Self { store: embedded(&directory.path().join("store"), &clock), clock, directory, server: Arc::new(RedisServer::start(&[])) }
@@ -120,7 +120,7 @@ impl Move {
 
     /// Moves the store, which is closed before and opened again afterwards.
     async fn run(&mut self, finish: bool) -> Result<Moved, StoreError> {
-        // Redis lets go of what is over by itself.
+        // Redis drops expired data by itself.
         while self.store().sweep(self.clock.now(), 100).await.unwrap() != Swept::default() {}
         self.store.close();
         let moved = moved(&self.path(), || self.options(), finish, |_, _| {}).await;
@@ -133,7 +133,7 @@ impl Move {
     }
 }
 
-/// Some events of one app. Their order is that in which they were created.
+/// Creates some events of one app. Their order is that of their creation.
 pub(super) async fn events_of_one_millisecond(test: &impl TestStore, client: &ClientId) -> AppId {
     let app = AppId::generate();
     for _ in 0..6 {
@@ -143,12 +143,12 @@ pub(super) async fn events_of_one_millisecond(test: &impl TestStore, client: &Cl
     app
 }
 
-/// The canary and the installation.
+/// Returns the canary and the installation.
 fn marks(server: &RedisServer) -> [Option<String>; 2] {
     ["canary", "installation"].map(|mark| Some(format!("{:?}", server.answer(&["GET", mark]))))
 }
 
-/// The reply of a command about a key, whose name may be any bytes.
+/// Returns the reply of a command on a key, whose name may be any bytes.
 pub(super) async fn reply_to(store: &RedisStore, command: &str, key: &[u8]) -> String {
     store.shared.read("an answer", cmd(command).arg(key)).await.unwrap().parsed().unwrap()
 }
@@ -157,12 +157,12 @@ fn written(moved: &Moved) -> u64 {
     moved.kinds.values().map(|kind| kind.written).sum()
 }
 
-/// A delivery without its id, which is the store's own.
+/// Returns a delivery without its id, which is specific to the store.
 fn without_id(delivery: Option<DeliveryRecord>) -> Option<impl PartialEq + std::fmt::Debug> {
     delivery.map(|delivery| (delivery.origin, delivery.queued_at, delivery.claimed_at, delivery.attempt))
 }
 
-/// What every read answers is the same on both stores.
+/// Checks that every read gives the same on both stores.
 pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, AppId)]) {
     macro_rules! same {
         ($store:ident => $read:expr) => {{
@@ -248,8 +248,8 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let moved = test.run(true).await.unwrap();
         assert!(moved.is_finished && moved.removed == 0, "{moved:?}");
 
-        // Leases, when a file was swept, nodes and the health check belong to nodes that run; the marks of a store that may lose data as
-        // well.
+        // Leases, the time of the last sweep, nodes and the health check belong to running nodes; so do the marks of a store that may lose
+        // data.
         let not_moved = [idempotency::ORDER_LEASE.name, installation::SWEPT.name, node::WATCH.name, node::SNAPSHOT.name];
         let kinds = KINDS.iter().filter(|kind| !not_moved.contains(&kind.name));
         let (keys, store) = (names(&test.server), test.target().await);
@@ -270,7 +270,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         assert_eq!(others.collect::<BTreeSet<_>>(), ["canary", "installation", "{canary}schema"].map(str::to_owned).into());
 
         let target: &Store = &store;
-        // As at the start of a node: attempts whose outcome is not known are not made again. The node of the file does not live here.
+        // As at the start of a node: attempts with an unknown outcome are not repeated. The node of the file does not run here.
         test.store().abandon_attempts().await.unwrap();
         store.abandon(NodeId::ALONE).await.unwrap();
         assert_equal(test.store(), target, &flows).await;

@@ -1,4 +1,4 @@
-//! A store that went back from Redis to a file answers as it did before.
+//! A store that was moved back from Redis to a file answers as before.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl RedisTestStore {
         move_to_directory(self.options(), directory, |_, _| {}).await
     }
 
-    /// The store once more, as if it had not been moved away.
+    /// Reopens the store, as if it had not been moved away.
     async fn reopened(&self) -> RedisStore {
         self.server.answer(&["DEL", "moving"]);
         RedisStore::open(self.options()).await.unwrap()
@@ -59,7 +59,7 @@ fn a_store_that_went_back_answers_as_before() {
         let refused = RedisStore::open(test.options()).await.unwrap_err();
         assert!(refused.to_string().contains("moved into a file"), "{refused}");
         let (redis, file) = (test.reopened().await, embedded(&path, &test.clock));
-        // As at the start of a node: attempts whose outcome is not known are not made again.
+        // As at the start of a node: attempts with an unknown outcome are not repeated.
         redis.abandon(test.store.shared.node).await.unwrap();
         redis.take_over(test.store.shared.node).await.unwrap();
         file.abandon_attempts().await.unwrap();
@@ -70,7 +70,7 @@ fn a_store_that_went_back_answers_as_before() {
         for delivery in due {
             assert_eq!(file.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
         }
-        // It goes on where it was.
+        // It continues where it was.
         let test = ClockedStore { store: file, clock: Arc::clone(&test.clock) };
         completed(&test, &client).await;
         let (event, before) = (&of_two[1], counts(&test, &of_two[1]).await);
@@ -135,7 +135,7 @@ fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
             let path = path.to_owned();
             async move { move_to_directory(options, &path, |_, _| {}).await.unwrap_err() }
         };
-        // A node that serves is noticed behind others that have died.
+        // A serving node is noticed behind others that have died.
         let beats = test.server.answer(&["ZRANGE", "{nodes}beats", "0", "0", "WITHSCORES"]);
         let latest: i64 = beats.members()[1].text().unwrap().parse().unwrap();
         let dead = ["0", "1"].map(|digit| digit.repeat(32));
@@ -158,7 +158,7 @@ fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
         let nothing = move_to(options(standalone(&nothing.url()), Arc::clone(&test.clock), RETENTION), &path).await;
         assert!(nothing.to_string().contains("there is no store"), "{nothing}");
 
-        // What no table knows is not carried, and that is told.
+        // A key that is in no table is not carried, and that is reported.
         test.server.answer(&["SET", "stranger", "1"]);
         let stranger = move_to(test.options(), &path).await;
         assert!(stranger.to_string().contains("stranger") && !crate::embedded::exists(&path), "{stranger}");

@@ -25,7 +25,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// A node with this interval between heartbeats.
+    /// Starts a node with this interval between heartbeats.
     pub(super) async fn start(servers: RedisServers, every: Duration) -> Self {
         let id = NodeId::generate();
         let options = RedisOptions {
@@ -44,12 +44,12 @@ impl Node {
         Self { store: RedisStore::open_with_heartbeats(options, every).await.unwrap(), id }
     }
 
-    /// A delivery that waits for this node.
+    /// Queues a delivery for this node.
     pub(super) async fn queue(&self, client: &ClientId) -> (Pending, DeliveryId) {
         completed(self, client).await
     }
 
-    /// Which deliveries wait for it.
+    /// Returns its waiting deliveries.
     pub(super) async fn due(&self) -> Vec<DeliveryId> {
         self.store.due_deliveries(None, None, 100).await.unwrap().into_iter().map(|delivery| delivery.id).collect()
     }
@@ -63,7 +63,7 @@ impl Node {
         server.answer(&["ZSCORE", "{nodes}beats", &self.id.to_string()]).text()
     }
 
-    /// Waits until it has sent so many more heartbeats.
+    /// Waits until it has sent `times` more heartbeats.
     pub(super) fn await_beats(&self, server: &RedisServer, times: usize) {
         for _ in 0..times {
             let before = self.beat(server);

@@ -1,4 +1,4 @@
-//! A node receives notices of the transactions that it has a copy of, and of no others.
+//! A node receives notices of transactions that it has a copy of, and of no others.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn await_listeners(servers: &[&RedisServer], count: usize) {
     });
 }
 
-/// Transactions that one node opens and another keeps copies of end on the first: by an answer, and before their time.
+/// Ends transactions of one node that another keeps copies of: by an answer, and before their time. Checks the notices.
 async fn is_heard(receiver: &mut Receiver<TxnId>, on: &Node, watching: &Node, client: &ClientId) {
     let (answered, cut_short) = (opened(on, client).await.id, opened(on, client).await.id);
     for id in [answered, cut_short] {
@@ -78,7 +78,7 @@ async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_w
     assert!(heard[1].is_empty(), "who ended them is told nothing");
 }
 
-/// Two nodes listen to every partition.
+/// Waits until two nodes listen to every partition.
 fn await_shards(cluster: &RedisCluster) {
     eventually("listeners", TIMEOUT, || {
         let on = |server: &RedisServer| Some(server.ask(&["PUBSUB", "SHARDCHANNELS"]).ok()?.members().len());

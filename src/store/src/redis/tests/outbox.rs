@@ -1,4 +1,4 @@
-//! Deliveries between nodes: who has which, and what happens to those of a dead node.
+//! Deliveries between nodes: their holders, and the fate of a dead node's deliveries.
 
 use std::sync::atomic::Ordering;
 
@@ -28,7 +28,7 @@ async fn replaced(heir: &RedisStore, dead: &RedisStore) -> (u64, u64) {
     heir.take_over(dead.shared.node).await.unwrap()
 }
 
-/// Changes records behind the back of the store.
+/// Changes records without the store's knowledge.
 async fn change(test: &RedisTestStore, op: Op) {
     RedisEngine::new(test.store.shared.clone()).commit(vec![Batch::new(vec![], vec![op])]).await.unwrap();
 }
@@ -136,7 +136,7 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
             assert_eq!(heir.claim_delivery(*id, (*txn).into()).await, Ok(false));
         }
         assert_eq!(replaced(&heir, &dead).await, (0, 0));
-        // It was not dead after all, and records how one of its attempts ended.
+        // It was not dead after all, and records the outcome of one of its attempts.
         let (id, txn) = under_way[0];
         let delivered = Attempt::answered(200, 9);
         dead.settle_delivery(id, txn.into(), delivered).await.unwrap();
@@ -194,7 +194,7 @@ fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
         let client = client_with(test, 100).await;
         let last = |moment: i64, count: i64| Op::Put(numbers(client.partition()), vec![("last", (moment * 2_048 + count).into())]);
         let (_, first) = completed(test, &client).await;
-        // A later moment's last place is taken.
+        // The last number of a later millisecond is taken.
         let later = test.now().millis() + 5_000;
         change(test, last(later, 2_047)).await;
         let (_, second) = completed(test, &client).await;
@@ -202,7 +202,7 @@ fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
         let (_, third) = completed(test, &client).await;
         assert_eq!([second, third].map(number), [(later + 1) * 2_048, (later + 1_000) * 2_048 + 8]);
         assert!(first < second && second < third);
-        // The clock arrives at a full millisecond.
+        // The clock reaches a full millisecond.
         change(test, last(later + 10_000, 2_047)).await;
         test.advance(std::time::Duration::from_millis(15_000));
         assert_eq!(test.now().millis(), later + 10_000);
@@ -220,7 +220,7 @@ fn eight_nodes_racing_for_each_delivery_make_one_attempt() {
         let client = client_with(test, 50).await;
         for _ in 0..50 {
             let (pending, id) = completed(test, &client).await;
-            // Each takes the node that has it for dead.
+            // Each takes the holding node for dead.
             let holder = test.store.shared.node;
             let claims = join_all(nodes.iter().map(|node| async move {
                 node.take_over(holder).await.unwrap();

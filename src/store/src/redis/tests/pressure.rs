@@ -56,7 +56,7 @@ fn a_server_that_is_nearly_full_begins_nothing_and_lets_transactions_end() {
         };
         // A fiftieth is left.
         room(&(used + used / 49).to_string());
-        // The servers are looked at once in some checks.
+        // The servers are checked once in some health checks.
         for _ in 0..25 {
             assert_eq!(test.store().check().await, Ok(()));
         }

@@ -1,5 +1,5 @@
-//! A store of each released schema, in a file and on servers, as it was left by that release: this release walks it up, reads every kind
-//! of record back, and finds its ledgers and its audit log whole. `src/store/fixtures/README.md` says how they are made.
+//! A store of each released schema, in a file and on servers, as that release left it. This release migrates it, reads every kind of record
+//! back, and finds its ledgers and its audit log whole. `src/store/fixtures/README.md` describes how they are made.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,11 +31,11 @@ use crate::redis::{FinishState, RedisOptions, RedisStore, unwatched};
 use crate::vault::test_vault;
 use crate::{AuditHash, FIRST, SCHEMA, Store, Upgrading};
 
-/// Writes the stores of this release when it is set.
+/// Environment variable that writes the stores of this release.
 const WRITE: &str = "SAKSHI_WRITE_FIXTURES";
-/// A server ends keys by its own clock: they get ends that it will not see. Scripts go by the clock of the test.
+/// A distant end: a server expires keys by its own clock, and scripts go by the clock of the test.
 const LATER: i64 = 100 * 365 * 86_400_000;
-/// Marks and leases that belong to nodes that run.
+/// Marks and leases that belong to running nodes.
 const OF_NODES: [&str; 5] = ["{nodes}beats", "{nodes}schemas", "probe", "moving", "{canary}lost"];
 
 fn fixtures(number: u32) -> PathBuf {
@@ -58,7 +58,7 @@ fn write(name: &str, bytes: &[u8]) {
     fs::write(directory.join(name), encoder.finish().unwrap()).unwrap();
 }
 
-/// The time at which a store was begun, when nothing in it had ended.
+/// Returns the clock at the store's creation, when nothing in it had expired.
 fn clock(number: u32, name: &str) -> Arc<ManualClock> {
     let text = String::from_utf8(read(number, name)).unwrap();
     Arc::new(ManualClock::starting_at(Timestamp::from_millis(text.parse().unwrap())))
@@ -110,7 +110,7 @@ async fn written_servers() {
         };
         let mut command = cmd(writer);
         command.arg(&key);
-        // A member comes after its score.
+        // A member follows its score.
         let pairs = values.chunks(2).flat_map(|pair| pair.iter().rev());
         let ordered: Vec<&Vec<u8>> = if writer == "ZADD" { pairs.collect() } else { values.iter().collect() };
         ordered.into_iter().for_each(|value| {
@@ -126,7 +126,7 @@ async fn written_servers() {
     write("redis.clock.gz", begun.millis().to_string().as_bytes());
 }
 
-/// The commands of an append-only file.
+/// Parses the commands of an append-only file.
 fn commands(mut bytes: &[u8]) -> Vec<Cmd> {
     fn number(bytes: &mut &[u8]) -> usize {
         let end = bytes.iter().position(|byte| *byte == b'\r').unwrap();
@@ -149,7 +149,7 @@ fn commands(mut bytes: &[u8]) -> Vec<Cmd> {
     commands
 }
 
-/// Reads every record, entry and member, and returns the kinds of which there are some.
+/// Reads every record, entry and member. Returns the kinds that exist.
 async fn read_all(engine: &dyn Engine) -> BTreeSet<&'static str> {
     let mut seen = BTreeSet::new();
     for table in SCHEMA.tables {
@@ -171,7 +171,7 @@ async fn read_all(engine: &dyn Engine) -> BTreeSet<&'static str> {
     seen
 }
 
-/// Checks what is in a store, all of whose sealed values are opened by `resealing`, a store of the same records with a new key.
+/// Checks the content of a store. `resealing`, a store of the same records with a new key, opens all sealed values.
 async fn is_whole(store: &Store, engine: &dyn Engine, resealing: &Store, absent: &[&str]) {
     let all: BTreeSet<_> = SCHEMA.tables.iter().map(|table| table.name).filter(|name| !absent.contains(name)).collect();
     let seen = read_all(engine).await;
@@ -185,12 +185,12 @@ async fn is_whole(store: &Store, engine: &dyn Engine, resealing: &Store, absent:
         previous = record.hash;
     }
     let told = pass(resealing).await;
-    // The outcomes that the fixtures make are under a key that nobody has.
+    // The outcomes that the fixtures make are under a key that no node has.
     assert!(told.left.keys().all(|key| key.to_string() == "01010101"), "{:?}", told.left);
     assert!(told.resealed > 10, "{told:?}");
 }
 
-/// The columns of all tables, which a new file has as well.
+/// Returns the columns of all tables, which a new file has as well.
 fn columns(file: &Path) -> Vec<(String, String, String)> {
     let connection = Connection::open(file).unwrap();
     let sql = "SELECT m.name, c.name, c.type FROM sqlite_schema m, pragma_table_info(m.name) c ORDER BY m.name, c.name";
@@ -227,7 +227,7 @@ async fn servers_of(number: u32) {
     let asked = written.len();
     let answers = unwatched(as_node(&[7, 6])).send_always(written).await.unwrap();
     assert!(answers.len() == asked && answers.into_iter().all(|answer| !Reply::new("an answer", answer).is_nil()));
-    // A release follows the one before it: those between are played by their steps.
+    // A release follows the one before it: their steps stand in for those between.
     for next in number..SCHEMA.number() {
         let schema = Box::leak(Box::new(crate::Schema { tables: SCHEMA.tables, steps: &SCHEMA.steps[..(next + 1 - FIRST) as usize] }));
         let store = RedisStore::open(RedisOptions { schema, ..as_node(&[7, 6]) }).await.unwrap();

@@ -1,4 +1,4 @@
-//! Sealing anew: no value stays under the old key, none is forgotten, and no key lives longer for it.
+//! Resealing: no value stays under the old key, none is forgotten, and no key lives longer for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::records::{ALL, transaction};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 
-/// Another node with these keys, of which the first seals. It has taken over what waited for the one before.
+/// Returns another node with these keys; the first seals. It has taken over the waiting deliveries of the one before.
 async fn successor(test: &RedisTestStore, before: &RedisStore, keys: &[u8]) -> (RedisStore, Arc<Vault>) {
     let vault = Arc::new(test_vault(keys));
     let options = options(standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
@@ -28,7 +28,7 @@ async fn successor(test: &RedisTestStore, before: &RedisStore, keys: &[u8]) -> (
     (store, vault)
 }
 
-/// What the server has written to its disk, uncompressed.
+/// Returns the server's disk file, uncompressed.
 fn dump(test: &RedisTestStore) -> Vec<u8> {
     test.server.answer(&["SAVE"]);
     let directory = test.server.answer(&["CONFIG", "GET", "dir"]).field("dir").unwrap();
@@ -39,7 +39,7 @@ fn has_sealed_values(table: &Table) -> bool {
     table.fields.iter().any(|column: &Column| matches!(column.kind, ColumnKind::Sealed(_)))
 }
 
-/// The ends of all records on the servers.
+/// Returns the ends of all records on the servers.
 async fn ends(test: &RedisTestStore) -> BTreeMap<(&'static str, u8, Vec<u8>), u64> {
     let engine = RedisEngine::new(Arc::clone(&test.store.shared));
     let mut ends = BTreeMap::new();
@@ -101,7 +101,7 @@ fn a_pass_whose_replies_are_lost_seals_everything_and_leaves_nothing() {
     });
 }
 
-/// Records that another node changes right before the first batch about a transaction.
+/// Engine that changes records, as another node, right before the first batch on a transaction.
 #[derive(Debug)]
 struct Changing(RedisEngine, std::sync::Mutex<Option<Batch>>);
 
@@ -155,7 +155,7 @@ fn a_value_that_changed_meanwhile_stays_and_one_that_no_key_opens_is_told_of() {
             let engine = Box::new(Changing(RedisEngine::new(Arc::clone(shared)), Some(change).into()));
             Store::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, shared.node, None)
         };
-        // Another node has written it under the old key: it is told of, and sealed anew by the next pass.
+        // Another node has written it under the old key: it is reported, and resealed by the next pass.
         let old = test_vault(&[7]);
         let again =
             old.seal(pending.id.as_bytes(), &old.open(pending.id.as_bytes(), &crate::Sealed::from_bytes(terms().await).unwrap()).unwrap());

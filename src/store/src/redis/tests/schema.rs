@@ -1,5 +1,5 @@
-//! Servers whose schema has another number: what opens them, what a node of the next release writes before the upgrade is finished, and
-//! who is still there then.
+//! Servers with another schema number: opening them, writes of a next-release node before the upgrade is finished, and nodes that are
+//! frozen meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ fn engine(store: &RedisStore) -> RedisEngine {
     RedisEngine::new(Arc::clone(&store.shared))
 }
 
-/// A node of this release, and one of the next, that both know the number and then send no heartbeat.
+/// Starts a node of this release, and one of the next, that both know the number and then send no heartbeat.
 async fn frozen(servers: impl Fn(&'static Schema) -> RedisOptions, forget: impl Fn(&[&str])) -> [Arc<Shared>; 2] {
     let mut nodes = Vec::new();
     for schema in [&SCHEMA, next_schema::next()] {
@@ -43,14 +43,14 @@ async fn frozen(servers: impl Fn(&'static Schema) -> RedisOptions, forget: impl 
     nodes.try_into().unwrap_or_else(|_| panic!("two nodes"))
 }
 
-/// A batch as a node of the next release writes it: a new field, and a record of a new kind.
+/// Returns a batch as written by a node of the next release: a new field, and a record of a new kind.
 fn newer(client: &ClientId, words: &str) -> Batch {
     let key = of(&client::client(client), kinds().client);
     let put = Op::Put(of(&key, kinds().motto), vec![("words", words.into())]);
     Batch::new(vec![Guard::Present(key.clone())], vec![put, Op::Set(key, vec![("tier", words.into()), ("name", words.into())])])
 }
 
-/// The fields that the next release adds, as it sees them.
+/// Returns the fields that the next release adds, as it reads them.
 async fn seen(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
     let key = of(&client::client(client), kinds().client);
     let mut found = engine(store).read(vec![Query::Record(key.clone()), Query::Record(of(&key, kinds().motto))]).await.unwrap();
@@ -112,7 +112,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         assert_eq!(next.finish_upgrade().await.unwrap().state, FinishState::Behind(vec![this]));
         let mine = test.store().finish_upgrade().await.unwrap();
         assert_eq!((mine.state, mine.schema), (FinishState::Nothing, SCHEMA.number()));
-        // Going back is starting this release again.
+        // A rollback means starting this release again.
         next.leave().await.unwrap();
         let back = RedisStore::open(on(&test, &SCHEMA)).await.unwrap();
         let next = RedisStore::open(on(&test, next_schema::next())).await.unwrap();
@@ -130,7 +130,7 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
     });
 }
 
-/// The race on these servers: nodes that were frozen while the upgrade was finished wake up and write.
+/// Checks the race on these servers: nodes that were frozen while the upgrade was finished resume and write.
 async fn wake_up<S>(test: &RedisTestStore<S>, servers: impl Fn() -> RedisServers, forget: impl Fn(&[&str])) {
     let client = client_with(test, 9).await;
     let nodes = |schema| as_node(test, servers(), schema);
@@ -146,7 +146,7 @@ async fn wake_up<S>(test: &RedisTestStore<S>, servers: impl Fn() -> RedisServers
     let refused = rename(&this).await;
     assert!(matches!(&refused, Err(StoreError::OtherSchema(why)) if why.contains("newer release")), "{refused:?}");
     is_walked_up(&engine(&finisher), &client).await;
-    // From then on it sends nothing, a heartbeat neither.
+    // From then on it sends nothing, not even a heartbeat.
     let asked = RedisEngine::new(Arc::clone(&this)).read(vec![Query::Record(client::client(&client))]).await;
     assert!(matches!(asked, Err(StoreError::OtherSchema(_))));
     assert!(matches!(this.check().await, Err(StoreError::OtherSchema(_))));
@@ -255,7 +255,7 @@ fn nodes_notice_with_their_heartbeats_that_the_number_was_raised() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         test.server.answer(&["SET", "{canary}schema", &number.to_string()]);
-        // The store was put back, and this release works on.
+        // The store was restored, and this release continues.
         test.store().check().await.unwrap();
     });
 }

@@ -12,7 +12,7 @@ use crate::conformance::{TestStore, run};
 fn a_future_that_is_not_polled_blocks_no_other() {
     run(async {
         let test = test_store();
-        // The first call of a thread opens its connections, and is not polled in the middle of that.
+        // The first call of a thread opens its connections, and is not polled during that.
         let mut first = test.store().balance(ClientId::generate());
         let waits = poll_fn(|task| Poll::Ready(first.as_mut().poll(task).is_pending())).await;
         assert!(waits, "it needs a server's answer");

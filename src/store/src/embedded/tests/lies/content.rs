@@ -1,4 +1,4 @@
-//! All that a store holds, key by key, as its engine reads it.
+//! The whole content of a store, key by key, as its engine reads it.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn name(key: &Key) -> Name {
 }
 
 impl Keys {
-    /// Adds the keys that a store has now.
+    /// Adds the current keys of a store.
     pub(super) fn meet(&mut self, db: &Database) -> rusqlite::Result<()> {
         for table in ALL {
             self.0.extend(keys(db, table)?.into_iter().map(|key| (name(&key), key)));
@@ -33,7 +33,7 @@ impl Keys {
         Ok(())
     }
 
-    /// The content under these keys and under all that the store has besides. Every value is found by its key, through the index, and
+    /// Returns the content under these keys and under all others of the store. Every value is found by its key, through the index, and
     /// every key by a walk through its table: both must agree.
     pub(super) fn content(&self, db: &Database) -> rusqlite::Result<Content> {
         let mut content = Content::new();
@@ -42,7 +42,7 @@ impl Keys {
         }
         for table in ALL {
             for key in keys(db, table)? {
-                // A key that a walk finds and that cannot be found by itself is not like any other content.
+                // A key that only a walk finds differs from all other content.
                 content.entry(name(&key)).or_insert(if self.0.contains_key(&name(&key)) { [0; 32] } else { [1; 32] });
             }
         }
@@ -50,12 +50,12 @@ impl Keys {
     }
 }
 
-/// Returns true if nothing was answered by a store with this content: it is new.
+/// Returns true for the content of a new store, which has answered nothing.
 pub(super) fn is_new(content: &Content) -> bool {
     content.keys().all(|(table, ..)| *table == SWEPT.name)
 }
 
-/// The digest of what a key holds, if it holds anything.
+/// Returns the digest of the value of a key, if it has one.
 fn digest(db: &Database, key: &Key) -> rusqlite::Result<Option<Digest>> {
     let query = match key.table.form {
         Form::Record => Query::Record(key.clone()),

@@ -1,4 +1,4 @@
-//! Power that fails at any write of an honest disk.
+//! Power failures at any write of an honest disk.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,7 +17,7 @@ use crate::embedded::EmbeddedStore;
 /// Cases in which the store is used further.
 const USED: usize = 10;
 
-/// The crashes of a recording: about so many, at every change of the disk in turn.
+/// Returns about `count` crashes of a recording, at every change of the disk in turn.
 pub(super) fn crashes(recording: &Recording, count: usize, mut random: Random) -> impl Iterator<Item = Case> {
     let (moments, opened) = (recording.changes.len() + 1, recording.states[0].changes);
     let (mut state, mut known) = (DiskState::default(), HashSet::new());
@@ -48,7 +48,7 @@ pub(super) fn crashes(recording: &Recording, count: usize, mut random: Random) -
     })
 }
 
-/// The numbers of the states that have this content.
+/// Returns the numbers of the states that have this content.
 pub(super) fn states_of<'a>(recording: &'a Recording, content: &'a Content) -> impl Iterator<Item = usize> + 'a {
     recording.states.iter().enumerate().filter(move |(_, state)| state.content == *content).map(|(number, _)| number)
 }
@@ -77,7 +77,7 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Option<Embedde
     store
 }
 
-/// The keys under which two contents differ.
+/// Returns the keys under which two contents differ.
 pub(super) fn differing<'a>(one: &'a Content, other: &'a Content) -> Vec<&'a str> {
     let keys = one.keys().chain(other.keys()).filter(|key| one.get(*key) != other.get(*key));
     let mut tables: Vec<&str> = keys.map(|(table, ..)| *table).collect();

@@ -18,7 +18,7 @@ use crate::conformance::run;
 use crate::embedded::EmbeddedStore;
 use crate::embedded::tests::{START, open_when_free, options};
 
-/// Bits per page: each answers for itself.
+/// Bits per page: each is judged by itself.
 const PAGE: usize = 4_096;
 
 fn open(directory: &Path) -> Result<EmbeddedStore, crate::StoreError> {
@@ -31,7 +31,7 @@ fn reading_of(store: &EmbeddedStore, recording: &Recording) -> Reading {
     reading.unwrap()
 }
 
-/// The answers of the store in these files, and the number of its last answered state.
+/// Returns the answers of the store in these files, and the number of its last answered state.
 pub(super) fn reference_of(recording: &Recording, files: &Files, moment: usize) -> (Reading, usize) {
     let directory = super::recording::directory();
     place(directory.path(), files, true);
@@ -57,7 +57,7 @@ pub(super) fn effect_of(
             (effect, differences) = Effect::on(reference, &reading_of(&store, recording));
             let look = read(&store, &recording.keys);
             let states: Vec<usize> = if let Look::Content(content) = &look { states_of(recording, content).collect() } else { vec![] };
-            // The content does not have the numbers of entries, which some questions show.
+            // The content does not include the numbers of entries, which some queries show.
             if !states.contains(&answered) && states.iter().any(|state| *state < answered) {
                 effect = Effect::Earlier;
             } else if effect == Effect::None && !states.contains(&answered) {
@@ -69,13 +69,13 @@ pub(super) fn effect_of(
     effects.lock().unwrap().count(&case.how, effect, shown);
 }
 
-/// So many of the parts, in turn and evenly, from any one on.
+/// Returns `count` of the parts, in turn and evenly spaced, from a random start.
 pub(super) fn in_turn<T: Clone>(parts: &[T], count: usize, random: &mut Random) -> Vec<T> {
     let (first, step) = (usize::try_from(random.below(parts.len() as u64)).unwrap(), (parts.len() / count).max(1));
     (0..count).map(|number| parts[(first + number * step) % parts.len()].clone()).collect()
 }
 
-/// Flips so many bits, in the parts of a file in turn, and returns the effects.
+/// Flips `count` bits, in the parts of a file in turn. Returns the effects.
 fn flip_all(recording: &Recording, moment: usize, name: &str, parts: &[std::ops::Range<usize>], count: usize) -> BTreeMap<Effect, usize> {
     let mut state = DiskState::default();
     recording.changes[..moment].iter().for_each(|change| state.follow(change, false));
@@ -114,7 +114,7 @@ fn a_bit_that_flips_in_a_page_is_noticed_or_harmless_or_of_a_kind_that_is_writte
 #[test]
 fn a_bit_that_flips_in_the_log_is_never_served() {
     let recording = Recording::shared();
-    // As after a kill in the middle of the work, where the log has most.
+    // As after a kill in the middle of the work, where the log is longest.
     let moment = recording.states.iter().find(|state| state.step == "an erasure").unwrap().changes;
     let moment = recording.states.iter().rev().find(|state| state.changes < moment).unwrap().changes;
     let name = "sakshi.db-wal";
@@ -129,6 +129,6 @@ fn a_bit_that_flips_in_the_log_is_never_served() {
     for never in [Effect::Noticed, Effect::Unseen, Effect::Audited, Effect::Served] {
         assert_eq!(effects.get(&never), None, "{never:?}");
     }
-    // Of the last two steps nobody can know that they were answered.
+    // Nothing shows that the last two steps were answered.
     assert!(effects[&Effect::Refused] > 20 * effects.get(&Effect::Earlier).copied().unwrap_or(0), "{effects:?}");
 }

@@ -1,4 +1,4 @@
-//! Disks that lie about one write while the store is at work, so that it reads back what it did not write.
+//! Disks that lie about one write while the store runs, so that it reads back other data than it wrote.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,24 +21,24 @@ enum End {
     Whole,
     /// A step or an opening was refused with a sentence.
     Refused,
-    /// All that was answered until some step is there, whole, and nothing after it.
+    /// All that was answered until some step is stored, whole, and nothing after it.
     Earlier,
-    /// No state that ever was.
+    /// A state that never existed.
     Mixed,
-    /// A step was answered otherwise than it should be.
+    /// A step got a wrong answer.
     Otherwise,
 }
 
-/// Errors that end a life: those of the store, and those of SQLite where the test itself looks into the file.
+/// Errors that end a life: those of the store, and those of SQLite where the test itself reads the file.
 const REFUSALS: [&str; 5] = ["Corrupt(", "Unavailable(", "SqliteFailure(", "InvalidColumnType(", "Utf8Error("];
 
-/// The text of a panic of the test itself, in which it says what it met.
+/// Returns the text of a panic of the test itself, which states its observation.
 fn text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-/// A life with one lie, and what is there afterwards.
+/// Runs a life with one lie. Returns its end.
 fn live(lie: Lie, at: usize) -> End {
     let directory = directory();
     let mut recorder = Recorder::over(directory.path());

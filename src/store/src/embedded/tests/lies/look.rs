@@ -1,4 +1,4 @@
-//! A look at files that a crash or a lie has left: the ordinary code opens them, and all that they hold is read.
+//! Reading files that a crash or a lie has left: the ordinary code opens them, and everything in them is read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::conformance::run;
 use crate::embedded::EmbeddedStore;
 use crate::embedded::tests::{START, open_when_free, options};
 
-/// Far more than a look takes, also on a busy machine.
+/// Timeout of a look, far longer than one takes, also on a busy machine.
 const HANGS: Duration = Duration::from_secs(120);
 
 /// The files of one case.
 #[derive(Debug)]
 pub(super) struct Case {
     pub(super) files: Files,
-    /// The directory is known to have held a store.
+    /// True if the directory is known to have held a store.
     pub(super) is_marked: bool,
-    /// The moment, and the rest that the crash left.
+    /// The moment, and the data that the crash left.
     pub(super) at: usize,
     pub(super) how: String,
 }
@@ -33,15 +33,15 @@ pub(super) struct Case {
 /// The result of a look.
 #[derive(Debug)]
 pub(super) enum Look {
-    /// The store was opened, and this is in it.
+    /// The store was opened, with this content.
     Content(Content),
     /// It was not opened.
     Refused(StoreError),
-    /// It was opened, and not everything can be read.
+    /// It was opened, but not everything can be read.
     Unreadable(StoreError),
 }
 
-/// Looks at the files of a case, in a directory of its own.
+/// Opens the files of a case, in a directory of their own.
 pub(super) fn look(directory: &Path, case: &Case, keys: &Arc<Keys>) -> (Look, Option<EmbeddedStore>) {
     place(directory, &case.files, case.is_marked);
     let store = match open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START)))) {
@@ -51,7 +51,7 @@ pub(super) fn look(directory: &Path, case: &Case, keys: &Arc<Keys>) -> (Look, Op
     (read(&store, keys), Some(store))
 }
 
-/// Reads all that a store holds.
+/// Reads everything in a store.
 pub(super) fn read(store: &EmbeddedStore, keys: &Arc<Keys>) -> Look {
     let (keys, mut found) = (Arc::clone(keys), None);
     run(async { found = Some(store.sqlite().read(move |db| keys.content(db)).await) });
@@ -61,7 +61,7 @@ pub(super) fn read(store: &EmbeddedStore, keys: &Arc<Keys>) -> Look {
     }
 }
 
-/// Uses a store that was opened after a crash: a verification, the audit of credits, an end and another beginning.
+/// Uses a store that was opened after a crash: a verification, the audit of credits, closing and opening again.
 pub(super) fn use_further(directory: &Path, store: EmbeddedStore, recording: &Recording) {
     store.close();
     drop(store);
@@ -75,7 +75,7 @@ pub(super) fn use_further(directory: &Path, store: EmbeddedStore, recording: &Re
     });
 }
 
-/// Judges cases on two threads as they are made.
+/// Judges cases on two threads, while they are made.
 ///
 /// # Panics
 /// One of the judges panics or hangs.
@@ -100,7 +100,7 @@ pub(super) fn judge_all(cases: impl Iterator<Item = Case> + Send, judge: impl Fn
         let (mut judged, mut given) = (0, 0);
         for (number, case) in cases.enumerate() {
             let how = format!("{} {}", case.at, case.how);
-            // A judge that has panicked takes nothing more.
+            // A judge that has panicked takes no more cases.
             if queues[number % JUDGES].send(case).is_err() {
                 panic!("a case before {how} failed");
             }

@@ -1,6 +1,6 @@
 //! Disks that lie: about a sync, about a write, about its place, or about the bytes beside it.
 //!
-//! Nobody can answer for all that such a disk loses. Each case ends in one of these ways, which [`Outcome`] names and a table counts.
+//! No store can recover all that such a disk loses. Each case ends in one of the ways of [`Outcome`]; a table counts them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::{Audit, StoreError};
 /// The way in which a case ends, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// Everything answered is there.
+    /// Everything answered is stored.
     Whole,
     /// Opening is refused with a sentence.
     Refused,
@@ -29,22 +29,22 @@ enum Outcome {
     Unreadable,
     /// An earlier state, whole: the last answers are lost.
     Earlier,
-    /// No state that ever was, and an audit of credits says so.
+    /// A state that never existed, and an audit of credits reports it.
     Audited,
-    /// No state that ever was, and SQLite's check of the whole file says so.
+    /// A state that never existed, and SQLite's check of the whole file reports it.
     Checked,
-    /// No state that ever was, and nothing says so.
+    /// A state that never existed, unnoticed.
     Unnoticed,
 }
 
-/// A lie, and what it is about.
+/// A lie, and its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Lie {
     /// No sync of the log does anything from some moment on, and then power fails.
     SyncOfLog,
-    /// The same of the database file.
+    /// The same for the database file.
     SyncOfFile,
-    /// The same of both.
+    /// The same for both.
     Sync,
     /// A write to the log is dropped.
     DropInLog,
@@ -54,7 +54,7 @@ enum Lie {
     MisdirectInLog,
     /// A write to the database file goes elsewhere in it.
     MisdirectInFile,
-    /// Power fails in a write to the log, and the rest of the sector of 4,096 bytes that it touches is lost too.
+    /// Power fails in a write to the log, and the rest of the touched sector of 4,096 bytes is lost too.
     Beside,
 }
 
@@ -70,7 +70,7 @@ impl Lie {
         Self::Beside,
     ];
 
-    /// Returns true if it is about files of this kind.
+    /// Returns true if the lie concerns files of this kind.
     const fn concerns(self, is_log: bool) -> bool {
         match self {
             Self::SyncOfLog | Self::DropInLog | Self::MisdirectInLog | Self::Beside => is_log,
@@ -84,7 +84,7 @@ fn below(random: &mut Random, bound: usize) -> usize {
     usize::try_from(random.below(bound.max(1) as u64)).unwrap()
 }
 
-/// The files that are logs.
+/// Returns the files that are logs.
 fn logs(recording: &Recording) -> Vec<FileId> {
     let created = recording.changes.iter().filter_map(|change| match change {
         Change::Create { file, name } if name.ends_with("-wal") => Some(*file),
@@ -93,7 +93,7 @@ fn logs(recording: &Recording) -> Vec<FileId> {
     created.collect()
 }
 
-/// Any change to which the lie applies, once the store was open.
+/// Returns a random change to which the lie applies, once the store was open.
 fn moment(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -> usize {
     let opened = recording.states[0].changes;
     let is_one = |change: &Change| match change {
@@ -108,19 +108,19 @@ fn moment(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random)
     all[below(random, all.len())]
 }
 
-/// A case with a lie, and what came between the lie and its end.
+/// A case with a lie, and the events between the lie and its end.
 struct LyingCase {
     case: Case,
-    /// The log was copied into the file.
+    /// True if the log was copied into the file.
     is_copied: bool,
-    /// Syncs of the log.
+    /// Number of syncs of the log.
     commits: usize,
 }
 
-/// A case with this lie.
+/// Returns a case with this lie.
 fn case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -> LyingCase {
     let from = moment(recording, logs, lie, random);
-    // A lie is most often seen soon, and sometimes only much later.
+    // A lie is most often noticed soon, and sometimes only much later.
     let left = recording.changes.len() - from - 1;
     let later = if random.below(3) == 0 { below(random, left + 1) } else { below(random, left.min(200) + 1) };
     let at = from + 1 + later;
@@ -165,7 +165,7 @@ fn case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -
     LyingCase { case: Case { files: state.after_crash(rest, random), is_marked: true, at, how }, is_copied, commits }
 }
 
-/// The result of SQLite's check of the whole file.
+/// Returns true if SQLite's check of the whole file passes.
 fn is_whole(store: &EmbeddedStore) -> bool {
     let mut found = None;
     run(async {
@@ -181,7 +181,7 @@ fn is_balanced(store: &EmbeddedStore) -> bool {
     found.unwrap().is_ok_and(|audits| audits.iter().all(Audit::is_clean))
 }
 
-/// No sentence of a refusal is that of a defect.
+/// Checks that a refusal has an ordinary message, not that of a defect.
 fn is_a_sentence(error: &StoreError) {
     assert!(!error.to_string().contains("panicked"), "{error}");
 }
@@ -252,8 +252,8 @@ fn a_disk_that_lies_is_refused_or_goes_back_as_a_whole_where_that_can_be_known()
     }
 }
 
-/// Asserts what can be known of a lie about the log alone: its chain of checksums breaks, and commits behind the break show it.
-/// If a log was left, all pages are checked.
+/// Asserts the certain effects of a lie about the log alone: its chain of checksums breaks, and commits behind the break show it. If a log
+/// was left, all pages are checked.
 fn hold(lie: Lie, is_copied: bool, commits: usize, outcome: Outcome, case: &Case) {
     assert!(outcome != Outcome::Checked || !case.files.contains_key("sakshi.db-wal"), "it was opened unchecked: {}", case.how);
     if is_copied || !matches!(lie, Lie::SyncOfLog | Lie::DropInLog | Lie::MisdirectInLog | Lie::Beside) {

@@ -11,7 +11,7 @@ mod records;
 mod trace;
 mod vfs;
 
-/// The number of cases of a test: from the environment, or by the form of the run.
+/// Returns the number of cases of a test: from the environment, or by the form of the run.
 fn cases(variable: &str, short: usize, long: usize) -> usize {
     let is_long = std::env::var("SAKSHI_STORAGE").is_ok_and(|form| form == "long");
     let set = std::env::var(variable).ok().and_then(|number| number.parse().ok());

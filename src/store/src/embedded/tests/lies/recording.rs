@@ -1,4 +1,4 @@
-//! A store at work on a disk that is watched, and the content that it had after each answer.
+//! A store at work on a watched disk, and its content after each answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -19,8 +19,8 @@ use crate::embedded::database::connection::{Role, connect};
 use crate::embedded::database::statements::Database;
 use crate::embedded::tests::{START, open_when_free, options};
 
-/// Steps that are several commits, each of which is a whole: a user is invited and accepts, the week of a register and the month of a log
-/// are begun before their first entries, and an erasure goes kind by kind.
+/// Steps of several commits, each whole by itself: a user is invited and accepts, the week of a register and the month of a log are begun
+/// before their first entries, and an erasure goes kind by kind.
 const SEVERAL_COMMITS: [&str; 4] = ["a user", "a callback", "an entry of the client's log", "an erasure"];
 
 /// A store that has worked, with every change of its files.
@@ -30,14 +30,14 @@ pub(super) struct Recording {
     pub(super) states: Vec<State>,
     pub(super) keys: Arc<Keys>,
     pub(super) business: Business,
-    /// Contents between two answers, of steps that are several commits, with the number of the answer before.
+    /// Contents between two answers, of steps of several commits, with the number of the answer before.
     pub(super) between: Vec<(usize, Content)>,
 }
 
-/// The content of the store when a step was answered.
+/// Content of the store when a step was answered.
 pub(super) struct State {
     pub(super) step: &'static str,
-    /// The changes of the disk until then.
+    /// Number of disk changes until then.
     pub(super) changes: usize,
     pub(super) content: Content,
 }
@@ -51,13 +51,13 @@ pub(super) struct Recorder {
     pub(super) states: Vec<State>,
 }
 
-/// A directory in memory if the machine has one: nothing is to outlive the test.
+/// Returns a directory in memory if the machine has one: nothing needs to outlive the test.
 pub(super) fn directory() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
-/// The store in a directory.
+/// Returns the store in a directory.
 pub(super) fn open(directory: &Path, clock: &Arc<ManualClock>) -> ClockedStore<EmbeddedStore> {
     ClockedStore { store: open_when_free(&options(directory, Arc::clone(clock))).unwrap(), clock: Arc::clone(clock) }
 }
@@ -86,7 +86,7 @@ impl Recorder {
         self.states.push(State { step, changes, content });
     }
 
-    /// Copies the log, as the thread of checkpoints does, while the store goes on.
+    /// Copies the log, as the checkpoint thread does, while the store keeps running.
     fn checkpoint(&self) {
         let connection = connect(&self.path, Role::Checkpointer).unwrap();
         connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).unwrap();
@@ -99,7 +99,7 @@ impl Recorder {
         open(directory, &test.clock)
     }
 
-    /// The keys that it has met.
+    /// Returns the keys seen so far.
     pub(super) fn keys(&mut self) -> Arc<Keys> {
         self.db = None;
         Arc::new(std::mem::take(&mut self.keys))
@@ -118,13 +118,13 @@ impl Witness for Recorder {
 }
 
 impl Recording {
-    /// The recording that tests share.
+    /// Returns the recording that tests share.
     pub(super) fn shared() -> &'static Self {
         static SHARED: LazyLock<Recording> = LazyLock::new(Recording::make);
         &SHARED
     }
 
-    /// A store from its making on: with checkpoints of every kind, an end in good order and a second life.
+    /// Records a store from its creation: with checkpoints of every kind, a clean shutdown and a second life.
     fn make() -> Self {
         let directory = directory();
         let mut recorder = Recorder::over(directory.path());
@@ -134,7 +134,7 @@ impl Recording {
         recording
     }
 
-    /// The contents after commits that were not answered: a look at the files after each sync of the log.
+    /// Returns the contents after unanswered commits: the files are read after each sync of the log.
     fn contents_between(&self) -> Vec<(usize, Content)> {
         let (directory, mut state, mut between) = (directory(), DiskState::default(), vec![]);
         for (at, change) in self.changes.iter().enumerate() {
@@ -153,7 +153,7 @@ impl Recording {
         between
     }
 
-    /// The life of that store.
+    /// Runs the life of that store.
     pub(super) fn live(recorder: &mut Recorder, directory: &Path) -> Business {
         let clock = Arc::new(ManualClock::starting_at(START));
         let mut lived = None;
@@ -177,7 +177,7 @@ impl Recording {
         lived.unwrap()
     }
 
-    /// The number of the last state that was answered when the disk had seen so many changes, if there is one.
+    /// Returns the number of the last answered state after this number of disk changes, if there is one.
     pub(super) fn answered(&self, changes: usize) -> Option<usize> {
         self.states.iter().rposition(|state| state.changes <= changes)
     }

@@ -19,7 +19,7 @@ use crate::records::ALL;
 
 const NAME: &str = "sakshi.db";
 
-/// The columns of a kind that hold something, with their places for a table of effects.
+/// Returns the columns of a kind that hold values, with their places for a table of effects.
 fn columns(table: &'static Table) -> Vec<(String, String)> {
     let own: &[(&str, &str)] = match table.form {
         Form::Record => &[("_id", "id"), ("_version", "version")],
@@ -32,7 +32,8 @@ fn columns(table: &'static Table) -> Vec<(String, String)> {
     all.map(|(column, shown)| (column, format!("{}.{shown}", table.name))).collect()
 }
 
-/// The file with one bit flipped in this column of any row; `None` if no row has a value there, or a constraint forbids the new one.
+/// Returns the file with one bit flipped in this column of any row; `None` if no row has a value there, or a constraint forbids the new
+/// one.
 fn flip(connection: &Connection, table: &'static Table, column: &str, random: &mut Random) -> Option<()> {
     let (name, _) = columns_of(table);
     let any = format!(
@@ -54,7 +55,7 @@ fn flip(connection: &Connection, table: &'static Table, column: &str, random: &m
     connection.execute(&update, (value, first, second)).ok().map(drop)
 }
 
-/// The base with one bit flipped.
+/// Returns the base with one bit flipped.
 fn file(scratch: &Path, base: &Files, table: &'static Table, column: &str, random: &mut Random) -> Option<Files> {
     let path = scratch.join(NAME);
     std::fs::write(&path, &base[NAME]).unwrap();

@@ -1,17 +1,17 @@
 //! The changes of the files of a disk, and the files that a crash can leave.
 //!
-//! Of what was written to a file since its last sync, a power cut leaves any part: whole writes or single sectors of them, in any order.
-//! A file that was created or removed is so once its directory was synced, and may be before.
+//! Of the writes to a file since its last sync, a power cut leaves any part: whole writes or single sectors of them, in any order. Creating
+//! or removing a file takes effect at the latest when its directory is synced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sakshi_kit::random::Random;
 
-/// A file; the same name can be another file later.
+/// A file; the same name can later be another file.
 pub(super) type FileId = usize;
 
-/// A change of the disk, in the order in which SQLite asked for it.
+/// A change of the disk, in SQLite's order.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Create { file: FileId, name: String },
@@ -21,19 +21,19 @@ pub(super) enum Change {
     Sync { file: FileId, directory: bool },
 }
 
-/// The part of what was not synced that a crash leaves.
+/// The part of the unsynced changes that a crash leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Nothing,
-    /// As after `kill -9`.
+    /// Everything, as after `kill -9`.
     Everything,
     /// Some first writes, the last of which is torn.
     Beginning,
     /// Any writes, in any order.
     Writes,
-    /// Any sectors of so many bytes of any writes.
+    /// Any sectors of this many bytes of any writes.
     Sectors(usize),
-    /// The same, and where writes overlap any of them is the last.
+    /// The same, and overlapping writes are in any order.
     Shuffled(usize),
 }
 
@@ -69,7 +69,7 @@ pub(super) struct DiskState {
 }
 
 impl DiskState {
-    /// Goes on by one change. A disk that lies about syncs takes them for done and does nothing.
+    /// Applies a change. A disk that lies about syncs reports success and does nothing.
     pub(super) fn follow(&mut self, change: &Change, lies_about_syncs: bool) {
         match change {
             Change::Create { file, .. } => {
@@ -90,7 +90,7 @@ impl DiskState {
         }
     }
 
-    /// The files that a crash at this moment leaves.
+    /// Returns the files that a crash at this moment leaves.
     pub(super) fn after_crash(&self, rest: Rest, random: &mut Random) -> Files {
         let mut names = self.names.clone();
         let kept_names = match rest {
@@ -113,7 +113,7 @@ fn below(random: &mut Random, bound: usize) -> usize {
     usize::try_from(random.below(bound as u64)).unwrap_or(0)
 }
 
-/// The changes that are kept, in the order in which they reach the disk.
+/// Returns the surviving changes, in the order in which they reach the disk.
 fn kept(pending: &[Change], rest: Rest, random: &mut Random) -> Vec<Change> {
     match rest {
         Rest::Nothing => vec![],
@@ -132,7 +132,7 @@ fn kept(pending: &[Change], rest: Rest, random: &mut Random) -> Vec<Change> {
             kept
         }
         Rest::Sectors(size) | Rest::Shuffled(size) => {
-            // Most of them, half of them or few of them: a commit is lost by one that is missing.
+            // Most, half or few of them: one missing write loses a commit.
             let share = [1, 8, 15][below(random, 3)];
             let parts = pending.iter().flat_map(|change| sectors(change, size));
             let mut kept: Vec<Change> = parts.filter(|_| random.below(16) < share).collect();
@@ -144,7 +144,7 @@ fn kept(pending: &[Change], rest: Rest, random: &mut Random) -> Vec<Change> {
     }
 }
 
-/// The parts of a write that lie in one sector each.
+/// Returns the parts of a write that lie in one sector each.
 fn sectors(change: &Change, size: usize) -> Vec<Change> {
     let Change::Write { file, at, bytes } = change else { return vec![change.clone()] };
     let (mut at, mut rest, mut parts) = (*at, &bytes[..], Vec::new());

@@ -1,7 +1,7 @@
-//! A VFS that writes down what SQLite does to the files of some directories, and lies to it there.
+//! A VFS that records SQLite's changes to the files of some directories, and lies to it there.
 //!
-//! It is SQLite's own VFS with a few calls replaced: files are opened as always, and those of a [`Disk`] get a table of methods of
-//! their own. Everything else, also in other tests of this process, is as it was.
+//! It is SQLite's own VFS with a few calls replaced: files are opened as always, and those of a [`Disk`] get a table of methods of their
+//! own. All else, also in other tests of this process, is unchanged.
 #![allow(unsafe_code)] // A VFS is a table of C functions.
 
 use std::collections::{BTreeMap, HashMap};
@@ -28,12 +28,12 @@ struct Journal {
     lie: Option<(usize, Lie)>,
 }
 
-/// Something that the disk does instead of a write.
+/// An action of the disk instead of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Lie {
-    /// Nothing, and it calls that a success.
+    /// Does nothing, and reports success.
     Drop,
-    /// The write, but at another place of the file.
+    /// Writes at another place of the file.
     Misdirect(i64),
 }
 
@@ -52,7 +52,7 @@ static DISKS: Mutex<BTreeMap<PathBuf, Arc<Disk>>> = Mutex::new(BTreeMap::new());
 static OPEN: Mutex<Option<HashMap<usize, OpenFile>>> = Mutex::new(None);
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
 
-/// The functions of SQLite's own VFS that others call in their place.
+/// The functions of SQLite's own VFS that the replacements call.
 struct Original {
     open: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, *mut sqlite3_file, c_int, *mut c_int) -> c_int,
     delete: unsafe extern "C" fn(*mut sqlite3_vfs, *const c_char, c_int) -> c_int,
@@ -63,7 +63,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Disk {
-    /// Watches a directory from now on. Nothing of it is open.
+    /// Watches a directory from now on. None of its files may be open.
     pub(super) fn watch(directory: &Path) -> Arc<Self> {
         install();
         let disk = Arc::new(Self::default());
@@ -71,12 +71,12 @@ impl Disk {
         disk
     }
 
-    /// The number of changes so far.
+    /// Returns the number of changes so far.
     pub(super) fn count(&self) -> usize {
         lock(&self.journal).changes.len()
     }
 
-    /// The changes so far.
+    /// Returns the changes so far.
     pub(super) fn changes(&self) -> Vec<Change> {
         lock(&self.journal).changes.clone()
     }
@@ -93,7 +93,7 @@ impl Disk {
         journal.lie.filter(|(at, _)| *at == number).map(|(_, lie)| lie)
     }
 
-    /// The file with this name, which is new if there is none.
+    /// Returns the file with this name, which is new if there is none.
     fn file(&self, name: &str) -> FileId {
         let mut journal = lock(&self.journal);
         if let Some(known) = journal.names.get(name) {
@@ -114,7 +114,7 @@ impl Disk {
     }
 }
 
-/// The disk of a path, and the name of the file there. The index of a log is not kept over a crash, so it is not watched.
+/// Returns the disk of a path, and the name of the file there. The index of a log does not survive a crash, so it is not watched.
 fn watched(path: *const c_char) -> Option<(Arc<Disk>, String)> {
     if path.is_null() {
         return None;
@@ -125,7 +125,7 @@ fn watched(path: *const c_char) -> Option<(Arc<Disk>, String)> {
     Some((disk, path.file_name()?.to_str()?.to_owned()))
 }
 
-/// Puts the VFS before SQLite's own, once in this process.
+/// Installs the VFS before SQLite's own, once in this process.
 fn install() {
     ORIGINAL.get_or_init(|| {
         // SAFETY: SQLite's own VFS is static. The copy differs in two functions, which call those of the original, and is never freed.
@@ -140,7 +140,7 @@ fn install() {
     });
 }
 
-/// Calls a function of the file's original methods, with what is known of the file.
+/// Calls a function of the file's original methods, with the recorded state of the file.
 fn with<T>(file: *mut sqlite3_file, call: impl FnOnce(&mut OpenFile) -> T) -> T {
     let mut open = lock(&OPEN);
     call(open.get_or_insert_default().get_mut(&(file as usize)).expect("SQLite calls it for an open file"))

@@ -44,7 +44,7 @@ async fn a_slot_that_moves_to_another_master_is_followed() {
     let key = "{moving}:a";
     assert_eq!(count(&link, key).await, Ok(1));
     let midway = async {
-        // The key is gone from the old master, which says where to ask.
+        // The key has left the old master, which names the new one.
         assert_eq!(count(&link, key).await, Ok(2));
     };
     cluster.move_slot(cluster.slot_of(key), midway).await;

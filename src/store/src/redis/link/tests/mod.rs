@@ -1,4 +1,4 @@
-//! The link on real servers, and what can happen to them.
+//! The link on real servers, and their failures.
 
 mod cluster;
 mod outage;
@@ -20,10 +20,10 @@ use crate::StoreError;
 use crate::redis::script::Script;
 use crate::redis::tests::{server as harness, standalone};
 
-/// Counts, and says how far.
+/// Counts, and returns the count.
 static COUNT: Script = Script::new("count", "the reply", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])", true);
 
-/// Writes down an id once, and says so again.
+/// Records an id once, and reports a repetition.
 static NOTE: Script = Script::new(
     "note",
     "the reply",
@@ -31,7 +31,7 @@ static NOTE: Script = Script::new(
     true,
 );
 
-/// A link with short bounds, so that a test of an outage is short too.
+/// Returns the options of a link with short limits, so that a test of an outage is short too.
 fn options(url: &str) -> LinkOptions {
     options_of(standalone(url))
 }
@@ -44,7 +44,7 @@ fn link(url: &str) -> Link {
     Link::new(options(url))
 }
 
-/// What tests may take longer than the bound they check: the machine is shared.
+/// Tolerance of tests beyond the limit that they check: the machine is shared.
 const SLACK: Duration = Duration::from_secs(1);
 
 async fn count(link: &Link, key: &str) -> Result<i64, StoreError> {
@@ -59,7 +59,7 @@ fn number(value: &Value) -> i64 {
     }
 }
 
-/// What became of calls that were made together, and what the longest took.
+/// Makes calls together. Returns their results, and the duration of the longest.
 async fn together(link: &Link, calls: usize, key: impl Fn(usize) -> String) -> (Vec<Result<i64, StoreError>>, Duration) {
     let started = Instant::now();
     let outcomes = join_all((0..calls).map(|place| {
@@ -69,7 +69,7 @@ async fn together(link: &Link, calls: usize, key: impl Fn(usize) -> String) -> (
     (outcomes.await, started.elapsed())
 }
 
-/// Calls until one is answered; how long that took.
+/// Calls until one is answered. Returns the time that this took.
 async fn recovers(link: &Link, key: &str, bound: Duration) -> Duration {
     let started = Instant::now();
     loop {
@@ -81,8 +81,8 @@ async fn recovers(link: &Link, key: &str, bound: Duration) -> Duration {
     }
 }
 
-/// Notes ids one after another, each of `workers` tasks under its own key, on a thread of its own
-/// until told to stop; it says which were answered, by key.
+/// Notes ids one after another, each of `workers` tasks under its own key, on a thread of its own until stopped. Reports the answered ones,
+/// by key.
 struct Noting {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<Vec<(String, String)>>,

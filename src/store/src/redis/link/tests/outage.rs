@@ -1,4 +1,4 @@
-//! A server that dies, hangs, loads or is away for long.
+//! A server that dies, hangs, loads or is down for long.
 
 use sakshi_kit::waiting::assert_within;
 use std::collections::BTreeSet;
@@ -109,13 +109,13 @@ async fn a_call_that_may_have_been_executed_before_the_server_was_full_has_no_kn
     let link = Link::new(LinkOptions { response_timeout: bounds.0, call_timeout: bounds.1, ..options(&server.url()) });
     static FILL: Script = Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))", true);
     let fill = |bytes: &str| link.call(&FILL, vec![b"a".to_vec()], vec![bytes.as_bytes().to_vec()]);
-    // So that no connection is opened later, and the script is known.
+    // Opens all connections and loads the script in advance.
     for _ in 0..16 {
         fill("1").await.unwrap();
     }
     server.pause();
     let goes_on = async {
-        // The first reply is not waited for any more.
+        // The first reply is no longer awaited.
         tokio::time::sleep(bounds.0 * 3).await;
         server.resume();
     };
@@ -142,7 +142,7 @@ async fn servers_that_cannot_say_who_owns_the_slots_are_asked_again_until_the_ti
     let link = Link::new(options_of(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));
     assert!(is_unavailable(&count(&link, "a").await));
     assert!(link.figures().repeats > 0);
-    // By the end of the second call they have been away for longer than a call may take.
+    // By the end of the second call they have been down for longer than a call may take.
     assert!(is_unavailable(&count(&link, "a").await));
     let before = link.figures().repeats;
     assert!(is_unavailable(&count(&link, "a").await));

@@ -1,4 +1,4 @@
-//! One server that is well.
+//! One healthy server.
 
 use redis::{Value, cmd};
 
@@ -9,7 +9,7 @@ use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 use crate::redis::script::Script;
 use sakshi_kit::tls::Authority;
 
-/// A link that does not repeat what a busy machine takes long for.
+/// Returns a link that does not retry slow calls of a busy machine.
 fn patient(url: &str) -> Link {
     Link::new(LinkOptions { response_timeout: TIMEOUT, call_timeout: TIMEOUT * 2, ..options(url) })
 }
@@ -66,7 +66,7 @@ async fn a_thread_keeps_its_connections() {
     for _ in 0..100 {
         count(&link, "a").await.unwrap();
     }
-    // Of one thread there are few, and one is that of the question.
+    // One thread has few connections, and one is that of the query.
     assert!(opened() - before < 10);
 }
 

@@ -26,7 +26,7 @@ async fn a_write_counts_when_the_replica_has_it_and_not_before() {
     let outcome = count(&link, "b").await;
     assert!(matches!(&outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
     assert_within(started.elapsed(), Duration::from_secs(1) + SLACK, "a write that a replica does not have");
-    // What only reads does not wait, neither for the replica nor behind those who do.
+    // Read-only calls do not wait, neither for the replica nor behind waiting writes.
     let reading = async {
         let started = Instant::now();
         for _ in 0..20 {
@@ -36,7 +36,7 @@ async fn a_write_counts_when_the_replica_has_it_and_not_before() {
     };
     tokio::join!(reading, count(&link, "c")).1.unwrap_err();
 
-    // Also when writes have been waited for in vain for so long that no more of them are tried.
+    // Also after writes have waited in vain for so long that no more of them are tried.
     count(&link, "c").await.unwrap_err();
     let reads = join_all((0..5).map(|_| link.read(cmd("GET").arg("a").to_owned())));
     let (reads, written) = tokio::join!(reads, count(&link, "e"));
@@ -45,8 +45,7 @@ async fn a_write_counts_when_the_replica_has_it_and_not_before() {
     recovers(&link, "d", Duration::from_secs(5)).await;
 }
 
-/// A repetition finds the write done and writes nothing itself; it must wait for it all the same,
-/// also on another connection.
+/// A retry finds the write done and writes nothing itself. It must wait for it all the same, also on another connection.
 #[tokio::test]
 async fn a_repetition_that_writes_nothing_waits_for_what_was_written_before() {
     let group = Sentinels::start(1, &[]);

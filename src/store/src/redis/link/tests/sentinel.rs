@@ -1,4 +1,4 @@
-//! A master that sentinels watch.
+//! A master watched by sentinels.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ async fn the_link_follows_the_sentinels_when_the_master_is_demoted_and_when_it_d
     let link = link(&group.urls());
     assert_eq!(count(&link, "a").await, Ok(1));
 
-    // The old master is not told for seconds, and takes writes that are lost until the link asks.
+    // The old master is not notified for seconds, and takes writes that are lost until the link asks.
     let old = group.master().port();
     let new = group.demote_master();
     assert_ne!(old, new.port());
@@ -55,7 +55,7 @@ async fn without_a_sentinel_that_answers_the_error_speaks_of_sentinels() {
     }
 }
 
-/// Waits until what the link writes is written to this server; how long that took.
+/// Waits until the link's writes arrive at this server. Returns the time that this took.
 async fn follows(link: &Link, master: &RedisServer) -> Duration {
     let started = Instant::now();
     loop {
