@@ -269,7 +269,7 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
         "a picture of the ticket of somebody who is in"
     );
     assert_eq!(door.check_in(&format!("code={code}")).await.ok()["state"], "already");
-    // Check-in times precede no registration.
+    // A check-in is never recorded before the registration.
     let verified_at = event.registrations().await[0]["verified_at"].clone();
     assert_eq!((checked_in_at, event.state().await["checked_in_count"].as_u64()), (verified_at, Some(1)));
     // A scan from before the end of a door is accepted for a while after it.

@@ -19,7 +19,7 @@ use super::scene::Scene;
 use super::ways::{Passage, Ways};
 use crate::nodes::prepared;
 
-/// Answers during a fault: the minimum. It is doubled at most.
+/// Fewest answers during a fault; doubled fewer than [`DOUBLINGS`] times.
 const WHILE_BROKEN: usize = 20;
 const DOUBLINGS: u64 = 5;
 /// Answers between two restarts, or after a second master has come back.

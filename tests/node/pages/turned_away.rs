@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::guest::{press, started};
 use crate::pages_fixture::{ANDROID, PagesFixture, text};
 
-/// Returns status and, for a program that accepts JSON, code and message; else the page's heading.
+/// Returns the status, with the error code of a JSON answer or the heading of a page.
 async fn asked(fixture: &PagesFixture, method: Method, path: &str, accept: &str) -> (u16, String) {
     let response = fixture.ask(TestRequest::default().method(method).uri(path).insert_header(("accept", accept))).await;
     let status = response.status().as_u16();

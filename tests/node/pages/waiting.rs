@@ -8,7 +8,7 @@ use sakshi_domain::claims::{Claim, ClaimSet};
 
 use crate::pages_fixture::{ANDROID, DESKTOP, IPHONE, PagesFixture};
 
-/// Returns the first link with this beginning, with HTML escapes undone.
+/// Returns the URL of the first link with this beginning, with HTML escapes undone.
 fn link(html: &str, starts: &str) -> String {
     let from = html.find(&format!("href=\"{starts}")).unwrap_or_else(|| panic!("no link to {starts} in {html}")) + 6;
     html[from..].split('"').next().unwrap().replace("&#38;", "&")

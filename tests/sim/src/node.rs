@@ -94,7 +94,7 @@ pub(crate) enum Arbiter {
 impl Arbiter {
     pub(crate) const PER_NODE: u32 = 4;
 
-    /// Returns the first arbiter of a node. Number 0 is unused: actors without an arbiter of their own are on it.
+    /// Returns the first arbiter of a node. Number 0 is no node's: everything without a place of its own is on it.
     pub(crate) const fn first(node: usize) -> u32 {
         (node as u32 + 1) * Self::PER_NODE
     }
