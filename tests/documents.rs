@@ -1,4 +1,4 @@
-//! Documents against the code: what they list or state as a number is what the code has.
+//! Documents against the code: their lists and numbers must be those of the code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ fn document(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect(path)
 }
 
-/// The rows of a document's tables that have so many columns, without their backticks.
+/// Returns the rows of a document's tables with this number of columns, without their backticks.
 fn rows<const COLUMNS: usize>(text: &str) -> impl Iterator<Item = [&str; COLUMNS]> {
     let cells = |line| {
         let line: &str = line;
@@ -40,7 +40,7 @@ fn the_document_about_claims_lists_those_of_the_code() {
     assert_eq!(stated, Claim::ALL.map(|claim| (claim.name(), credential_name(claim))));
 }
 
-/// A number as a document writes it.
+/// A number in the spelling of a document.
 trait Written {
     fn written(self, name: &str) -> String;
 }
@@ -71,7 +71,7 @@ impl Written for Duration {
     }
 }
 
-/// Constants of `limits.rs`, as documents write them.
+/// Constants of `limits.rs`, in the spelling of documents.
 macro_rules! limits {
     ($($name:ident)+) => {
         BTreeMap::from([$((stringify!($name), Written::written(sakshi_domain::limits::$name, stringify!($name)))),+])
@@ -124,7 +124,7 @@ fn documents_list_every_kind_of_check_with_its_fields() {
     }
 }
 
-/// A constant as the code writes it, in the words of a document.
+/// Returns a constant of the code in the words of a document.
 fn value_of(constant: &str, code: &str) -> Option<String> {
     let (_, rest) = code.split_once(&format!("const {constant}: "))?;
     let (_, value) = rest.split(';').next()?.split_once(" = ")?;
@@ -145,7 +145,7 @@ fn the_numbers_of_the_actors_are_those_of_the_code() {
     }
 }
 
-/// The value of a setting, as its file has it.
+/// Returns the value of a setting in its file.
 fn setting(file: &str, key: &str) -> String {
     let (section, key) = key.split_once('.').expect("a section and a key");
     let text = document(file);

@@ -23,7 +23,7 @@ LUA = ROOT / "src/store/src/redis/lua"
 SUITES = [["redis::tests::engines::random"], ["redis::tests::conformance"], ["redis::"]]
 SECONDS = 400
 
-# Changes of a line: a pattern, and what takes the place of each match.
+# Changes of a line: a pattern, and the replacement of each match.
 CHANGES = [
     (r"==", "~="), (r"~=", "=="), (r"<=", "<"), (r">=", ">"), (r"(?<![<>=~]) < ", " <= "), (r"(?<![<>=~]) > ", " >= "),
     (r"(?<![<>=~]) < ", " > "), (r"(?<![<>=~]) > ", " < "), (r"\band\b", "or"), (r"\bor\b", "and"), (r"\bnot ", ""),
@@ -39,7 +39,7 @@ EXPLAINED = {}
 
 
 def mutants(path):
-    """The changed lines of a script: its number, the text before, the text after, and the change in words."""
+    """Returns the changed lines of a script: number, text before, text after, and the change in words."""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.strip().startswith("--"):
             continue
@@ -54,7 +54,7 @@ def mutants(path):
 
 
 def fitted(before, after):
-    """The text after with the length of the text before, or None where it is too long."""
+    """Returns the text after with the length of the text before, or None if it is too long."""
     spare = len(before) - len(after.encode())
     if spare >= 0:
         return after + " " * spare
@@ -63,7 +63,7 @@ def fitted(before, after):
 
 
 def patched(program, path, number, before, after):
-    """The program with a line changed in each script that has this file; None if it is not in there."""
+    """Returns the program with a line changed in each script with this file; None if there is none."""
     lines = path.read_text().splitlines()
     text = path.read_bytes()
     changed = "\n".join(lines[: number - 1] + [after] + lines[number:]).encode()
@@ -110,7 +110,7 @@ class Server:
 
 
 def killed_by(program, seconds):
-    """The tests that a program fails, or None."""
+    """Returns the tests that a program fails, or None."""
     env = dict(os.environ, RUST_TEST_THREADS=str(4 * (os.cpu_count() or 1)), RUST_BACKTRACE="0")
     for filters in SUITES:
         # A group of its own, so that the servers of a program that hangs end with it.
@@ -128,7 +128,7 @@ def killed_by(program, seconds):
 
 
 def test_program():
-    """The test program of the store, built."""
+    """Returns the test program of the store, built."""
     built = subprocess.run(
         ["cargo", "test", "--package", "sakshi-store", "--lib", "--no-run"], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -1,6 +1,6 @@
-//! Tidiness as a test: what a reader of this repository may rely on without looking.
+//! Tidiness as a test: properties of this repository that a reader may rely on.
 //!
-//! Words that may not stand anywhere stand here backwards, so that this file passes its own test.
+//! Forbidden words stand here backwards, so that this file passes its own test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "an error here is a failed test")]
 
@@ -14,14 +14,14 @@ mod documents;
 const LINES_MAX: usize = 500;
 /// Milliseconds that a test may sleep, for example as a slow receiver.
 const SLEEP_MS_MAX: u64 = 200;
-/// What is built, generated or somebody else's.
+/// Files that are built, generated or third-party.
 const NOT_OURS: [&str; 6] = ["target", "node_modules", ".git", "var", "__pycache__", ".venv"];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Every file of ours, as a path from the root.
+/// Returns every file of ours, as a path from the root.
 fn files() -> Vec<PathBuf> {
     let (root, mut found) = (root(), Vec::new());
     let mut folders = vec![root.clone()];
@@ -39,7 +39,7 @@ fn files() -> Vec<PathBuf> {
     found
 }
 
-/// Files of ours that are text, with their content.
+/// Returns our text files, with their content.
 fn texts() -> Vec<(PathBuf, String)> {
     let kinds = ["rs", "toml", "md", "html", "css", "js", "mjs", "ts", "java", "py", "sh", "sql", "json", "yml", "yaml", "txt"];
     let is_text = |path: &PathBuf| match path.extension() {
@@ -63,7 +63,7 @@ fn assert_none(found: &[String], rule: &str) {
     assert!(found.is_empty(), "{rule}:\n{}", found.join("\n"));
 }
 
-/// Places where a line of a file is not as it should be.
+/// Returns places where a line of a file is wrong.
 fn places(of: &[(PathBuf, String)], wrong: impl Fn(&Path, &str) -> bool) -> Vec<String> {
     let lines = of.iter().flat_map(|(path, text)| text.lines().enumerate().map(move |(index, line)| (path, index + 1, line)));
     lines
@@ -88,7 +88,7 @@ fn every_rust_file_says_what_lives_in_it() {
     assert_none(&found, "a file begins with its module documentation");
 }
 
-/// The names in a section of a crate's manifest.
+/// Returns the names in a section of a crate's manifest.
 fn names_in(manifest: &str, section: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join(manifest)).expect("a manifest");
     let of_section = text.lines().skip_while(|line| line.trim() != section).skip(1).take_while(|line| !line.starts_with('['));
@@ -234,7 +234,7 @@ fn words_are_neutral_and_no_machine_is_named() {
     assert_none(&found, "the repository speaks in neutral words and of no machine");
 }
 
-/// Paths that a document writes between backticks or links to.
+/// Returns paths that a document writes between backticks or links to.
 fn paths_in(document: &str) -> Vec<String> {
     let marked = document.split('`').skip(1).step_by(2).map(str::to_owned);
     let linked = document

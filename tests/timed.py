@@ -24,14 +24,14 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "target" / "timings"
 SLOWEST = 20
 TICKS = os.sysconf("SC_CLK_TCK")
-# What cargo tells a test program in its environment, which it needs again to run alone.
+# Variables that cargo sets for a test program, which it needs again to run alone.
 TOLD_BY_CARGO = re.compile("CARGO_(MANIFEST_DIR|BIN_EXE_.*)|SAKSHI_.*|LD_LIBRARY_PATH")
 STEP = re.compile(r"ok +(?:\d+ - )?(.*)")
 TEST = re.compile(r"test (.*) \.\.\. (?:ok|FAILED) <([\d.]+)s>")
 
 
 def processor_seconds():
-    """What this process' children have used, those that run and those that have ended."""
+    """Returns the time that this process' children have used, running and ended."""
     parents, used = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -51,7 +51,7 @@ def processor_seconds():
 
 
 def adopt():
-    """Has processes whose parent ends become children of this one, so that their time is counted (prctl(2))."""
+    """Makes orphaned processes children of this one, so that their time is counted (prctl(2))."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
 
 
@@ -65,7 +65,7 @@ def wait_for_orphans():
 
 
 def watched(command, environment, seen):
-    """Runs a command, shows what it prints and calls `seen` with each line; its exit code, wall and processor seconds."""
+    """Runs a command, prints its output and calls `seen` with each line; returns its exit code, wall and processor seconds."""
     adopt()
     began, before = time.monotonic(), processor_seconds()
     child = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
@@ -85,7 +85,7 @@ def keep(suite, wall, cpu, ended, tests, again=None):
 
 
 def run(suite, command):
-    """A suite that does one thing after the other, and says `ok` and its name after each."""
+    """A suite that works sequentially, and prints `ok` and a name after each step."""
     tests, last = [], [time.monotonic(), 0.0]
 
     def seen(line):
@@ -101,7 +101,7 @@ def run(suite, command):
 
 
 def program(command):
-    """A test program of cargo. Its harness tells the time of each test to whoever may use what is not stable yet."""
+    """A test program of cargo. Its harness reports the time of each test, as an unstable feature."""
     name = re.sub("-[0-9a-f]{16}$", "", Path(command[0]).name)
     if name in os.environ.get("ELSEWHERE", "").split():
         return 0

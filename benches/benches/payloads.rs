@@ -1,5 +1,4 @@
-//! Writing the bodies of the seven webhooks: the smallest of each kind, and those with a file of a
-//! million bytes.
+//! Writing the bodies of the seven webhooks: the smallest of each kind, and those with a file of a million bytes.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -76,7 +75,7 @@ fn encode(criterion: &mut Criterion, name: &str, payload: &impl Serialize) -> Re
     Ok(())
 }
 
-/// The webhook of a verification: not verified, with eight claims, and with a photo of a million bytes.
+/// Writes the webhook of a verification: not verified, with eight claims, and with a photo of a million bytes.
 fn verification(criterion: &mut Criterion, file: &str) -> Result<(), Failure> {
     let declined = Outcome::NotVerified(Declined::new("User Reject", Some("301")));
     encode(criterion, "verification, not verified", &OvsePayload::new(&completed(declined), KeyCase::SnakeCase))?;

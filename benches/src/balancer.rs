@@ -1,5 +1,5 @@
-//! What a balancer adds to a request: its own processor time, and the node's additional processor time. The balancer is
-//! haproxy with the configuration in `deploy/haproxy/`, without TLS.
+//! The cost of a balancer for each request: its own processor time, and the node's additional processor time. It is haproxy with the
+//! configuration in `deploy/haproxy/`, without TLS.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::scale::Scale;
 use crate::webhooks::pace::id_of;
 use crate::{Failure, requests};
 
-/// How long haproxy may take to find the node ready.
+/// Time limit for haproxy to find the node ready.
 const TIMEOUT: Duration = Duration::from_secs(20);
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Polls in a turn at full load, as a multiple of `Scale::paced`.
 const POLLS: usize = 3;
 
-/// Microseconds per request: of the balancer, and how much more the node uses than without it.
+/// Returns microseconds per request: the balancer's, and the node's in addition.
 pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
     let service = Service::start(None)?;
     let balancer = start(&service.server)?;
@@ -41,7 +41,7 @@ pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
     Ok(json!({ "balancer_us": busy[0], "node_more_us": busy[1], "light_balancer_us": light[0], "light_node_more_us": light[1] }))
 }
 
-/// Microseconds of the balancer, and what the node uses more than without it.
+/// Returns the balancer's microseconds, and the node's additional ones.
 fn added(node: &Server, balancer: &Server, polls: Vec<Vec<u8>>, scale: Scale) -> Result<[Value; 2], Failure> {
     let polls = Arc::new(polls);
     let used = || Ok::<_, Failure>([time_of_threads(balancer.id())?, time_of_threads(node.id())?]);

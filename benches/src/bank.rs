@@ -1,5 +1,5 @@
-//! What a bank adds to an init: a key on a token (SoftHSM, in this machine's memory) beside the same key in a file, and TLS beside plain
-//! HTTP on connections that are kept.
+//! The cost of a bank's settings for an init: a key on a token (SoftHSM, in this machine's memory) beside a file, and TLS beside plain
+//! HTTP, on kept connections.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,7 +42,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Turns of the one and the other.
+/// Measures the two servers in turns.
 fn in_turns(one: &Server, other: &Server, scale: Scale) -> Result<(Vec<Measured>, Vec<Measured>), Failure> {
     let [of_one, of_other] = [Arc::new(vec![requests::init(one)?]), Arc::new(vec![requests::init(other)?])];
     let (mut ours, mut limit) = (Vec::new(), Vec::new());

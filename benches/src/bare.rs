@@ -1,5 +1,5 @@
-//! Bare servers: actix-web with as many workers as the service and one handler that does only the
-//! unavoidable part of a request, and answers with as many bytes.
+//! Bare servers: actix-web with as many workers as the service. Their one handler does only the unavoidable part of a request, and its
+//! answer has as many bytes.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -17,17 +17,17 @@ use crate::journal::Journal;
 use crate::role::{commands, send_line};
 use crate::{Failure, load};
 
-/// What a bare handler does.
+/// The work of a bare handler.
 pub(crate) enum Bare {
-    /// Only answers.
+    /// An answer alone.
     Answering,
-    /// Signs a fixed text and puts the signature into the answer.
+    /// A signature over a fixed text, put into the answer.
     Signing(Signer),
-    /// Looks up the SHA-256 of key and app.
+    /// A lookup of the SHA-256 of key and app.
     Authenticating(HashSet<[u8; 32]>),
-    /// Verifies two signatures.
+    /// The verification of two signatures.
     Verifying(Box<Checks>),
-    /// Verifies two signatures and writes a record durably.
+    /// The verification of two signatures and a durable record.
     Keeping(Box<Checks>, Journal),
 }
 
@@ -44,7 +44,7 @@ impl Bare {
         Ok(Self::Verifying(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?)))
     }
 
-    /// The journal is a file beside `checks`.
+    /// Builds the handler with a journal in a file beside `checks`.
     pub(crate) fn keeping(checks: &Path, bytes: usize) -> Result<Self, Failure> {
         let journal = Journal::start(&checks.with_extension("journal"), bytes)?;
         Ok(Self::Keeping(Box::new(Checks::from_json(&std::fs::read_to_string(checks)?)?), journal))

@@ -48,7 +48,7 @@ impl Script {
     }
 }
 
-/// A new Redis with an append-only file and this `appendfsync`.
+/// Starts a new Redis with an append-only file and this `appendfsync`.
 pub(crate) fn redis(fsync: &str) -> RedisServer {
     RedisServer::start(&["appendonly yes", &format!("appendfsync {fsync}"), "hash-max-listpack-value 1024"])
 }
@@ -59,7 +59,7 @@ struct Shared {
     filling: String,
 }
 
-/// A connection without a response timeout.
+/// Opens a connection without a response timeout.
 pub(crate) async fn connect(client: &redis::Client) -> redis::RedisResult<MultiplexedConnection> {
     let no_timeout = redis::AsyncConnectionConfig::new().set_response_timeout(None);
     client.get_multiplexed_async_connection_with_config(&no_timeout).await

@@ -1,5 +1,4 @@
-//! Callbacks with fresh credentials against the two signature checks in each: the issuer's and the
-//! holder's.
+//! Callbacks with fresh credentials, beside the two signature checks in each: the issuer's and the holder's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +23,12 @@ use crate::scale::Scale;
 use crate::summary::Line;
 use crate::{Failure, load, requests};
 
-/// Of the bare handler that verifies and writes as many bytes.
+/// Share of the rate of the bare handler that verifies and writes as many bytes.
 const RATIO_MIN: f64 = 0.6;
-/// Of the two verifications alone, without HTTP, disk and load generator.
+/// Share of the rate of the two verifications alone, without HTTP, disk and load generator.
 const CHECKS_RATIO_MIN: f64 = 0.8;
 const RESIDENT: &str = "asha";
-/// Credentials issued per second, about as many as are answered.
+/// Credentials issued per second: about the rate of answers.
 const ISSUED_PER_SECOND: usize = 5_000;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -85,7 +84,7 @@ fn bare(directory: &Path, checks: &Checks, how: &[&str]) -> Result<Server, Failu
     Server::start(&[&["verify", &path.display().to_string()], how].concat())
 }
 
-/// What is wrong with a credential.
+/// The fault of a credential.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Forgery {
     /// The issuer's signature.
@@ -124,8 +123,8 @@ impl IdentityApp {
         self.answers(&opened).map(Arc::new)
     }
 
-    /// A callback with a new credential for each opened transaction, given as the body of an init's answer or an intent.
-    /// Their issue times are spread at [`ISSUED_PER_SECOND`] up to now, as those of real people would be.
+    /// Builds a callback with a new credential for each opened transaction, given as the body of an init's answer or an intent. Issue times
+    /// are spread at [`ISSUED_PER_SECOND`] up to now, as those of real people would be.
     pub(crate) fn answers(&self, opened: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Failure> {
         let share = opened.len().div_ceil(load::cores()).max(1);
         let now = SystemClock.now();
@@ -149,7 +148,7 @@ impl IdentityApp {
         requests::callback(&intent.cb, &intent.txn, &self.holder.bind(&credential, &intent.txn, &intent.aud, now)?)
     }
 
-    /// A callback that must be refused.
+    /// Builds a callback that must be refused.
     pub(crate) fn forged(&self, opened: &[u8], forgery: Forgery) -> Result<Vec<u8>, Failure> {
         let opened: Value = serde_json::from_slice(opened)?;
         let intent = decode_unverified(opened["intentJwt"].as_str().unwrap_or_default())?;
@@ -176,7 +175,7 @@ impl IdentityApp {
         requests::callback(&intent.cb, &intent.txn, &shown)
     }
 
-    /// The credential of the first callback.
+    /// Returns the credential of the first callback.
     fn sample(&self, callbacks: &Requests) -> Result<String, Failure> {
         let text = callbacks.first().map(|bytes| String::from_utf8_lossy(bytes)).ok_or("no callback")?;
         let inner = text.split_once("<Credential>").and_then(|(_, rest)| rest.split_once("</Credential>"));

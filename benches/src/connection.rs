@@ -1,5 +1,4 @@
-//! One keep-alive connection of the load generator: sends prepared bytes and finds the end of the
-//! answer.
+//! One keep-alive connection of the load generator: sends prepared bytes and finds the end of the answer.
 //!
 //! It parses no more of HTTP/1.1 than that, because it shares the cores with the server.
 
@@ -15,17 +14,17 @@ use crate::Failure;
 
 const BUFFER_BYTES: usize = 16 * 1_024;
 
-/// Where an answer's parts are in the bytes that arrived.
+/// Positions of an answer's parts in the received bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Range<usize>,
 }
 
-/// The answer, once all of it has arrived.
+/// Returns the answer, once all of it has arrived.
 ///
 /// # Errors
-/// When it is not an HTTP/1.1 answer with a content length.
+/// The bytes are not an HTTP/1.1 answer with a content length.
 pub(crate) fn answer(bytes: &[u8]) -> Result<Option<Answer>, Failure> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let mut lines = bytes[..end].split(|byte| *byte == b'\n');
@@ -66,7 +65,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
-    /// The whole of the last answer.
+    /// Returns the whole last answer.
     pub(crate) fn received(&self) -> &[u8] {
         &self.buffer
     }

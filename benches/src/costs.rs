@@ -1,5 +1,5 @@
-//! `benches/costs.json`: the cost of each step and the machine it was measured on. `sakshi-load plan` reads it; what the
-//! fields mean is in `docs/capacity.md`.
+//! `benches/costs.json`: the cost of each step and the machine of the measurement. `sakshi-load plan` reads it; `docs/capacity.md` explains
+//! its fields.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,9 +33,9 @@ pub(crate) struct StoreCosts<'a> {
     pub(crate) node: f64,
     /// Bytes of a pending transaction in the node.
     pub(crate) node_pending: f64,
-    /// The same in Redis' memory, or in the embedded store's files.
+    /// Bytes of a pending transaction in Redis' memory, or in the embedded store's files.
     pub(crate) store_pending: f64,
-    /// The same of a completed one, with its ledger entry and the record of its webhook.
+    /// Bytes there of a completed one, with its ledger entry and the record of its webhook.
     pub(crate) store_ended: f64,
 }
 
@@ -89,7 +89,7 @@ impl Arithmetic {
     }
 }
 
-/// The whole table.
+/// Builds the whole table.
 pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, arithmetic: Arithmetic, scale: Scale) -> Result<Value, Failure> {
     let ifma = std::fs::read_to_string("/proc/cpuinfo")?.contains("avx512ifma");
     let Arithmetic { rs256, check } = arithmetic;
@@ -110,7 +110,7 @@ pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, arithme
     }))
 }
 
-/// Microseconds on one core, from the rate of all cores.
+/// Returns microseconds on one core, from the rate of all cores.
 fn micros(rate: f64) -> f64 {
     load::cores() as f64 * 1e6 / rate
 }
@@ -133,14 +133,14 @@ pub(crate) fn print_rsa_cost() -> Result<(), Failure> {
     send_line(&json!({ "micros": rsa_micros(Scale::FULL)? }))
 }
 
-/// Bytes of a webhook's headers and body, as its receiver kept them.
+/// Returns the bytes of a webhook's headers and body, from its receiver's sample.
 pub(crate) fn bytes_of_webhook(sample: &Value) -> usize {
     let length = |text: &Value| text.as_str().map_or(0, str::len);
     let headers = sample["headers"].as_array().map_or(&[][..], Vec::as_slice);
     headers.iter().map(|header| length(&header[0]) + length(&header[1]) + 4).sum::<usize>() + length(&sample["body"])
 }
 
-/// Bytes of all files in a directory and below.
+/// Returns the bytes of all files in a directory and below.
 pub(crate) fn size_of(directory: &Path) -> Result<u64, Failure> {
     let mut size = 0;
     for entry in std::fs::read_dir(directory)? {

@@ -1,4 +1,4 @@
-//! The unavoidable cryptography of a request, alone.
+//! The unavoidable cryptography of a request, by itself.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{Failure, load};
 
-/// Bytes that are signed, about as many as in an intent.
+/// Bytes to sign, about as many as in an intent.
 const SIGNED_BYTES: usize = 800;
 
 /// A key that signs a fixed text.
@@ -24,7 +24,7 @@ pub(crate) enum Signer {
 }
 
 impl Signer {
-    /// The key in a PKCS#8 PEM file.
+    /// Reads the key in a PKCS#8 PEM file.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let document = pem::parse(std::fs::read(path)?)?;
         let der = document.contents();
@@ -34,7 +34,7 @@ impl Signer {
         Ok(Self::Rs256(Box::new(RsaKeyPair::from_pkcs8(der)?)))
     }
 
-    /// A signature over the fixed text.
+    /// Returns a signature over the fixed text.
     pub(crate) fn sign(&self) -> Result<Vec<u8>, aws_lc_rs::error::Unspecified> {
         let text = [b'x'; SIGNED_BYTES];
         match self {
@@ -79,7 +79,7 @@ impl Check {
 pub(crate) struct Checks([Check; 2]);
 
 impl Checks {
-    /// The signatures of a credential.
+    /// Reads the signatures of a credential.
     pub(crate) fn of(credential: &str, jwks: &str) -> Result<Self, Failure> {
         let issuer: Value = serde_json::from_str(jwks)?;
         let token = credential.split('~').next().unwrap_or_default();
@@ -88,7 +88,7 @@ impl Checks {
         Ok(Self([Check::of(token, &issuer["keys"][0])?, Check::of(binding, &payload["cnf"]["jwk"])?]))
     }
 
-    /// Two signatures of new keys, to measure how long a verification takes.
+    /// Makes two signatures with new keys, to time a verification.
     pub(crate) fn any() -> Result<Self, Failure> {
         let check = || {
             let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?;
@@ -112,7 +112,7 @@ impl Checks {
         json!(self.0.iter().map(check).collect::<Vec<_>>()).to_string()
     }
 
-    /// Decodes what [`Self::to_json`] made.
+    /// Decodes the output of [`Self::to_json`].
     pub(crate) fn from_json(text: &str) -> Result<Self, Failure> {
         let value: Value = serde_json::from_str(text)?;
         let check = |index: usize| {
@@ -123,7 +123,7 @@ impl Checks {
     }
 }
 
-/// Rate of some work on all cores together, per second.
+/// Returns the rate of some work on all cores together, per second.
 pub(crate) fn rate_of_all_cores(
     span: Duration,
     work: impl Fn() -> Result<(), aws_lc_rs::error::Unspecified> + Sync,

@@ -1,5 +1,5 @@
-//! Guests of one event who arrive over a minute, over HTTP: page, start, intent, credential, callback.
-//! Reports the latency of each step, and what it costs that kiosks watch. It fails unless all guests were registered.
+//! Guests of one event who arrive over a minute, over HTTP: page, start, intent, credential, callback. Reports the latency of each step,
+//! and the cost of watching kiosks. Fails unless all guests were registered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const STEPS: [&str; 4] = ["GET /e/{id}", "POST /e/{id}/start", "intent", "callba
 const CLAIMS: [&str; 3] = ["name", "dob", "gender"];
 /// Processor time that kiosks may add to a guest, in microseconds.
 const KIOSKS_MAX: f64 = 2_000.0;
-/// How long the last webhooks may take.
+/// Time limit of the last webhooks.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -53,8 +53,8 @@ async fn all_guests(service: &Service, scale: Scale) -> Result<Report, Failure> 
     Ok(report)
 }
 
-/// One turn: an event, its guests and its kiosks. Returns the processor time of the server for a guest, in microseconds, and how many
-/// states the kiosks have read.
+/// Runs one turn: an event, its guests and its kiosks. Returns the server's processor time for a guest in microseconds, and the number of
+/// states that the kiosks read.
 async fn crowd(site: &Arc<Site>, service: &Service, scale: Scale, kiosks: usize, report: &mut Report) -> Result<[f64; 2], Failure> {
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
     let event = site.create_event(scale.guests, &receiver.url("/hook")).await?;
@@ -124,7 +124,7 @@ impl Site {
         Ok(self.organiser.send(public::create_event(&terms)).await?.event_id.to_string())
     }
 
-    /// One guest. Returns the duration of each step.
+    /// Plays one guest. Returns the duration of each step.
     async fn visit(&self, event: &str) -> Result<[Duration; 4], Failure> {
         let began = Instant::now();
         expect(self.http.get(self.url(&format!("/e/{event}"))).send().await?, StatusCode::OK)?.bytes().await?;

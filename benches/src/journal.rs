@@ -1,5 +1,4 @@
-//! A file to which records are appended durably, many with one fdatasync: the unavoidable work of a completion whose
-//! answer must survive a loss of power.
+//! A file of durable records, many to one fdatasync: the unavoidable work of a completion whose answer must survive a loss of power.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -10,8 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::Failure;
 
-/// The file has this size from the start and is written in a circle, like a write-ahead log. A growing file would also need
-/// its size written.
+/// Size of the file from the start. It is written in a circle, like a write-ahead log; a growing file would also need its size written.
 const SIZE: u64 = 64 * 1_024 * 1_024;
 
 /// The file and the thread that writes it.
@@ -20,7 +18,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal whose records have so many bytes.
+    /// Starts a journal with records of `bytes` bytes.
     pub(crate) fn start(path: &Path, bytes: usize) -> Result<Self, Failure> {
         let mut file = File::create(path)?;
         std::io::copy(&mut std::io::repeat(0).take(SIZE), &mut file)?;

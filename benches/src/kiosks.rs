@@ -1,4 +1,4 @@
-//! Kiosks that watch an event: connections that read its stream of states.
+//! Kiosks that watch an event over its stream of states.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Kiosks {
 }
 
 impl Kiosks {
-    /// Opens so many streams of `event`, each from an address of its own, and waits until each has sent its first state.
+    /// Opens `kiosks` streams of `event`, each from its own address, and waits for the first state of each.
     pub(crate) async fn watch(address: SocketAddr, event: &str, kiosks: usize) -> Result<Self, Failure> {
         let read = Arc::new(AtomicU64::new(0));
         let mut opened = Self { streams: JoinSet::new(), read: Arc::clone(&read) };
@@ -28,7 +28,7 @@ impl Kiosks {
             opened.streams.spawn(async move {
                 loop {
                     Self::drain(&mut stream, &read).await;
-                    // The server ends a stream after a minute. That it cannot be opened again, the bench finds by the number of streams.
+                    // The server ends a stream after a minute. A failure to reopen it shows in the number of streams.
                     match Self::open(address, &event, kiosk).await {
                         Ok(next) => stream = next,
                         Err(_) => return,
@@ -61,12 +61,12 @@ impl Kiosks {
         }
     }
 
-    /// States that they have read since they were opened.
+    /// Returns the number of states read since the streams were opened.
     pub(crate) fn states(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// The number of streams that are open still.
+    /// Returns the number of open streams.
     pub(crate) fn len(&mut self) -> usize {
         while self.streams.try_join_next().is_some() {}
         self.streams.len()

@@ -1,8 +1,7 @@
 //! Latency of an init with few and with many live transactions.
 //!
-//! Open loop: requests are due at times that do not depend on the answers, and latency counts from the
-//! due time. The two take turns. The node with few is new each time, because every measured init adds
-//! a live transaction.
+//! Open loop: due times do not depend on the answers, and latency counts from the due time. The two nodes take turns. The one with few is
+//! new each time, because every measured init adds a live transaction.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +21,7 @@ const FEW: usize = 1_000;
 const LOAD: f64 = 0.4;
 /// Share of late requests above which the result is not usable.
 const LATE_MAX: f64 = 0.05;
-/// Connections that take turns, many more than wait at the same time.
+/// Connections that take turns: many more than ever wait at once.
 const CONNECTIONS: usize = 64;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -81,7 +80,7 @@ fn idle_share(service: &Service, scale: Scale) -> Result<f64, Failure> {
     Ok(used.as_secs_f64() / scale.span.as_secs_f64() * 100.0)
 }
 
-/// Latencies in milliseconds, sorted, and the share of requests that were sent late.
+/// Latencies in milliseconds, sorted, and the share of late requests.
 struct Turn {
     millis: Vec<f64>,
     late: f64,
@@ -114,7 +113,7 @@ fn turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
     Ok(Turn { millis, late })
 }
 
-/// When the requests of one connection are due: about `every` apart, at random.
+/// The due times of one connection's requests: about `every` apart, at random.
 struct Pace {
     due: Instant,
     every: Duration,
@@ -129,7 +128,7 @@ impl Pace {
         self.due += self.every.mul_f64(0.5 + share);
     }
 
-    /// Latencies of the requests due after `from`, and how many of them were sent late.
+    /// Returns the latencies of the requests due after `from`, and the number sent late.
     fn drive(mut self, address: SocketAddr, request: &[u8], from: Instant, end: Instant) -> Result<(Vec<f64>, usize), Failure> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! What this machine can do alone, to compare the other tables with.
+//! This machine's own limits, for comparison with the other tables.
 
 pub(crate) mod disk;
 mod script;

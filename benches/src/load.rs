@@ -1,7 +1,7 @@
 //! The load generator, the same for the service and for the bare servers.
 //!
-//! Closed loop: each connection sends its next request when it has the answer to the previous one.
-//! One thread per core. A failed or refused request fails the measurement.
+//! Closed loop: each connection sends its next request after the answer to the previous one. One thread per core. A failed or refused
+//! request fails the measurement.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,13 +43,13 @@ pub(crate) fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// How many cores this machine has.
+/// Returns the number of cores of this machine.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 struct Shared {
-    /// Connections are spread over these.
+    /// Addresses over which the connections are spread.
     addresses: Vec<(SocketAddr, Option<TlsConnector>)>,
     requests: Requests,
     /// Repeats the requests until `stop`, instead of sending each once.
@@ -145,17 +145,17 @@ fn thread(shared: &Arc<Shared>, connections: usize) -> Result<Vec<Vec<u8>>, Fail
     })
 }
 
-/// Processor time of all servers.
+/// Returns the processor time of all servers.
 fn processor_time(servers: &[&Server]) -> Result<Duration, Failure> {
     servers.iter().map(|server| server.processor_time()).sum()
 }
 
-/// One turn: repeats the requests and measures after a warm-up.
+/// Runs one turn: repeats the requests and measures after a warm-up.
 pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
     cycle_over(&[server], requests, scale)
 }
 
-/// The same over several servers, with as many connections to each.
+/// As [`cycle`] over several servers, with as many connections to each.
 pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
     let shared = Shared {
         addresses: servers.iter().map(|server| (server.address, server.tls.clone())).collect(),
@@ -185,7 +185,7 @@ pub(crate) fn each_once(server: &Server, requests: Requests, scale: Scale, keep:
     each_once_over(&[server], requests, scale, keep, Duration::ZERO)
 }
 
-/// The same over several servers, with a pause between two requests.
+/// As [`each_once`] over several servers, with a pause between two requests.
 pub(crate) fn each_once_over(
     servers: &[&Server],
     requests: Requests,

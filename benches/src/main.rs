@@ -1,8 +1,7 @@
-//! Benchmarks: the service beside a bare server that does only the work which cannot be avoided.
+//! Benchmarks: the service beside a bare server that does only the unavoidable part of the work.
 //!
-//! Absolute rates of a shared machine mean little. The ratio of two rates that the same load
-//! generator measured in turns is comparable. `benches/README.md` says what each ratio compares.
-//! Servers run in child processes of this binary, see [`role`].
+//! Absolute rates of a shared machine mean little. The ratio of two rates is comparable if the same load generator measured them in turns.
+//! `benches/README.md` explains each ratio. Servers run in child processes of this binary, see [`role`].
 
 mod balancer;
 mod bank;
@@ -78,7 +77,7 @@ struct Cli {
 enum What {
     /// Inits beside a bare handler that makes one signature.
     Init,
-    /// What a bank adds to an init: a key on a token in software beside one in a file, and TLS beside plain HTTP.
+    /// Cost of a bank's settings for an init: a key on a token in software beside one in a file, and TLS beside plain HTTP.
     Bank,
     /// Polls beside a bare handler with the same authentication.
     Poll,
@@ -109,13 +108,13 @@ enum What {
     Webhooks,
     /// Webhooks over TLS to nginx, haproxy, Node and hyper: rates, and that each arrives once while connections close.
     Https,
-    /// Whether webhooks keep up with completions, on both stores.
+    /// Rates of webhooks and of completions, which must keep pace, on both stores.
     Pace,
     /// Draining a full outbox on Redis beside the embedded store.
     Drain,
     /// This machine alone: signatures, bare handlers, scripts, POSTs, fdatasync.
     Limits,
-    /// Twice as many clients as can be served, then half as many; and the memory of idle connections.
+    /// Clients at twice the capacity, then at half of it; and the memory of idle connections.
     Overload,
     /// All of them but growth and the move, and a summary.
     All,
@@ -162,7 +161,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// In the order in which they are run.
+/// All benches, in order.
 const ALL: [Bench; 16] = [
     limits::run,
     init::run,

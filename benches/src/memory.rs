@@ -1,7 +1,7 @@
 //! Memory of a live transaction: fresh, and after many were replaced in random order.
 //!
-//! One child process opens them through the actors. Another one uses the store alone, which shows the
-//! share of the store and its page cache. No HTTP, no signatures.
+//! One child process opens them through the actors. Another uses the store alone, to show the share of the store and its page cache. No
+//! HTTP, no signatures.
 
 mod workload;
 
@@ -19,8 +19,7 @@ use crate::scale::Scale;
 use crate::summary::Line;
 
 const BYTES_MAX: f64 = 1_536.0;
-/// For comparison: the smallest Erlang process with a registry entry and a timer. A known size, not
-/// measured here.
+/// The smallest Erlang process with a registry entry and a timer, for comparison: a known size, not measured here.
 const ERLANG: (&str, f64) = ("an Erlang process, 2.6 KiB (known)", 2_662.0);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -68,8 +67,7 @@ fn stages(scale: Scale, store_only: bool) -> Result<Vec<Value>, Failure> {
     Ok(vec![before, fresh, churned])
 }
 
-/// Runs the role: the first command says how many will live; each further one is work, answered with the
-/// memory in use.
+/// Runs the role: the first command has the number of live transactions; each further one is work, answered with the memory in use.
 pub(crate) async fn role(directory: &Path, store_only: bool) -> Result<(), Failure> {
     let workload = Workload::new(directory, store_only).await?;
     send_line(&json!({}))?;

@@ -1,5 +1,5 @@
-//! Moving an embedded store into Redis: most of it while it could serve, then the difference, which is the time in which nobody
-//! is served; and back into a file. Every read of the sample must answer the same on both sides.
+//! Moving an embedded store into Redis: most of it while the service could run, then the rest during downtime; and back into a file. Every
+//! read of the sample must be equal on both sides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ use crate::report::Report;
 use crate::scale::Scale;
 use crate::transactions::Opener;
 
-/// Operations under way while the store is filled and compared.
+/// Operations in flight while the store is filled and compared.
 const CONCURRENT: usize = 512;
 const DAY: Duration = Duration::from_secs(86_400);
-/// Of so many transactions one waits; the others have ended.
+/// One in this many transactions is pending; the others have ended.
 const WAITING: usize = 10;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -95,7 +95,7 @@ async fn moved(transactions: usize) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Whose everything is.
+/// The client and app of everything.
 struct Owner {
     client: ClientId,
     app: AppId,
@@ -234,7 +234,7 @@ impl Owner {
         CreateEvent { event, most: None, idempotency: None }
     }
 
-    /// Reads everything on both sides; how many reads were compared.
+    /// Compares all reads on both sides and returns their number.
     async fn compare(&self, source: &Store, target: &Store) -> Result<usize, Failure> {
         let mut compared = 0;
         for page in 1.. {

@@ -1,6 +1,5 @@
-//! The service in a child process: a whole node with its log, metrics, listeners and store, as
-//! `sakshi serve` runs it. In addition it can open many transactions without signatures, and fill its
-//! outbox, without HTTP.
+//! The service in a child process: a whole node with its log, metrics, listeners and store, as `sakshi serve` runs it. Without HTTP, it can
+//! also open many transactions without signatures, and fill its outbox.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -107,35 +106,35 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// A node on a new embedded store, with a generated RSA intent key or this one.
+    /// Starts a node on a new embedded store, with this RSA intent key or a generated one.
     pub(crate) fn start(intent_key: Option<&Path>) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
         Ok(Self { server: node(directory.path(), intent_key, None, &[])?, directory })
     }
 
-    /// The same with further settings.
+    /// As [`Service::start`], with further settings.
     pub(crate) fn with_settings(intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
         Ok(Self { server: node(directory.path(), intent_key, None, settings)?, directory })
     }
 
-    /// A node on an empty Redis.
+    /// Starts a node on an empty Redis.
     pub(crate) fn on_redis(url: &str, intent_key: Option<&Path>) -> Result<Self, Failure> {
         Self::on_redis_with_settings(url, intent_key, &[])
     }
 
-    /// The same with further settings.
+    /// As [`Service::on_redis`], with further settings.
     pub(crate) fn on_redis_with_settings(url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
         Ok(Self { server: node(directory.path(), intent_key, Some(url), settings)?, directory })
     }
 
-    /// Another node on the same Redis, with the same keys.
+    /// Starts another node on the same Redis, with the same keys.
     pub(crate) fn another(&self, url: &str, intent_key: Option<&Path>) -> Result<Server, Failure> {
         self.another_with_settings(url, intent_key, &[])
     }
 
-    /// The same with further settings.
+    /// As [`Service::another`], with further settings.
     pub(crate) fn another_with_settings(&self, url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Server, Failure> {
         node(self.directory.path(), intent_key, Some(url), settings)
     }
@@ -145,7 +144,7 @@ impl Service {
         self.server.command(&json!({ "open": count })).map(drop)
     }
 
-    /// A key file of the sandbox.
+    /// Returns the path of a sandbox key file.
     pub(crate) fn key_file(&self, name: &str) -> std::path::PathBuf {
         self.directory.path().join("store").join("sandbox-keys").join(name)
     }

@@ -1,5 +1,5 @@
-//! Twice as many clients as one node can serve, then half as many: how many are served meanwhile, and after how long all is as before.
-//! And the memory of a connection that is not used.
+//! Clients at twice the capacity of one node, then at half of it: the served share, and the time until normal service. Also the memory of
+//! an unused connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::summary::Line;
 use crate::{Failure, requests};
 
 const GOODPUT_MIN: f64 = 0.9;
-/// Seconds until no request is refused and p99 is as before.
+/// Seconds until no request is refused and p99 is normal again.
 const NORMAL_WITHIN: f64 = 10.0;
 const AFTERWARDS: Duration = Duration::from_secs(30);
-/// Connections that are opened at once, and the number of the question.
+/// Connections opened at once, and the number of the request that checks them.
 const CONNECTIONS: u32 = 5_000;
 const MILLION: f64 = 1e6;
 
@@ -66,7 +66,7 @@ async fn storm(scale: Scale, has_jitter: bool) -> Result<Outcome, Failure> {
     Ok(overload(&crowd, Parts { capacity: scale.span, overload: scale.overload, afterwards: AFTERWARDS }).await)
 }
 
-/// Inits, each with an idempotency key of its own.
+/// Builds inits, each with its own idempotency key.
 fn inits(service: &Service) -> Result<Requests, Failure> {
     let text = String::from_utf8(requests::init(&service.server)?)?;
     let (first, rest) = text.split_once("\r\n").ok_or("a request has lines")?;
@@ -74,7 +74,7 @@ fn inits(service: &Service) -> Result<Requests, Failure> {
     Ok(Arc::new(move |number| format!("{first}\r\nIdempotency-Key: {number}\r\n{rest}").into_bytes()))
 }
 
-/// Resident bytes of the process for each connection on which nothing was sent.
+/// Returns the process's resident bytes for each connection without traffic.
 async fn idle() -> Result<f64, Failure> {
     let service = Service::start(None)?;
     let before = resident(service.server.id())?;
@@ -82,7 +82,7 @@ async fn idle() -> Result<f64, Failure> {
     for _ in 0..CONNECTIONS {
         all.push(TcpStream::connect(service.server.address).await?);
     }
-    // It is answered when all before it have been accepted.
+    // Its answer comes after all earlier connections have been accepted.
     let mut last = Connection::open(service.server.address, None).await?;
     last.exchange(&requests::init(&service.server)?).await?;
     let after = resident(service.server.id())?;

@@ -29,7 +29,7 @@ const CREDITS: &str = "1000000000";
 const HEAD: [&str; 6] =
     ["", "init (one RS256 signature)", "poll + callback with its verification + webhook + poll", "whole", "÷ first", "resident"];
 
-/// Costs of a server in each turn, and its resident bytes and Redis' afterwards.
+/// Costs of a server in each turn, and the final resident bytes of it and of Redis.
 struct Measured {
     name: &'static str,
     turns: Vec<Steps>,
@@ -105,7 +105,7 @@ fn report(measured: &[Measured], scale: Scale) -> Report {
     report
 }
 
-/// Installs the peers and returns where.
+/// Installs the peers and returns their directory.
 fn setup() -> Result<PathBuf, Failure> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let done = Command::new(root.join("peers/setup.sh")).status()?;

@@ -12,7 +12,7 @@ use crate::summary::Line;
 use crate::{Failure, load, requests};
 
 const RATIO_MIN: f64 = 0.7;
-/// Transactions that are polled in turn.
+/// Transactions polled in turn.
 const POLLED: usize = 1_000;
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {

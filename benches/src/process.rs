@@ -19,9 +19,9 @@ const TICK: Duration = Duration::from_millis(10);
 pub(crate) struct Server {
     /// Its address, if it serves.
     pub(crate) address: SocketAddr,
-    /// The TLS with which it is reached, if any.
+    /// TLS settings for connections to it, if any.
     pub(crate) tls: Option<TlsConnector>,
-    /// The first line that it printed.
+    /// Its first line of output.
     pub(crate) first_line: Value,
     child: Child,
     stdin: ChildStdin,
@@ -36,7 +36,7 @@ impl Server {
         Self::start_program(&mut command)
     }
 
-    /// Starts another program that talks the same way.
+    /// Starts another program with the same protocol.
     pub(crate) fn start_program(command: &mut Command) -> Result<Self, Failure> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Err("a child without pipes".into()) };
@@ -49,10 +49,10 @@ impl Server {
         Ok(server)
     }
 
-    /// The next line that it prints.
+    /// Reads its next line.
     ///
     /// # Errors
-    /// When it has ended, or reports a failure.
+    /// It has ended, or reports a failure.
     pub(crate) fn read_line(&mut self) -> Result<Value, Failure> {
         let mut line = String::new();
         if self.stdout.read_line(&mut line)? == 0 {
@@ -72,17 +72,17 @@ impl Server {
         self.read_line()
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its processor time so far, user and system.
+    /// Returns its processor time so far, user and system.
     pub(crate) fn processor_time(&self) -> Result<Duration, Failure> {
         processor_time(self.child.id())
     }
 
-    /// A text in its first line.
+    /// Returns a text in its first line.
     pub(crate) fn text(&self, field: &str) -> Result<&str, Failure> {
         self.first_line[field].as_str().ok_or_else(|| format!("the child process did not print its {field}").into())
     }
@@ -96,7 +96,7 @@ impl Drop for Server {
     }
 }
 
-/// A process and all its descendants.
+/// Returns a process and all its descendants.
 pub(crate) fn process_tree(id: u32) -> Result<Vec<u32>, Failure> {
     let mut parents = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
@@ -115,13 +115,13 @@ pub(crate) fn process_tree(id: u32) -> Result<Vec<u32>, Failure> {
     Ok(processes)
 }
 
-/// Processor time of a process, user and system.
+/// Returns the processor time of a process, user and system.
 pub(crate) fn processor_time(id: u32) -> Result<Duration, Failure> {
     let [user, system, ..] = ticks(&format!("/proc/{id}/stat"))?;
     Ok(TICK * u32::try_from(user + system)?)
 }
 
-/// Processor time of its current threads, in nanoseconds.
+/// Returns the processor time of its current threads, in nanoseconds.
 pub(crate) fn time_of_threads(id: u32) -> Result<Duration, Failure> {
     let mut nanoseconds = 0;
     for thread in std::fs::read_dir(format!("/proc/{id}/task"))? {
@@ -132,17 +132,17 @@ pub(crate) fn time_of_threads(id: u32) -> Result<Duration, Failure> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Resident bytes of a process; shared pages count in proportion.
+/// Returns the resident bytes of a process; shared pages count in proportion.
 pub(crate) fn resident(id: u32) -> Result<u64, Failure> {
     Ok(value(&format!("/proc/{id}/smaps_rollup"), "Pss")? * 1_024)
 }
 
-/// Bytes that a process has written to disks so far.
+/// Returns the bytes that a process has written to disks so far.
 pub(crate) fn written(id: u32) -> Result<u64, Failure> {
     value(&format!("/proc/{id}/io"), "write_bytes")
 }
 
-/// The number after a name in a file of `/proc`.
+/// Returns the number after a name in a file of `/proc`.
 fn value(path: &str, name: &str) -> Result<u64, Failure> {
     let text = read_to_string(path)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -150,7 +150,7 @@ fn value(path: &str, name: &str) -> Result<u64, Failure> {
     number.ok_or_else(|| format!("{path} has no {name}"))?.parse().map_err(Into::into)
 }
 
-/// Ticks of a process, user and system, and of its children that have ended.
+/// Returns the ticks of a process, user and system, and of its ended children.
 fn ticks(path: &str) -> Result<[u64; 4], Failure> {
     let stat = read_to_string(path)?;
     // The second field may contain spaces, so fields are counted from its closing parenthesis.
@@ -178,19 +178,19 @@ impl Usage {
         Ok(Self { own: ticks("/proc/self/stat")?.iter().sum(), busy: all - idle, all })
     }
 
-    /// Counts further processor time as this process' own: that of processes that its children started.
+    /// Adds processor time to this process' own: that of processes that its children started.
     pub(crate) fn plus_own(self, indirect: Duration) -> Self {
         Self { own: self.own + (indirect.as_nanos() / TICK.as_nanos()) as u64, ..self }
     }
 
-    /// The share of the machine's processor time that other processes used since then.
+    /// Returns the share of the machine's processor time that other processes used since then.
     pub(crate) fn others_share_since(self, before: Self) -> f64 {
         let foreign = (self.busy - before.busy).saturating_sub(self.own - before.own);
         foreign as f64 / (self.all - before.all).max(1) as f64
     }
 }
 
-/// A value of `/proc/self/status` in bytes.
+/// Returns a value of `/proc/self/status` in bytes.
 pub(crate) fn own_memory(field: &str) -> Result<u64, Failure> {
     Ok(value("/proc/self/status", field)? * 1_024)
 }

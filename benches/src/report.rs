@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::load::Measured;
 use crate::summary::Line;
 
-/// What a figure should be.
+/// The target of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     AtLeast(f64),
@@ -16,7 +16,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// The target as text, and whether a figure meets it.
+    /// Returns the target as text, and its verdict on a figure.
     pub(crate) fn judge(self, figure: f64) -> [String; 2] {
         let (wanted, met) = match self {
             Self::AtLeast(least) => (format!("≥ {}", number(least)), figure >= least),
@@ -26,7 +26,7 @@ impl Target {
     }
 }
 
-/// The column of [`Report::beside_arithmetic`], which tables without such rows do not have.
+/// Index of the column for [`Report::beside_arithmetic`], absent from tables without such rows.
 const TIMES: usize = 3;
 
 /// One bench's table.
@@ -43,7 +43,7 @@ pub(crate) struct Report {
     notes: Vec<String>,
 }
 
-/// The median.
+/// Returns the median.
 pub(crate) fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -72,7 +72,7 @@ impl Report {
         self.row(what, figures, Default::default());
     }
 
-    /// Adds a processor time of each round, beside the cryptographic arithmetic that it cannot do without, both in microseconds.
+    /// Adds a processor time of each round, beside its unavoidable cryptographic arithmetic, both in microseconds.
     pub(crate) fn beside_arithmetic(&mut self, what: &str, figures: &[f64], arithmetic: f64) {
         self.row(what, figures, [number(median(figures) / arithmetic), String::new(), String::new()]);
     }
@@ -135,7 +135,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A Markdown table of cells; every row has as many as the head.
+/// Writes a Markdown table of cells; every row has as many as the head.
 pub(crate) fn table<'a>(head: &'a [String], rows: impl IntoIterator<Item = &'a [String]>) -> String {
     let rows: Vec<&[String]> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

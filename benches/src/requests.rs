@@ -6,10 +6,10 @@ use crate::Failure;
 use crate::process::Server;
 
 const PREFIX: &str = "/api/v1/nationalid-ovse";
-/// The claims that inits ask for.
+/// The claims requested by inits.
 pub(crate) const CLAIMS: [&str; 8] = ["name", "dob", "gender", "address", "pincode", "state", "district", "care_of"];
 
-/// An init as a client backend sends it.
+/// Builds an init as a client's backend sends it.
 pub(crate) fn init(service: &Server) -> Result<Vec<u8>, Failure> {
     let body = json!({
         "claims": CLAIMS, "channel": "web", "language": "english", "face_auth": true,
@@ -18,12 +18,12 @@ pub(crate) fn init(service: &Server) -> Result<Vec<u8>, Failure> {
     init_with(service, &body)
 }
 
-/// An init whose completion sends no webhook.
+/// Builds an init whose completion sends no webhook.
 pub(crate) fn init_without_webhook(service: &Server) -> Result<Vec<u8>, Failure> {
     init_with(service, &json!({ "claims": CLAIMS, "channel": "web", "client_reference_id": "order-12345" }))
 }
 
-/// An init whose completion is reported to this URL.
+/// Builds an init whose completion is reported to this URL.
 pub(crate) fn init_with_webhook(service: &Server, url: &str) -> Result<Vec<u8>, Failure> {
     init_with(service, &json!({ "claims": CLAIMS, "channel": "web", "client_reference_id": "order-12345", "webhook_url": url }))
 }
@@ -33,12 +33,12 @@ fn init_with(service: &Server, body: &Value) -> Result<Vec<u8>, Failure> {
     Ok(with_body(&head, "application/json", body.to_string().as_bytes()))
 }
 
-/// A poll of a transaction.
+/// Builds a poll of a transaction.
 pub(crate) fn poll(service: &Server, txn: &str) -> Result<Vec<u8>, Failure> {
     Ok(format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\n{}\r\n", credentials(service)?).into_bytes())
 }
 
-/// A client's request to a path below the prefix.
+/// Builds a client's request to a path below the prefix.
 pub(crate) fn signed(service: &Server, method: &str, path: &str, body: Option<&Value>) -> Result<Vec<u8>, Failure> {
     let head = format!("{method} {PREFIX}{path} HTTP/1.1\r\n{}", credentials(service)?);
     Ok(match body {
@@ -47,12 +47,12 @@ pub(crate) fn signed(service: &Server, method: &str, path: &str, body: Option<&V
     })
 }
 
-/// A guest's request for an event's page or a path below it.
+/// Builds a guest's request for an event's page or a path below it.
 pub(crate) fn page(service: &Server, method: &str, path: &str) -> Vec<u8> {
     format!("{method} /e/{path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n", service.address).into_bytes()
 }
 
-/// A browser's request, with additional header lines.
+/// Builds a browser's request, with additional header lines.
 pub(crate) fn browser(service: &Server, method: &str, path: &str, agent: &str, headers: &str) -> Vec<u8> {
     let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
     let accept = "Accept: text/html,application/xhtml+xml,*/*;q=0.8";
@@ -60,23 +60,23 @@ pub(crate) fn browser(service: &Server, method: &str, path: &str, agent: &str, h
         .into_bytes()
 }
 
-/// The identity app's request after it scanned an event's code, which starts a verification.
+/// Builds the identity app's request after it scanned an event's code, which starts a verification.
 pub(crate) fn intent(service: &Server, event: &str) -> Vec<u8> {
     intent_at(service, &format!("/e/{event}"))
 }
 
-/// The identity app's request for an intent.
+/// Builds the identity app's request for an intent.
 pub(crate) fn intent_at(service: &Server, path: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: application/jwt\r\n\r\n", service.address).into_bytes()
 }
 
-/// A poll of an invented transaction, for a bare server.
+/// Builds a poll of an invented transaction, for a bare server.
 pub(crate) fn poll_as(key: &str, app: &str) -> Vec<u8> {
     let txn = "00000000-0000-4000-8000-000000000000";
     format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {key}\r\nX-API-APP-ID: {app}\r\n\r\n").into_bytes()
 }
 
-/// A callback with a credential, in the authority's XML form.
+/// Builds a callback with a credential, in the authority's XML form.
 pub(crate) fn callback(address: &str, txn: &str, credential: &str) -> Result<Vec<u8>, Failure> {
     let (_, behind) = address.split_once("://").ok_or("the callback address is no URL")?;
     let (host, path) = behind.split_once('/').ok_or("the callback address has no path")?;

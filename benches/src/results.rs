@@ -1,5 +1,4 @@
-//! `benches/RESULTS.md`: a section for each table, replaced when it is measured again; and when, how
-//! and on what machine a run was made.
+//! `benches/RESULTS.md`: a section for each table, replaced by a new measurement, with the time, command and machine of the run.
 
 use std::path::PathBuf;
 
@@ -7,32 +6,32 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 
 use crate::{Failure, load};
 
-/// The time and the command of this run.
+/// Returns the time and the command of this run.
 pub(crate) fn run() -> String {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let features = if cfg!(feature = "shipped") { " --features shipped" } else { "" };
     format!("{}, `cargo run --profile dist -p sakshi-benches{features} -- {}`", SystemClock.now(), arguments.join(" "))
 }
 
-/// Time, command and machine of this run, as they stand below each table.
+/// Returns time, command and machine of this run, as printed below each table.
 pub(crate) fn measured() -> Result<String, Failure> {
     Ok(format!("Measured: {}, {} cores of {}.", run(), load::cores(), processor()?))
 }
 
-/// The same, and the share of the processor time that other processes used.
+/// As [`measured`], with the share of the processor time that other processes used.
 pub(crate) fn measured_beside(others: f64) -> Result<String, Failure> {
     let percent = others * 100.0;
     Ok(format!("{} Other processes used {percent:.1} % of the processor time.", measured()?))
 }
 
-/// The name of the processor.
+/// Returns the name of the processor.
 pub(crate) fn processor() -> Result<String, Failure> {
     let information = std::fs::read_to_string("/proc/cpuinfo")?;
     let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     Ok(model.map_or("unknown", |(_, name)| name.trim()).to_owned())
 }
 
-/// Writes a section, which begins with its heading, over the one with the same heading, or at the end.
+/// Writes a section over the one with the same heading, or at the end.
 pub(crate) fn write_section(section: &str) -> Result<(), Failure> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("RESULTS.md");
     let text = std::fs::read_to_string(&path)?;

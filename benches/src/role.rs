@@ -1,5 +1,5 @@
-//! What a child process of this binary does. A role prints JSON lines on stdout, takes commands as JSON
-//! lines on stdin, and ends when stdin closes.
+//! The roles of child processes of this binary. A role prints JSON lines on stdout, takes commands as JSON lines on stdin, and ends when
+//! stdin closes.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::bare::{self, Bare};
 use crate::webhooks::{receiver, sender};
 use crate::{bare_redis, costs, https, memory, node};
 
-/// A role and what it needs.
+/// A role and its arguments.
 #[derive(Subcommand)]
 pub(crate) enum Role {
     /// The service as `sakshi serve` runs it.
@@ -30,14 +30,14 @@ pub(crate) enum Role {
         #[arg(long)]
         set: Vec<String>,
     },
-    /// A bare server that only answers.
+    /// A bare server without work.
     Answer {
         /// Bytes of its answers.
         answer: usize,
     },
     /// A receiver of webhooks that counts and measures.
     Receive,
-    /// The sender that webhooks are compared with.
+    /// The sender for comparison with webhooks.
     Send,
     /// Measures an RSA signature with the processor features that this process sees.
     Rsa,
@@ -60,7 +60,7 @@ pub(crate) enum Role {
         /// A file made by [`crate::crypto::Checks::to_json`].
         checks: PathBuf,
         answer: usize,
-        /// Writes so many bytes durably before it answers.
+        /// Number of bytes to write durably before the answer.
         #[arg(long)]
         keep: Option<usize>,
     },
@@ -109,7 +109,7 @@ pub(crate) fn send_line(what: &Value) -> Result<(), Failure> {
     out.flush().map_err(Into::into)
 }
 
-/// Commands of the parent process; the channel closes when the parent has ended.
+/// Returns the parent process's commands; the channel closes when the parent has ended.
 pub(crate) fn commands() -> UnboundedReceiver<Value> {
     let (sender, receiver) = unbounded_channel();
     std::thread::spawn(move || {

@@ -1,15 +1,15 @@
-//! How long and how often is measured.
+//! The length and the number of measurements.
 
 use std::time::Duration;
 
 /// Numbers of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
-    /// How often the two compared servers take turns.
+    /// Number of turns of the two compared servers.
     pub(crate) rounds: usize,
-    /// How long one turn is measured.
+    /// Length of one measured turn.
     pub(crate) span: Duration,
-    /// How long the load runs before the measurement.
+    /// Length of the load before the measurement.
     pub(crate) warm: Duration,
     /// Keep-alive connections of the load generator.
     pub(crate) connections: usize,
@@ -33,14 +33,14 @@ pub(crate) struct Scale {
     pub(crate) live: usize,
     /// Transactions replaced before memory is measured again.
     pub(crate) churned: usize,
-    /// How long twice as many clients come as can be served.
+    /// Length of the load at twice the capacity.
     pub(crate) overload: Duration,
-    /// Whether the memory of the store alone is measured too.
+    /// True if the memory of the store alone is measured too.
     pub(crate) store_alone: bool,
 }
 
 impl Scale {
-    /// The scale that the targets are for.
+    /// The scale of the targets.
     pub(crate) const FULL: Self = Self {
         rounds: 5,
         span: Duration::from_secs(3),

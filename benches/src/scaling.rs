@@ -1,5 +1,5 @@
-//! Cost of a completion as more nodes share a Redis. Each node has one worker. A transaction is completed on the node that
-//! opened it, or on the next one.
+//! Cost of a completion as more nodes share a Redis. Each node has one worker. A transaction is completed on the node that opened it, or on
+//! the next one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const LINES: &[&str] = &["appendonly yes", "appendfsync everysec", "hash-max-lis
 const RATIO_MAX: f64 = 1.1;
 /// Pause between two completions over all nodes: 1,400 a second.
 const PAUSE: Duration = Duration::from_micros(714);
-/// How long the idle nodes are measured; their idle cost is subtracted.
+/// Length of the measurement of the idle nodes, whose cost is subtracted.
 const IDLE: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
@@ -153,14 +153,14 @@ impl Nodes {
         std::iter::once(&self.service.server).chain(&self.others).collect()
     }
 
-    /// Processor time of the nodes and of Redis so far, in seconds.
+    /// Returns the processor time of the nodes and of Redis so far, in seconds.
     fn used(&self) -> Result<[f64; 2], Failure> {
         let nodes = self.nodes().into_iter().map(Server::processor_time).sum::<Result<Duration, Failure>>()?;
         let servers = self.redis.servers().iter().map(processor_time).sum::<Result<Duration, Failure>>()?;
         Ok([nodes, servers].map(|used| used.as_secs_f64()))
     }
 
-    /// Seconds of processor time per second without requests.
+    /// Returns seconds of processor time per second without requests.
     fn idle(&self) -> Result<[f64; 2], Failure> {
         let before = self.used()?;
         pause(IDLE);
@@ -168,7 +168,7 @@ impl Nodes {
         Ok([0, 1].map(|who| (now[who] - before[who]) / IDLE.as_secs_f64()))
     }
 
-    /// Processor time of the nodes and of Redis per completion, in microseconds. The node `behind` places after the one that
+    /// Returns the processor time of the nodes and of Redis per completion, in microseconds. The node `behind` places after the one that
     /// opened a transaction completes it.
     fn turn(&self, behind: usize, idle: [f64; 2], scale: Scale) -> Result<[f64; 2], Failure> {
         let (nodes, identity_app) = (self.nodes(), IdentityApp::new(&self.service)?);

@@ -1,5 +1,4 @@
-//! Whole verifications, step by step, and the cost of each step: of a node or a peer with all its processes, and of its
-//! Redis.
+//! Whole verifications, step by step, and the cost of each step: for all processes of a node or a peer, and for its Redis.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -24,7 +23,7 @@ use crate::{Failure, requests, verification};
 const POLLS: usize = 5;
 /// Time for work after the last answer: records of webhooks, the store's own work.
 const AFTERWARDS: Duration = Duration::from_millis(300);
-/// How long an event lasts.
+/// Duration of an event.
 const EVENT: Duration = Duration::from_secs(3_600);
 /// The steps of a guest.
 pub(crate) const GUEST: [&str; 5] = ["event page", "start", "verify page", "intent", "callback with webhook"];
@@ -49,12 +48,12 @@ impl Cost {
         "redis_calls",
     ];
 
-    /// Processor time of the node and of Redis, in microseconds.
+    /// Returns the processor time of the node and of Redis, in microseconds.
     pub(crate) fn micros(self) -> [f64; 2] {
         [self.0[0], self.0[1]]
     }
 
-    /// Calls of Redis.
+    /// Returns the calls of Redis.
     pub(crate) fn redis_calls(self) -> f64 {
         self.0[8]
     }
@@ -63,7 +62,7 @@ impl Cost {
         Self(self.0.map(|figure| figure / count.max(1) as f64))
     }
 
-    /// The median of each figure.
+    /// Returns the median of each figure.
     pub(crate) fn median(turns: &[Self]) -> Self {
         Self(std::array::from_fn(|which| median(&turns.iter().map(|turn| turn.0[which]).collect::<Vec<_>>())))
     }
@@ -89,16 +88,16 @@ impl Sub for Cost {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Steps {
     pub(crate) init: Cost,
-    /// Of a pending transaction.
+    /// Poll of a pending transaction.
     pub(crate) poll: Cost,
-    /// With its webhook.
+    /// Callback with its webhook.
     pub(crate) callback: Cost,
-    /// Of a completed transaction.
+    /// Poll of a completed transaction.
     pub(crate) ended_poll: Cost,
 }
 
 impl Steps {
-    /// All but the init.
+    /// Returns the cost of all steps but the init.
     pub(crate) fn rest(self) -> Cost {
         self.poll + self.callback + self.ended_poll
     }
@@ -119,7 +118,7 @@ impl Deployment {
         Ok(Self { service, others: Vec::new(), redis, identity_app })
     }
 
-    /// Three nodes on one Redis with the same public URL, as behind a balancer; nobody connects to it.
+    /// Starts three nodes on one Redis with the same public URL, as behind a balancer; nobody connects to it.
     pub(crate) fn three(redis: RedisServer) -> Result<Self, Failure> {
         let settings = [("server.public_base_url", "http://127.0.0.1:9")];
         let service = Service::on_redis_with_settings(&redis.url(), None, &settings)?;
@@ -140,7 +139,7 @@ impl Deployment {
         Ok(self.servers().into_iter().map(|server| process_tree(server.id())).collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Cost so far.
+    /// Returns the cost so far.
     fn used(&self) -> Result<Cost, Failure> {
         let mut used = Cost::default();
         for id in self.processes()? {
@@ -157,7 +156,7 @@ impl Deployment {
         Ok(used)
     }
 
-    /// Calls of Redis so far, by the nodes' own count. It costs them some processor time.
+    /// Returns the calls of Redis so far, by the nodes' own count. It costs them some processor time.
     fn redis_calls(&self) -> Result<f64, Failure> {
         if self.redis.is_none() {
             return Ok(0.0);
@@ -166,7 +165,7 @@ impl Deployment {
         Ok(self.servers().into_iter().map(|server| metrics(server).map(of)).collect::<Result<Vec<_>, _>>()?.into_iter().sum())
     }
 
-    /// Does something so many times; returns the cost of each and its result.
+    /// Returns the cost of some work divided by `count`, and its result.
     fn cost_of<T>(&self, count: usize, work: impl FnOnce() -> Result<T, Failure>) -> Result<(Cost, T), Failure> {
         let (calls, before) = (self.redis_calls()?, self.used()?);
         let done = work()?;
@@ -184,7 +183,7 @@ impl Deployment {
         Ok((cost, answers))
     }
 
-    /// Callbacks with a webhook each; waits until all webhooks have arrived.
+    /// Sends callbacks with a webhook each; waits until all webhooks have arrived.
     fn callbacks(&self, opened: &[Vec<u8>], receiver: &mut Server, scale: Scale) -> Result<Cost, Failure> {
         let callbacks = self.identity_app.answers(opened)?;
         receiver.command(&json!({ "count": { "warm": 0, "measured": callbacks.len() } }))?;
@@ -197,12 +196,12 @@ impl Deployment {
         Ok(cost)
     }
 
-    /// Inits; returns the bodies of their answers.
+    /// Sends inits; returns the bodies of their answers.
     pub(crate) fn inits(&self, init: Vec<u8>, scale: Scale) -> Result<(Cost, Vec<Vec<u8>>), Failure> {
         self.step(&vec![init; scale.paced], 1, scale)
     }
 
-    /// Whole verifications; returns the ids of their transactions.
+    /// Runs whole verifications; returns the ids of their transactions.
     pub(crate) fn verifications(&self, receiver: &mut Server, scale: Scale) -> Result<(Steps, Vec<String>), Failure> {
         let server = &self.service.server;
         let (init, opened) = self.inits(requests::init_with_webhook(server, receiver.text("url")?)?, scale)?;
@@ -214,13 +213,13 @@ impl Deployment {
         Ok((Steps { init, poll, callback, ended_poll }, ids))
     }
 
-    /// A callback without a webhook.
+    /// Sends callbacks without a webhook.
     pub(crate) fn callback_alone(&self, scale: Scale) -> Result<Cost, Failure> {
         let (_, opened) = self.inits(requests::init_without_webhook(&self.service.server)?, scale)?;
         Ok(self.step(&self.identity_app.answers(&opened)?, 1, scale)?.0)
     }
 
-    /// Guests of an event with their phones: the cost of each of [`GUEST`].
+    /// Runs guests of an event with their phones; returns the cost of each of [`GUEST`].
     pub(crate) fn guests(&self, receiver: &mut Server, scale: Scale) -> Result<[Cost; 5], Failure> {
         let server = &self.service.server;
         let terms = json!({
@@ -241,7 +240,7 @@ impl Deployment {
         Ok([page, start, shown, asked, self.callbacks(&intents, receiver, scale)?])
     }
 
-    /// Resident bytes of all processes of the server, and of Redis.
+    /// Returns the resident bytes of all processes of the server, and of Redis.
     pub(crate) fn resident(&self) -> Result<[u64; 2], Failure> {
         let server = self.processes()?.into_iter().map(resident).sum::<Result<u64, Failure>>()?;
         let redis = self.redis.as_ref().map_or(Ok(0), |redis| resident(redis_number(redis, "process_id")? as u32))?;
@@ -249,7 +248,7 @@ impl Deployment {
     }
 }
 
-/// The metrics of a node, as it shows them; a peer has none.
+/// Returns the metrics of a node as text; a peer has none.
 fn metrics(server: &Server) -> Result<String, Failure> {
     let Ok(address) = server.text("internal") else { return Ok(String::new()) };
     let mut stream = TcpStream::connect(address)?;
@@ -259,17 +258,17 @@ fn metrics(server: &Server) -> Result<String, Failure> {
     Ok(answer)
 }
 
-/// The value of a metric's line.
+/// Returns the value of a metric's line.
 fn last_number(line: &str) -> f64 {
     line.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// A number from Redis' INFO.
+/// Returns a number from Redis' INFO.
 pub(crate) fn redis_number(redis: &RedisServer, field: &str) -> Result<f64, Failure> {
     redis.info(field).and_then(|text| text.parse().ok()).ok_or_else(|| format!("Redis' INFO has no {field}").into())
 }
 
-/// The path of the verify page and the cookie header from a redirect.
+/// Returns the path of the verify page and the cookie header from a redirect.
 fn redirect_of(answer: &[u8]) -> Result<(String, String), Failure> {
     let text = String::from_utf8_lossy(answer);
     let header = |wanted: &str| {

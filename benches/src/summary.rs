@@ -7,7 +7,7 @@ use crate::report::{Target, median, number, table};
 
 const HEAD: [&str; 7] = ["Work", "measured", "limit it is held against", "limit measured", "ratio", "target", ""];
 
-/// One line.
+/// A line of the summary.
 #[derive(Clone)]
 pub(crate) struct Line {
     work: String,
@@ -15,12 +15,12 @@ pub(crate) struct Line {
     limit: String,
     limit_measured: f64,
     ratio: f64,
-    /// The target, and the figure that it is for.
+    /// The target and its figure.
     target: Option<(Target, f64)>,
 }
 
 impl Line {
-    /// Figures beside those of a limit, measured in turns; the target is for their ratio.
+    /// Builds a line of figures beside those of a limit, measured in turns; the target is for their ratio.
     pub(crate) fn of((work, measured): (&str, &[f64]), (limit, of_it): (&str, &[f64]), target: Option<Target>) -> Self {
         let ratios: Vec<f64> = measured.iter().zip(of_it).map(|(measured, limit)| measured / limit).collect();
         let ratio = median(&ratios);
@@ -34,13 +34,13 @@ impl Line {
         }
     }
 
-    /// The same for rates.
+    /// As [`Line::of`], for rates.
     pub(crate) fn of_rates((work, measured): (&str, &[Measured]), (limit, of_it): (&str, &[Measured]), target: Option<Target>) -> Self {
         let rates = |turns: &[Measured]| turns.iter().map(|turn| turn.rate).collect::<Vec<_>>();
         Self::of((&format!("{work}, per s"), &rates(measured)), (&format!("{limit}, per s"), &rates(of_it)), target)
     }
 
-    /// A figure with its own target; the limit is a known number that is not measured.
+    /// Builds a line with its own target; the limit is a known number that is not measured.
     pub(crate) fn known(work: &str, measured: f64, (limit, known): (&str, f64), target: Target) -> Self {
         Self { target: Some((target, measured)), ..Self::of((work, &[measured]), (limit, &[known]), None) }
     }
@@ -56,7 +56,7 @@ impl Line {
 /// All lines of a run.
 pub(crate) struct Summary<'a> {
     pub(crate) lines: &'a [Line],
-    /// When, how and on what.
+    /// Time, command and machine.
     pub(crate) measured: &'a str,
 }
 

@@ -1,5 +1,4 @@
-//! Transactions that benches open without HTTP: terms of an ordinary size, and a window that no
-//! measurement outlasts.
+//! Transactions that benches open without HTTP: terms of an ordinary size, and a window longer than any measurement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use crate::Failure;
 
 const WINDOW: Duration = Duration::from_secs(4 * 3_600);
 
-/// Makes openings for one client and app.
+/// A builder of openings for one client and app.
 pub(crate) struct Opener {
     client: ClientId,
     app: AppId,
@@ -32,13 +31,13 @@ impl Opener {
         Ok(Self { client, app, redirect })
     }
 
-    /// A transaction on this shard. It has no webhook, because its completion must not send one, but
-    /// optional terms that are larger than a webhook's URL.
+    /// Builds a transaction on this shard. It has no webhook, because its completion must not send one, but optional terms larger than a
+    /// webhook's URL.
     pub(crate) fn opening(&self, shard: &Transactions, cost: u64) -> OpenTransaction {
         self.opening_of(shard.new_id(&self.client), cost)
     }
 
-    /// A transaction for the store alone.
+    /// Builds a transaction for the store alone.
     pub(crate) fn opening_anywhere(&self, cost: u64) -> OpenTransaction {
         self.opening_of(TxnId::generate(self.client.partition(), 0), cost)
     }

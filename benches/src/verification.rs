@@ -1,5 +1,5 @@
-//! Cost of a whole verification on each store and with each signature: processor time of the node and of Redis, and the
-//! figures that [`crate::costs`] keeps for planning.
+//! Cost of a whole verification on each store and with each signature: processor time of the node and of Redis, and the figures that
+//! [`crate::costs`] stores for planning.
 
 use std::ops::Add as _;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const REDIS_MICROS_MAX: f64 = 250.0;
 /// A node on Redis ÷ an embedded one.
 const NODE_RATIO_MAX: f64 = 1.1;
 
-/// As in production, but the file is never rewritten, so that its growth can be measured.
+/// Production settings, except that the file is never rewritten, so that its growth can be measured.
 const REDIS: &[&str] = &["appendonly yes", "appendfsync always", "hash-max-listpack-value 1024", "auto-aof-rewrite-percentage 0"];
 
 /// Bytes of a transaction in Redis: memory, and the length of its key, fields and values alone.
@@ -51,7 +51,7 @@ impl RedisMemory {
 struct StoreRun {
     /// One node, for the table.
     one: Deployment,
-    /// On Redis, three nodes for planning.
+    /// Three nodes on Redis, for planning.
     three: Option<Deployment>,
     steps: Vec<Steps>,
     planned: Vec<Steps>,
@@ -120,7 +120,7 @@ impl StoreRun {
         Ok(())
     }
 
-    /// The nodes whose costs are used for planning.
+    /// Returns the nodes whose costs are used for planning.
     fn nodes(&self) -> &Deployment {
         self.three.as_ref().unwrap_or(&self.one)
     }
@@ -133,7 +133,7 @@ impl StoreRun {
         Ok(())
     }
 
-    /// Bytes in Redis' memory, or in the files of the embedded store.
+    /// Returns the bytes in Redis' memory, or in the embedded store's files.
     fn kept(&self) -> Result<f64, Failure> {
         match &self.one.redis {
             Some(redis) => redis_number(redis, "used_memory"),
@@ -141,7 +141,7 @@ impl StoreRun {
         }
     }
 
-    /// The figures for `costs.json`.
+    /// Returns the figures for `costs.json`.
     fn costs(&self) -> Value {
         let [node_pending, store_pending] = self.waiting;
         let steps = if self.planned.is_empty() { &self.steps } else { &self.planned };
@@ -155,12 +155,12 @@ impl StoreRun {
     }
 }
 
-/// The cost of all steps of a guest.
+/// Returns the cost of all steps of a guest.
 fn whole(steps: &[Cost; 5]) -> Cost {
     steps.iter().copied().fold(Cost::default(), Cost::add)
 }
 
-/// Processor time of a Redis and its child processes.
+/// Returns the processor time of a Redis and its child processes.
 pub(crate) fn processor_time(redis: &RedisServer) -> Result<Duration, Failure> {
     let parts = ["used_cpu_user", "used_cpu_sys", "used_cpu_user_children", "used_cpu_sys_children"];
     Ok(Duration::from_secs_f64(parts.iter().map(|part| redis_number(redis, part)).sum::<Result<f64, _>>()?))
@@ -187,7 +187,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Node's microseconds, Redis' and its calls, of each step of a guest.
+/// Writes the node's microseconds, Redis' and its calls, of each step of a guest.
 fn steps_of_guest(turns: &[[Cost; 5]]) -> String {
     let step = |(number, name): (usize, &&str)| {
         let of = |part: &dyn Fn(Cost) -> f64| median(&turns.iter().map(|turn| part(turn[number])).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The operators' audit log at a receiver of theirs: every entry in order and at least once, whoever is killed meanwhile.
+//! The operators' audit log at its receiver: every entry in order and at least once, despite kills.
 
 use sakshi_kit::audit_entries::{is_in_order, is_whole, of_line, of_record};
 use sakshi_kit::collector::Collector;
@@ -7,7 +7,7 @@ use sakshi_kit::rsyslog::Rsyslog;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
-/// Changes something; the log has two entries more.
+/// Makes a change, which adds two entries to the log.
 async fn change(node: &TestNode, name: &str) {
     node.operator().post("/admin/v1/clients", &json!({ "name": name })).await.ok();
 }
@@ -54,7 +54,7 @@ async fn rsyslog_gets_every_entry(has_tls: bool) {
     eventually("two entries", TIMEOUT, || async { is_whole(&received(&server), 2).then_some(()) }).await;
     assert!(received(&server)[0].3.contains("Ålesund"));
 
-    // What the system took for a server that never reads it is not confirmed.
+    // Entries in the socket of a server that never reads are not confirmed.
     server.pause();
     change(&node, "Two").await;
     eventually("it does not confirm", TIMEOUT, || async {

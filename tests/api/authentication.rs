@@ -13,7 +13,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const SOME_TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 
-/// The exact members of the specification, with the four of the envelope that every refusal has.
+/// Checks for the exact members of the specification, with the four of every refusal's envelope.
 fn assert_is_the_401(answer: &Answer, why: &str) {
     let error_id = answer.header("x-request-id").unwrap_or_default();
     let expected = json!({

@@ -149,7 +149,7 @@ async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stay
     assert!(backend.through(&node.addresses).is_pending(&txn).await);
 }
 
-/// A key of its own, so that commands can be given it.
+/// A fixed key, for commands that need it.
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 #[tokio::test]
@@ -195,13 +195,13 @@ async fn a_backup_that_finds_no_room_leaves_nothing_behind() {
         return;
     }
     node.stop();
-    // More than is kept in memory until it is written.
+    // More than the memory holds before it is written.
     let store = rusqlite::Connection::open(node.store().join("sakshi.db")).unwrap();
     store.execute_batch("CREATE TABLE filler (bytes BLOB)").unwrap();
     (0..16).for_each(|_| _ = store.execute("INSERT INTO filler VALUES (zeroblob(524288))", []).unwrap());
     drop(store);
     let target = tempfile::tempdir().unwrap();
-    // A file may have 1 MiB, as on a disk that is full by then.
+    // A limit of 1 MiB per file simulates a full disk.
     let mut backup = Command::new("/bin/sh");
     backup.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_sakshi"), "backup"]).arg(target.path());
     let ending = backup.env_clear().envs(node.environment()).output().unwrap();

@@ -17,7 +17,7 @@ use crate::tokens::wrapped;
 
 const DOCUMENT: &str = include_str!("../../docs/operating.md");
 
-/// The settings of the document's block, with the files in this directory.
+/// Returns the settings of the document's block, with the files in this directory.
 fn documented(directory: &Path) -> Vec<(String, String)> {
     let block = DOCUMENT.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of settings");
     let here = block.replace("/etc/sakshi", &directory.display().to_string());
@@ -36,7 +36,7 @@ fn write(directory: &Path, name: &str, text: &str) {
     std::fs::write(directory.join(name), text).unwrap();
 }
 
-/// A client that trusts the authority, with a certificate or without.
+/// Returns a client that trusts the authority, with or without a certificate.
 fn client(authority: &Authority, identity: Option<&Identity>) -> reqwest::Client {
     let root = reqwest::Certificate::from_pem(authority.pem.as_bytes()).unwrap();
     let builder = reqwest::Client::builder().no_proxy().tls_certs_only([root]).timeout(Duration::from_secs(60));
@@ -82,7 +82,7 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
     node.http = client(&bank, Some(&operator));
     node.launch().await;
 
-    // Without a certificate the internal listener answers probes alone.
+    // Without a certificate, the internal listener answers only probes.
     let stranger = client(&bank, None);
     assert_eq!(stranger.get(node.addresses.internal("/readyz")).send().await.unwrap().status(), 200);
     let refused = stranger.get(node.addresses.internal("/admin/v1/clients")).send().await.unwrap();
@@ -110,7 +110,7 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
     let attempt = eventually("the attempt", TIMEOUT, delivered).await;
     assert_eq!((&attempt["outcome"], &attempt["reason"]), (&json!("delivered"), &json!(null)));
 
-    // The commands read from the settings which certificate the internal listener shows.
+    // The commands read the internal listener's certificate from the settings.
     let port = node.addresses.internal_base().port().unwrap().to_string();
     let mut environment = node.environment().clone();
     environment.insert("SAKSHI__SERVER__INTERNAL_ADDR".to_owned(), format!("127.0.0.1:{port}"));

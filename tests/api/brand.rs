@@ -1,4 +1,4 @@
-//! The brand of a client and of an event: the operator sets it, and pages show it.
+//! The brand of a client and of an event: set by the operator, shown on pages.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! The identity app's answer: both forms, every code, and what happens when it comes again.
+//! The identity app's answer: both formats, every code, and repetition.
 
 use futures_util::future::join_all;
 use serde_json::json;

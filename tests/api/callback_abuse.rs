@@ -1,4 +1,4 @@
-//! Anybody may post to a callback address. Garbage must end no transaction, cost nothing and disclose nothing.
+//! Callback addresses are open to anybody. Garbage must end no transaction, cost nothing and disclose nothing.
 
 use reqwest::Body;
 use serde_json::json;

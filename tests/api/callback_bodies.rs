@@ -1,5 +1,5 @@
-//! Callbacks over raw sockets whose bodies do not come, and are not waited for. What those can make
-//! the service hold is in `tests/hostile/`.
+//! Callbacks over raw sockets whose bodies never arrive: the service does not wait for them. `tests/hostile/` covers the resources that
+//! they hold.
 
 use std::time::Duration;
 

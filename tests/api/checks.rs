@@ -1,4 +1,4 @@
-//! The verifications that are answered at once (specification, "What the service does" 2), by analogy with that of PANs.
+//! The verifications with an immediate answer (specification, "What the service does" 2), by analogy with that of PANs.
 
 use reqwest::Method;
 use sakshi_kit::answer::Answer;
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 const CONSENT_TEXT: &str = "I agree that Example Bank verifies this number.";
 
-/// A kind as the specification and the decisions about it name it.
+/// A kind, with its names in the specification and in the decisions about it.
 struct Kind {
     name: &'static str,
     path: &'static str,
-    /// The fields of the numbers, a number, what it is in the answer, and the code of what is none.
+    /// Field, number, number in the answer, and code of an invalid one.
     numbers: &'static [(&'static str, &'static str, &'static str, &'static str)],
-    /// What is no such number, for the first field.
+    /// Malformed numbers, for the first field.
     malformed: &'static [&'static str],
     needs_consent: bool,
     found: &'static str,
@@ -156,7 +156,7 @@ async fn a_missing_consent_and_every_other_bad_field_is_a_400_that_names_it() {
                 (kind.with("consent_text", " "), "consent_text"),
             ]);
         } else {
-            // It fetches nothing personal; consent may be given, in the same form.
+            // It fetches no personal data; consent is optional, in the same form.
             cases.extend([(kind.with("consent", "N"), "consent"), (kind.with("consent_text", " "), "consent_text")]);
         }
         for (body, field) in cases {

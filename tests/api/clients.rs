@@ -1,4 +1,4 @@
-//! What an operator sets for a client: its name, its suspension, and its limits.
+//! An operator's settings of a client: its name, suspension, and limits.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -91,7 +91,7 @@ async fn a_client_sends_no_more_requests_in_a_second_than_its_limit() {
     let (backend, other, operator) = (node.backend(0).await, node.backend(0).await, node.operator());
     let second_app = backend.with_credentials(&backend.key, &operator.create_app(&backend.client).await);
     operator.patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"requests_per_second": 1})).await.ok();
-    // The limit counts within a second; from then on one of two requests at a time is one too many.
+    // The limit takes effect within a second; then one of two concurrent requests exceeds it.
     eventually("the limit", TIMEOUT, || async {
         let (one, two) = tokio::join!(backend.result("x"), second_app.result("x"));
         let refused = [&one, &two].into_iter().find(|answer| answer.status == 429)?;
@@ -136,7 +136,7 @@ async fn a_client_is_low_on_credits_by_its_own_limit() {
         }
     };
     operator.patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"low_credits": 501})).await.ok();
-    // It is counted when a node begins.
+    // Counting happens at the start of a node.
     node.restart().await;
     eventually("the count", TIMEOUT, || async { (low(&node).await == 1).then_some(()) }).await;
     node.operator().patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"low_credits": 500})).await.ok();
@@ -154,7 +154,7 @@ async fn a_clients_results_are_kept_for_less_time_when_the_operator_says_so() {
     for opened in [&before, &usual] {
         identity_app.approve(opened, "asha").await;
     }
-    // Within a second what begins has the new time, which is a second, too.
+    // Within a second, new transactions get the new window, also one second.
     let later = RefCell::new(Vec::new());
     let gone = eventually("a result that goes after a second", TIMEOUT, || async {
         let opened = backend.open(&["name"]).await;

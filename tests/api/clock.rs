@@ -5,7 +5,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-/// The value of a gauge of the node, if it has it.
+/// Returns the value of a gauge of the node, if present.
 async fn gauge(node: &TestNode, name: &str) -> Option<f64> {
     let page = node.operator().probe("/metrics").await.text;
     page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
@@ -37,7 +37,7 @@ async fn a_node_that_starts_a_day_after_its_last_sweep_deletes_when_an_operator_
     assert!(nothing.status.success() && nothing.out.contains("nothing to accept"), "{}{}", nothing.out, nothing.err);
     node.kill().await;
     let file = Connection::open(node.store().join("sakshi.db")).unwrap();
-    // As after a start with a clock that is two days ahead: the result is over.
+    // As after a start with a clock two days ahead: the result has expired.
     file.execute_batch(
         "UPDATE swept_record SET at = at - 172800000; UPDATE txn_record SET until = until - 172800000, _end = _end - 172800000",
     )

@@ -1,4 +1,4 @@
-//! The register of consents: who asked a person for what, when, and whether the person agreed; no value that was shared.
+//! The register of consents: client, person, claims, time and decision, without any shared value.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use reqwest::Method;

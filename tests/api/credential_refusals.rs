@@ -1,5 +1,5 @@
-//! Every rule by which a credential is refused, over HTTP: the answer is 400, the transaction stays
-//! pending, and the operator can see which rule it was.
+//! Every rule by which a credential is refused, over HTTP: the answer is 400, the transaction stays pending, and the operator can see the
+//! rule.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use sakshi_kit::backend::Opened;
 use sakshi_kit::issuer::{CredentialDraft, TestIssuer, digest_of, disclosure, encode, now, with_disclosures};
 use sakshi_kit::node::TestNode;
 
-/// The good credential with one thing changed before it is signed.
+/// Returns the valid credential with one change before signing.
 fn changed(issuer: &TestIssuer, change: impl FnOnce(&mut CredentialDraft)) -> String {
     let mut draft = issuer.good();
     change(&mut draft);
     issuer.sign(&draft)
 }
 
-/// The good credential with one more disclosure, whose digest is signed.
+/// Returns the valid credential with one more disclosure, whose digest is signed.
 fn with_disclosure(issuer: &TestIssuer, content: &Value) -> String {
     changed(issuer, |draft| add(draft, encode(content.to_string())))
 }

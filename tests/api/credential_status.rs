@@ -1,5 +1,5 @@
-//! The status of credentials: what the issuer publishes decides whether a callback is accepted, and without a usable answer it is
-//! not. In every case but acceptance the transaction stays pending.
+//! The status of credentials: a callback is accepted only if the issuer publishes a usable and valid status. In every other case the
+//! transaction stays pending.
 
 use std::io::Write as _;
 
@@ -13,10 +13,10 @@ use sakshi_kit::status_host::{Reply, StatusHost};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-/// The `id` of the credentials in this file.
+/// The `id` of this file's credentials.
 const ID: &str = "7d1a3b1c-5c0e-4f43-9a31-8f1f2f4d6c11";
 
-/// A node with a status host, and a client with credits.
+/// Starts a node with a status host, and a client with credits.
 async fn scene(settings: &[(&str, &str)]) -> (TestNode, StatusHost, Backend) {
     let host = StatusHost::start().await;
     let node = TestNode::with(&[&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())], settings].concat()).await;
@@ -24,7 +24,7 @@ async fn scene(settings: &[(&str, &str)]) -> (TestNode, StatusHost, Backend) {
     (node, host, backend)
 }
 
-/// A credential whose `status` is this.
+/// Issues a credential with this `status`.
 fn credential(issuer: &TestIssuer, status: Value) -> String {
     let mut draft = issuer.good();
     draft.payload["id"] = ID.into();
@@ -32,7 +32,7 @@ fn credential(issuer: &TestIssuer, status: Value) -> String {
     issuer.sign(&draft)
 }
 
-/// A signed answer about the credential, with its parts open to `change`.
+/// Signs an answer about the credential; `change` edits its parts.
 fn answer(issuer: &TestIssuer, change: impl FnOnce(&mut Value, &mut Value)) -> String {
     let mut header = json!({"alg": "ES256", "typ": "JWT", "kid": KID});
     let mut payload = json!({"iss": ISSUER, "sub": ID, "status": "VALID", "iat": now(), "exp": now() + 60});
@@ -40,7 +40,7 @@ fn answer(issuer: &TestIssuer, change: impl FnOnce(&mut Value, &mut Value)) -> S
     issuer.issuer.sign(&header, &payload).expect("a signature")
 }
 
-/// A signed list of states, each of so many bits.
+/// Signs a list of states, each of `bits` bits.
 fn list(issuer: &TestIssuer, url: &str, bits: u8, states: &[u8], change: impl FnOnce(&mut Value, &mut Value)) -> String {
     let per_byte = usize::from(8 / bits);
     let bytes = states.chunks(per_byte).map(|chunk| chunk.iter().rev().fold(0, |byte, state| (u16::from(byte) << bits) as u8 | state));
@@ -53,7 +53,7 @@ fn list(issuer: &TestIssuer, url: &str, bits: u8, states: &[u8], change: impl Fn
     issuer.issuer.sign(&header, &payload).expect("a signature")
 }
 
-/// Presents a credential for a new transaction, which must be pending unless it is accepted. Returns status and reply.
+/// Presents a credential for a new transaction, which must stay pending unless it is accepted. Returns status and reply.
 async fn present(node: &TestNode, backend: &Backend, credential: &str) -> (u16, String) {
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let reply = node.identity_app().present(&opened, credential).await;

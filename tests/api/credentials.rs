@@ -1,4 +1,4 @@
-//! Credentials that are accepted, by whom they were issued, and what of them is handed on.
+//! Accepted credentials, their issuers, and the data passed on.
 
 use serde_json::{Value, json};
 
@@ -151,7 +151,7 @@ async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_i
         assert_eq!(identity_app.present(&second, &renewed).await.status, 200, "its holder may present it again");
     }
     let metrics = node.operator().probe("/metrics").await.text;
-    // The one that is bound to the first transaction is refused for that already.
+    // The one bound to the first transaction is refused for its binding.
     assert!(metrics.lines().any(|line| line == r#"sakshi_credentials_refused_total{reason="credential_replayed"} 11"#), "{metrics}");
 }
 
@@ -169,7 +169,7 @@ async fn a_bare_credential_presented_under_two_transactions_at_once_completes_on
     }
 }
 
-/// What both libraries are asked for, in the authority's own forms.
+/// Builds the request for both libraries, in the authority's own forms.
 fn request(given: &Value) -> Value {
     let mut request = json!({
         "issuer": issuer::ISSUER,

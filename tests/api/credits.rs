@@ -1,4 +1,4 @@
-//! Credits: each verification costs one, none is ever lost or created, and the statement shows it.
+//! Credits: each verification costs one, none is lost or created, and the statement shows it.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A process that may open few files, and strangers who take as many as they are let.
+//! A process with few file descriptors, and strangers who take as many as they can.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// 78 of these are left to the public, 79 to webhooks.
+/// The public gets 78 of these, webhooks 79.
 const DESCRIPTORS: u32 = 400;
 const STRANGERS: usize = 300;
 const WEBHOOKS: usize = 20;
@@ -43,7 +43,7 @@ async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_opera
         let asked = node.http.get(node.addresses.internal(path)).timeout(Duration::from_secs(3)).send().await;
         assert_eq!(asked.expect("an answer, for new connections too").status(), 200, "{path}");
     }
-    // Whoever does not finish his request is hung up on after a while, and the next in the queue is served.
+    // A connection with an unfinished request is closed after a while, and the next in the queue is served.
     for opened in &all {
         assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
     }

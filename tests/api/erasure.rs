@@ -1,4 +1,4 @@
-//! What an operator erases is gone for everybody, at once, and money stays as it is.
+//! An operator's erasure: the data is gone for everybody at once, and the ledger stays.
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::event::{BROWSER, TestEvent, terms};

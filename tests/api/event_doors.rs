@@ -1,4 +1,4 @@
-//! A person who registers twice, and checking guests in: at a door, and through the API.
+//! Double registration of a person, and check-in of guests: at a door, and through the API.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-/// A door as somebody at the entrance has it open.
+/// A door, open in a browser at the entrance.
 struct Door<'a> {
     node: &'a TestNode,
     path: String,
@@ -58,7 +58,7 @@ impl<'a> Door<'a> {
     }
 }
 
-/// Registers these residents, one after the other, and returns their codes.
+/// Registers these residents one after another, and returns their codes.
 async fn registered(node: &TestNode, event: &TestEvent, residents: &[&str]) -> Vec<String> {
     let identity_app = node.identity_app();
     for resident in residents {
@@ -78,7 +78,7 @@ async fn open(node: &TestNode, change: &[(&str, Value)]) -> (Backend, TestEvent)
     (organiser, event)
 }
 
-/// The path and query in the code of a guest's ticket now.
+/// Returns the current path and query in the code of a guest's ticket.
 async fn ticket(event: &TestEvent, node: &TestNode, txn: &str) -> String {
     let page = node.get(&format!("/v/{txn}")).await;
     let later = page.text.split("data-later=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the address of the code");
@@ -109,7 +109,7 @@ async fn a_person_who_registers_again_is_marked_or_refused_as_the_event_says() {
     let page = node.get(&format!("/v/{}", again.txn)).await;
     assert!(page.text.contains("You are already registered for this event"), "{}", page.text);
     assert_eq!(strict.registered().await, [first.txn]);
-    // The scan was paid; the person had to be asked who they are.
+    // The scan was charged: the person had to be identified.
     assert_eq!(node.operator().balance(&organiser.client).await, 18);
 
     let (_, allowing) = open(&node, &[("on_duplicate", json!("allow"))]).await;
@@ -242,7 +242,7 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
     assert_eq!((&old["state"], &old["name"], &old["when"]), (&json!("old"), &json!("Asha Rao"), &Value::Null), "{old}");
     let unknown = door.check_in(&format!("code=222222&proof={}", "A".repeat(24))).await.ok();
     assert_eq!(unknown["state"], "unknown");
-    // A camera opens the code: without a door it is a ticket and nothing else.
+    // Scanned without a door, the code opens a ticket and nothing else.
     let url = format!("/d/t/{code}.{}", "A".repeat(24));
     assert_eq!(node.http.get(node.addresses.public(&url)).send().await.expect("an answer").status(), StatusCode::FORBIDDEN);
     let led = Answer::to(node.http.get(node.addresses.public(&url)).header(COOKIE, &door.cookie)).await;
@@ -269,7 +269,7 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
         "a picture of the ticket of somebody who is in"
     );
     assert_eq!(door.check_in(&format!("code={code}")).await.ok()["state"], "already");
-    // Nobody enters before they registered.
+    // A check-in is never recorded before the registration.
     let verified_at = event.registrations().await[0]["verified_at"].clone();
     assert_eq!((checked_in_at, event.state().await["checked_in_count"].as_u64()), (verified_at, Some(1)));
     // A scan from before the end of a door is accepted for a while after it.
@@ -314,7 +314,7 @@ async fn a_door_works_without_script() {
     for other in ["", "&done=8", "&state=in"] {
         assert!(door.get(&format!("?guest={}{other}", codes[0])).await.text.contains("Already in at"), "{other}");
     }
-    // The address alone checks nobody in.
+    // The address by itself checks nobody in.
     assert!(door.get(&format!("?guest={}&state=in", codes[1])).await.text.contains("Not checked in yet"));
     let url = node.addresses.public(&format!("{}/check-ins", door.path));
     let cross = node.http.post(url).header(COOKIE, &door.cookie).header("sec-fetch-site", "cross-site").body(format!("code={}", codes[1]));

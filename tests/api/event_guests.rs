@@ -1,4 +1,4 @@
-//! What guests and strangers may do at an event's address, and what it costs the organiser.
+//! Rights of guests and strangers at an event's address, and the cost for the organiser.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -190,7 +190,7 @@ async fn a_guest_who_needed_many_tries_is_known_all_the_same() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
-    // A browser sends its cookies in the order in which it got them.
+    // A browser sends its cookies in the order of their arrival.
     let mut cookies = Vec::new();
     for _ in 0..12 {
         let pressed = event.press(Some(&cookies.join("; "))).await;
@@ -228,12 +228,12 @@ async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_
     let page = |cookie: &str| Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie));
     let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
     let is_ticket = |shown: &Answer| {
-        // The id of the transaction opens the ticket, so it is not on it.
+        // The id of the transaction opens the ticket, so it is not shown there.
         let is_told = shown.text.contains(&format!("<bdi dir=\"ltr\">{}</bdi>", opened.txn));
         shown.status == 200 && !is_told && ["You are registered", "Open day", &code].iter().all(|part| shown.text.contains(part))
     };
 
-    // The page that the guest waits at leaves the same cookie.
+    // The page of the waiting guest sets the same cookie.
     for shown in [page(&cookie_of(&pressed)).await, node.get(&format!("/v/{}", opened.txn)).await] {
         assert!(is_ticket(&shown) && !shown.text.contains("<form") && shown.text.contains("A••• R••"), "{}", shown.text);
         let kept = cookie_of(&shown);

@@ -1,4 +1,4 @@
-//! What an organiser may not ask for, and that an app sees its own events only.
+//! Invalid terms of an event, and isolation of apps' events.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use sakshi_kit::node::TestNode;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The terms with one of them changed.
+/// Returns the terms with one of them changed.
 fn but(field: &str, value: Value) -> Value {
     let mut terms = terms(10);
     terms[field] = value;

@@ -1,4 +1,4 @@
-//! Specification, "Event": places are taken by registrations alone, and every scan costs a credit.
+//! Specification, "Event": only registrations take places, and every scan costs a credit.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -17,14 +17,14 @@ async fn receiver() -> WebhookReceiver {
     WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port")
 }
 
-/// Whether anything was ever queued to be sent for a transaction.
+/// Returns true if anything was ever queued for a transaction.
 async fn is_reported(node: &TestNode, txn: &str) -> bool {
     let answer = node.operator().get(&format!("/admin/v1/transactions/{txn}/delivery")).await;
     assert!(matches!(answer.status, 200 | 404), "{}", answer.text);
     answer.status == 200
 }
 
-/// The guest consents, and the answer is whatever it is.
+/// Consents as the guest; returns any answer.
 async fn consent(identity_app: &IdentityApp, opened: &Opened) -> Answer {
     identity_app.present(opened, &identity_app.credential(opened, "asha")).await
 }
@@ -43,7 +43,7 @@ async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_p
     }
     assert_eq!(node.operator().balance(&organiser.client).await, 80);
     assert_eq!(organiser.init(&json!({"claims": ["name"], "channel": "web"})).await.status, 200, "the client's own are not refused");
-    // Who is verified makes room for the next.
+    // A verified guest makes room for the next.
     let opened = event.follow(led[0]).await;
     assert_eq!(consent(&identity_app, &opened).await.status, 200);
     event.scan().await;

@@ -1,4 +1,4 @@
-//! The status of an event: of disabled, expired, at capacity and active the first that holds is shown everywhere.
+//! The status of an event: the first that holds of disabled, expired, at capacity and active is shown everywhere.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cooki
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// Status and code by which the page, the button and the status of the API refuse or let in.
+/// Checks the event's status, and the refusal of the page, the button and the API, if any.
 async fn stands(event: &TestEvent, status: &str, refusal: Option<(u16, &str)>) {
     assert_eq!(event.state().await["status"], status);
     let Some((number, code)) = refusal else {

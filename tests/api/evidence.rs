@@ -1,4 +1,4 @@
-//! Evidence of a verification: one sealed file that others can check years later.
+//! Evidence of a verification: one sealed file that others can verify years later.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn verify(node: &TestNode, file: &str, options: &[&str]) -> Ending {
     Process::run(&[&["verify-evidence", "evidence.json"], options].concat(), node.environment(), directory)
 }
 
-/// A node whose status host answers, and a completed verification of which evidence is kept.
+/// Starts a node with a status host, and completes a verification with evidence.
 async fn scene() -> (TestNode, StatusHost, Backend, Opened) {
     let host = StatusHost::start().await;
     let node = TestNode::with(&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())]).await;
@@ -123,7 +123,7 @@ async fn what_a_stranger_has_signed_or_changed_is_refused_though_its_seal_fits()
     refused(&|_| {}, "").await;
     let forged = stranger.sign(&stranger.good());
     let strangers_key = stranger.jwks()["keys"][0].clone();
-    // Under the issuer's own key id, and beside the issuer's own key.
+    // Signed under the issuer's own key id, and listed beside the issuer's own key.
     let with_status_key = |evidence: &mut Evidence| {
         evidence.proof.credential.clone_from(&forged);
         evidence.proof.status.as_mut().unwrap().key = strangers_key.clone();

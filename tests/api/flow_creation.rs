@@ -1,4 +1,4 @@
-//! Opening a flow: what the client gets, what the upstream is asked, and that both happen once.
+//! Opening a flow: the client's answer and the upstream's order, exactly once each.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -9,7 +9,7 @@ use sakshi_kit::flow::{CONSENT_TEXT, Flow, PDF};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::{Order, TOKEN, Upstream};
 
-/// The names of an object's members.
+/// Returns the names of an object's members.
 fn members(value: &Value) -> Vec<&str> {
     let mut members: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
     members.sort_unstable();

@@ -1,4 +1,4 @@
-//! Bad input to what opens flows: every refusal names its field by its path, and nothing is ordered.
+//! Bad input to requests that open flows: every refusal names its field by its path, and nothing is ordered.
 
 use futures_util::future::join_all;
 use reqwest::{Body, Method};
@@ -15,7 +15,7 @@ use sakshi_kit::upstream::Upstream;
 
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 
-/// A change of a good body at a JSON pointer, and the path that the refusal must name.
+/// A change to a good body at a JSON pointer, and the path that the refusal must name.
 type Case = (&'static str, Option<Value>, &'static str);
 
 fn set(pointer: &'static str, value: Value, path: &'static str) -> Case {
@@ -26,7 +26,7 @@ const fn without(pointer: &'static str, path: &'static str) -> Case {
     (pointer, None, path)
 }
 
-/// Every case is refused with its path, and nothing of it reaches the upstream.
+/// Checks that every case is refused with its path, and that nothing of it reaches the upstream.
 async fn assert_refused(flow: Flow, cases: Vec<Case>) {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
@@ -233,7 +233,7 @@ async fn an_esign_http_response_url_is_refused_where_the_operator_does_not_allow
     assert!(upstream.orders().is_empty());
 }
 
-/// Posts a body that need not be JSON.
+/// Posts a body of any format.
 async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into<Body>) -> Answer {
     Answer::to(backend.request(Method::POST, flow.path()).header("content-type", content_type).body(body)).await
 }
@@ -266,7 +266,7 @@ async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
     for (flow, bytes) in [(Flow::Esign, 14 << 20), (Flow::EStamp, 14 << 20), (Flow::DocLocker, 65_537), (Flow::Wealth, 65_537)] {
-        // Whitespace alone, so that nothing but the length can be wrong.
+        // Whitespace, so that only the length can be wrong.
         let mut body = flow.body().to_string().into_bytes();
         body.resize(bytes + 65_536, b' ');
         let chunks: Vec<_> = body.chunks(60_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
@@ -309,7 +309,7 @@ async fn without_the_two_headers_every_flow_is_a_401() {
     assert!(upstream.orders().is_empty());
 }
 
-/// Asks again and again until the rate is used up.
+/// Repeats a request until the rate is used up.
 async fn assert_limited(what: &str, mut ask: impl AsyncFnMut() -> Answer) {
     for _ in 0..50 {
         let answer = ask().await;
@@ -358,7 +358,7 @@ async fn flows_share_the_rate_of_inits() {
         }
     }
     assert!(limited > 20, "only {limited} of 60 were limited");
-    // At the same time, however slow the machine is.
+    // Sent concurrently, so that a slow machine does not matter.
     let body = json!({"claims": ["name"], "channel": "qr"});
     let after = join_all((0..20).map(|_| backend.init(&body))).await;
     let limited = after.iter().find(|answer| answer.status == 429).expect("the rate is the one of inits");

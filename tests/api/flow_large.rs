@@ -1,5 +1,4 @@
-//! Files of the largest size: byte for byte through a report, its webhook and its poll, and never more
-//! of them in memory than a number that is known beforehand.
+//! Files of the largest size: byte for byte through a report, its webhook and its poll, and within a fixed bound of memory.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,13 +17,13 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 /// The largest file: 10 MiB before Base64.
 const FILE_BYTES: usize = 10 * 1_024 * 1_024;
 
-/// A file of the largest size that is like no other.
+/// Returns a unique file of the largest size.
 fn file(seed: u8) -> String {
     let bytes: Vec<u8> = (0..FILE_BYTES).map(|index| (index.wrapping_mul(31) >> 3) as u8 ^ seed).collect();
     STANDARD.encode(bytes)
 }
 
-/// The bytes of a golden payload that holds another file.
+/// Returns the bytes of a golden payload with another file.
 fn sent_with(opened: &OpenedFlow, golden: &str, file: &str) -> String {
     opened.sent(golden).replace(sakshi_kit::flow::PDF, file)
 }
@@ -81,13 +80,13 @@ async fn a_file_one_byte_too_large_is_refused_in_orders_and_reports() {
     assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty());
 }
 
-/// Reports until there is room: a connector is told when to come again.
+/// Repeats a report until there is room: a connector gets `Retry-After`.
 async fn tell_when_there_is_room(fixture: &FlowFixture, opened: &OpenedFlow, report: &Value) {
     let result = eventually("room for a report", 3 * TIMEOUT, || async {
-        // Who is refused in the middle of a large body may find the connection closed before the answer.
+        // A refusal in the middle of a large body may close the connection before the answer.
         let answer = fixture.connector.attempt(opened.flow.kind(), report).await.ok()?;
         match answer.status {
-            // On a busy machine a body may arrive too slowly; nothing of it was taken.
+            // On a busy machine a body may arrive too slowly; then nothing of it was accepted.
             408 => None,
             503 => {
                 answer.refusal(503);
@@ -97,26 +96,25 @@ async fn tell_when_there_is_room(fixture: &FlowFixture, opened: &OpenedFlow, rep
             _ => Some(result_of(&answer)),
         }
     });
-    // A store that answers late may have kept what was answered with 503, and then knows it.
+    // A late store may have kept a report that was answered with 503; the retry finds it.
     assert!(["accepted", "repeated"].contains(&&*result.await));
 }
 
-/// Reports two at a time, as many as there is room for; all of their webhooks are on their way at once.
+/// Reports two at a time, with retries for lack of room; all webhooks are in flight at once.
 async fn tell_all(fixture: &FlowFixture, flows: &[OpenedFlow], reports: &[Value]) {
     for (flows, reports) in flows.chunks(2).zip(reports.chunks(2)) {
         join_all(flows.iter().zip(reports).map(|(opened, report)| tell_when_there_is_room(fixture, opened, report))).await;
     }
 }
 
-/// What the process may have resident in these tests: 64 MiB for itself; 24 MiB of webhooks, which is the
-/// room of one origin; two reports at a time, each of them four times (as it came, as it was read, as it is
-/// sent and sealed), 112 MiB; polls, 96 MiB; and 88 MiB that the allocator has not given back. A dozen files in
-/// memory at once would be 147 MiB more than the webhooks' share.
+/// Resident memory allowed in these tests: 64 MiB for the process; 24 MiB of webhooks, the room of one origin; two reports at a time, four
+/// copies of each (as received, read, sent and sealed), 112 MiB; polls, 96 MiB; and 88 MiB not yet returned by the allocator. A dozen files
+/// in memory at once would exceed the webhooks' share by 147 MiB.
 const RESIDENT_BYTES_MAX: u64 = 384 * 1_024 * 1_024;
 
 #[tokio::test]
 async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no_memory() {
-    // The first webhook is under way from its start to the end of the test, however slow the machine is.
+    // The first webhook is in flight from its start to the end of the test, on any machine.
     let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let neighbour = fixture.node.backend(0).await;
@@ -181,7 +179,7 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_cl
         fixture.upstream.ordered(number).await;
     }
     for backend in [&fixture.backend, &second, &fourth] {
-        // Who is refused in the middle of a large body may find the connection closed before the answer.
+        // A refusal in the middle of a large body may close the connection before the answer.
         let refused =
             eventually("a refusal", 3 * TIMEOUT, || async { Answer::attempt(backend.flow_request(Flow::Esign, &large)).await.ok() }).await;
         assert_eq!(refused.refusal(503), "overloaded");

@@ -1,5 +1,5 @@
-//! Polling fallbacks (specification, "Webhook configuration and polling"): a stub while a flow waits,
-//! and the webhook's body once it has ended.
+//! Polling fallbacks (specification, "Webhook configuration and polling"): a stub while a flow is pending, and the webhook's body after its
+//! end.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ESIGN_STATUS: &str = "/api/v1/esign/status";
 
-/// An eSign flow in which the second signer is invited for a moment only.
+/// Opens an eSign flow whose second signer's invitation is short.
 async fn begin_short(backend: &Backend, moment: Duration) -> OpenedFlow {
     let until = json!(within(moment));
     backend.open_flow_with(Flow::Esign, &Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until))])).await
@@ -79,7 +79,7 @@ async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with
     let poll = expired(&fixture.backend, &opened).await;
     assert_eq!(poll.text, opened.sent(ESIGN_EXPIRED));
     assert_eq!(body_of(&fixture.webhooks(1).await[0]), opened.sent(ESIGN_EXPIRED));
-    // The upstream says the same, and then something else.
+    // The upstream repeats its report, and then contradicts it.
     fixture.connector.report_again("esign", &opened.report(ESIGN_EXPIRED)).await;
     assert_eq!(fixture.connector.report("esign", &opened.report(ESIGN_COMPLETED)).await.refusal(409), "report_refused");
     assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
@@ -93,7 +93,7 @@ async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_ba
     fixture.node.kill().await;
     eventually("the end of the invitation", TIMEOUT, || async { (within(Duration::ZERO) > opened.until()[1]).then_some(()) }).await;
     fixture.node.launch().await;
-    // Nobody asks for it: the webhook comes by itself.
+    // No request is needed: the webhook is sent by itself.
     let arrived = fixture.webhooks(1).await;
     let body: Value = serde_json::from_slice(&arrived[0].body).expect("JSON");
     assert_eq!((&body["documentId"], &body["documentStatus"], &body["content"]), (&json!(opened.id), &json!("Expired"), &Value::Null));

@@ -1,4 +1,4 @@
-//! Reports that are not taken: by whom, of what, in which form, and against what is known.
+//! Refused reports: wrong sender, subject or format, or a contradiction of the known state.
 
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Body, Method};
@@ -12,7 +12,7 @@ use sakshi_kit::goldens::*;
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::upstream;
 
-/// A flow of each kind with a report that would be accepted.
+/// Opens a flow of each kind, with a report that would be accepted.
 async fn each_kind(fixture: &FlowFixture) -> Vec<(&'static str, OpenedFlow, &'static str)> {
     let mut all = Vec::new();
     for (kind, flow, golden) in [
@@ -28,12 +28,12 @@ async fn each_kind(fixture: &FlowFixture) -> Vec<(&'static str, OpenedFlow, &'st
     all
 }
 
-/// Checks that nothing was sent, and that the report as it should be is still awaited.
+/// Checks that nothing was sent, and that the correct report is still awaited.
 async fn assert_untouched(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &str)]) {
     assert!(fixture.receiver.received().is_empty());
     for (number, (kind, opened, golden)) in kinds.iter().enumerate() {
         let mut report = opened.report(golden);
-        // Three of the flows are of one app and would share their consent's keys otherwise.
+        // Three of the flows belong to one app and would otherwise share their consent's keys.
         for member in ["consentId", "txnId"] {
             if report.get(member).is_some() {
                 report[member] = json!(format!("{member}-{number}"));
@@ -169,7 +169,7 @@ async fn another_method_is_a_405_and_a_report_beyond_sixteen_mebibytes_a_413() {
     assert_untouched(&fixture, &kinds).await;
 }
 
-/// Reports something that contradicts what is known, which must stay as it is.
+/// Sends a report that contradicts the known state, which must not change.
 async fn assert_contradicts(fixture: &FlowFixture, kind: &str, report: &Value, sentence: &str) {
     let answer = fixture.connector.report(kind, report).await;
     assert_eq!(answer.refusal(409), "report_refused", "{report}");

@@ -1,4 +1,4 @@
-//! From an upstream's report to the client's webhook: the bytes, the address, and how often.
+//! From an upstream's report to the client's webhook: bytes, address and number.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
         (Flow::Wealth, &wealth, "wealth-historical", "wealth-historical", HISTORICAL),
     ];
     for (number, (flow, body, kind, hook, golden)) in cases.into_iter().enumerate() {
-        // An app of its own, because some keys of deduplication are of the app and not of the flow.
+        // A separate app, because some deduplication keys belong to the app, not to the flow.
         let backend = fixture.node.backend(0).await;
         fixture.register_all(&backend).await;
         let opened = backend.open_flow_with(flow, body).await;
@@ -123,7 +123,7 @@ async fn without_a_url_a_flow_completes_silently_and_can_be_fetched() {
     for opened in [&esign, &locker] {
         assert!(operator.deliveries(&opened.id).await.is_empty());
     }
-    // A URL that comes too late changes nothing.
+    // A URL registered too late changes nothing.
     fixture.backend.register("ESign", &fixture.hook("ESign")).await;
     fixture.connector.report_again("esign", &esign.report(ESIGN_COMPLETED)).await;
     assert!(operator.deliveries(&esign.id).await.is_empty() && fixture.receiver.received().is_empty());

@@ -1,5 +1,5 @@
-//! The sandbox's own upstreams: a developer chooses the outcome of a flow by a request or on its page, and the report
-//! takes the same route as any connector's.
+//! The sandbox's own upstreams: a developer chooses the outcome of a flow by a request or on its page. The report takes the same route as
+//! any connector's.
 
 use reqwest::Method;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -12,7 +12,7 @@ use sakshi_kit::flow_fixture::{API_TYPES, STREAMS};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::TIMEOUT;
 
-/// A client of a sandbox node that has registered everything.
+/// A client of a sandbox node that has registered all its URLs.
 struct Visit {
     node: TestNode,
     backend: Backend,
@@ -37,7 +37,7 @@ impl Visit {
         Answer::to(self.node.http.request(Method::POST, url).json(&json!({"outcome": outcome}))).await
     }
 
-    /// The kinds of the reports that an outcome made, each of which must have been taken.
+    /// Returns the kinds of the reports for an outcome; all must have been accepted.
     async fn reported(&self, opened: &OpenedFlow, outcome: &str) -> Vec<String> {
         let answer = self.drive(opened, outcome).await.ok();
         let rows = answer["reported"].as_array().expect("reports");
@@ -45,7 +45,7 @@ impl Visit {
         rows.iter().map(|row| row["kind"].as_str().expect("a kind").to_owned()).collect()
     }
 
-    /// The webhooks once there are so many, which must be all.
+    /// Returns the webhooks, which must be exactly `count`.
     async fn webhooks(&self, count: usize) -> Vec<Value> {
         let arrived = self.receiver.wait_for(count, TIMEOUT).await;
         assert_eq!(arrived.len(), count);

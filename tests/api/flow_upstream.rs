@@ -1,5 +1,4 @@
-//! Upstreams that are not there, do not answer, or answer what they may not: the client is told, and
-//! nothing is opened.
+//! Upstreams that are down, silent, or answer against the contract: the client gets an error, and nothing is opened.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -16,13 +15,13 @@ use serde_json::{Value, json};
 
 use crate::profiles::{intent_key, production};
 
-/// The flow that an order would have opened, as the upstream knows it.
+/// Returns the flow that an order would have opened, as the upstream knows it.
 fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
     let order = upstream.last().body;
     OpenedFlow::read(flow, &backend.app, &order, &order)
 }
 
-/// Checks that nobody knows a flow.
+/// Checks that a flow is unknown everywhere.
 async fn assert_not_opened(opened: &OpenedFlow, backend: &Backend, connector: &Connector) {
     let golden = match opened.flow {
         Flow::Esign => ESIGN_COMPLETED,
@@ -36,7 +35,7 @@ async fn assert_not_opened(opened: &OpenedFlow, backend: &Backend, connector: &C
     }
 }
 
-/// An envelope that says nothing of what the upstream said.
+/// Checks that an envelope contains nothing of the upstream's answer.
 fn assert_discreet(answer: &Answer) {
     let upstream = answer.text.replace(answer.json()["docUrl"].as_str().unwrap_or_default(), "");
     assert!(!upstream.contains(CAPABILITY) && !upstream.contains("127.0.0.1"), "{}", answer.text);
@@ -164,7 +163,7 @@ async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
             tokio::spawn(async move { Answer::attempt(backend.flow_request(Flow::Wealth, &Flow::Wealth.body())).await.is_ok() })
         })
         .collect();
-    // One client has half of the slots.
+    // One client can use half of the slots.
     slow.ordered(32).await;
     let started = Instant::now();
     backend.open_flow(Flow::DocLocker).await;

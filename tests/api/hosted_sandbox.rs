@@ -1,4 +1,4 @@
-//! `sakshi trigger` and `sakshi listen` with a sandbox elsewhere: the public listener, an API key and an app id are all they have.
+//! `sakshi trigger` and `sakshi listen` with a remote sandbox: the public listener, an API key and an app id are enough.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
 use serde_json::{Value, json};
 
-/// A developer's machine: it knows an API key and an app id, and reaches no internal listener.
+/// Returns the environment of a developer's machine, with an API key and an app id, and no way to the internal listener.
 fn environment(key: &str, app: &str) -> BTreeMap<String, String> {
     let set = [("SAKSHI_API_KEY", key), ("SAKSHI_APP_ID", app), ("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:9")];
     set.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
@@ -44,7 +44,7 @@ impl Listener {
         listener
     }
 
-    /// The line that says that something happened for the time `index`, from 0.
+    /// Returns the line of the occurrence `index` of an event, from 0.
     async fn line(&self, event: &str, index: usize) -> Value {
         eventually(event, TIMEOUT, || async {
             let lines =
@@ -54,7 +54,7 @@ impl Listener {
         .await
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Stops it as Ctrl-C does.
     async fn stop(self) -> Ending {
         self.process.signal("INT");
         self.process.ended(TIMEOUT).await
@@ -78,7 +78,7 @@ async fn the_command_that_the_portal_shows_opens_an_inbox_for_the_app() {
     listener.stop().await;
 }
 
-/// Opens a transaction that is reported to `url`, and approves it; the body that its poll answers with.
+/// Opens a transaction that is reported to `url`, and approves it; returns the body of its poll.
 async fn verified(node: &TestNode, backend: &Backend, url: &str) -> String {
     let opened = backend.open_reported(&["name"], url).await;
     node.identity_app().approve(&opened, "vikram").await;
@@ -234,7 +234,7 @@ async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_
     }
 
     let listener = Listener::start(&node, &backend, &[]).await;
-    // As many as an app may have take its place, whenever it began to read.
+    // Other listeners up to the app's limit replace it, whenever it began to read.
     let others = async {
         loop {
             join_all((0..INBOXES_OF_APP_MAX).map(|_| inbox_of(&backend))).await;

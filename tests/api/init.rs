@@ -1,4 +1,4 @@
-//! Specification, "OVSE": what init answers for each channel, and what its intent says.
+//! Specification, "OVSE": the answer of init for each channel, and the content of its intent.
 
 use sakshi_authority::claims::scope_bitmap;
 use sakshi_domain::claims::{Claim, ClaimSet};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sakshi_kit::answer::Answer;
 use sakshi_kit::node::TestNode;
 
-/// The members of an answer, sorted.
+/// Returns the members of an answer, sorted.
 fn members(answer: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = answer.as_object().expect("an object").keys().map(String::as_str).collect();
     names.sort_unstable();
@@ -38,7 +38,7 @@ async fn channels_web_and_qr_answer_with_a_request_url() {
     }
 }
 
-/// Intents that the node has given out, by how they were made.
+/// Returns the number of intents that the node has issued, by method.
 pub(crate) async fn intents(node: &TestNode, made: &str) -> u64 {
     let page = node.operator().probe("/metrics").await.text;
     let line = format!("sakshi_intents_total{{made=\"{made}\"}} ");
@@ -47,7 +47,7 @@ pub(crate) async fn intents(node: &TestNode, made: &str) -> u64 {
 
 #[tokio::test]
 async fn a_page_shows_the_intent_that_init_has_signed_and_signs_none() {
-    // Another process has other ports, and intents name where their answers go.
+    // Another process has other ports, and intents contain the address for their answers.
     let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let backend = node.backend(3).await;
     let web = backend.open_with(&json!({"claims": ["name"], "channel": "web"})).await;
@@ -110,7 +110,7 @@ async fn a_long_name_hint_is_cut_between_letters_as_a_reader_sees_them() {
     let hint =
         async |hint: &str| backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap();
     assert_eq!(hint(&"n".repeat(150)).await, "n".repeat(100));
-    // A letter of four characters, which end at 4, 8, …: none may be cut apart.
+    // A letter of four characters, which end at 4, 8, …; no cut may split it.
     let letter = "क्षि";
     assert_eq!(hint(&letter.repeat(30)).await, letter.repeat(25));
     assert_eq!(hint(&format!("aa{}", letter.repeat(30))).await, format!("aa{}", letter.repeat(24)));

@@ -1,4 +1,4 @@
-//! `GET /.well-known/jwks.json`: the keys that intents can be verified with.
+//! `GET /.well-known/jwks.json`: the keys that verify intents.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use sakshi_kit::process::Process;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-/// The key that the header of an intent names, in a set.
+/// Returns the key of a set that an intent's header names.
 fn key_of<'a>(set: &'a Value, jwt: &str) -> &'a Value {
     use base64::Engine as _;
     let header = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(jwt.split('.').next().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The issuer's keys change while the node serves.
+//! Rotation of the issuer's keys while the node serves.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-/// The keys of an issuer under a key id of its own.
+/// Returns the keys of an issuer under another key id.
 fn named(issuer: &TestIssuer, kid: &str) -> Value {
     let mut jwks = issuer.jwks();
     jwks["keys"][0]["kid"] = kid.into();
     jwks
 }
 
-/// A credential that names the key with this id.
+/// Issues a credential that names the key with this id.
 fn credential(issuer: &TestIssuer, kid: &str) -> String {
     let mut draft = issuer.good();
     draft.header["kid"] = kid.into();
     issuer.sign(&draft)
 }
 
-/// The status that a credential for a new transaction gets.
+/// Presents a credential for a new transaction and returns the status.
 async fn present(node: &TestNode, backend: &Backend, credential: &str) -> u16 {
     let opened = backend.open(&["name", "dob", "gender"]).await;
     node.identity_app().present(&opened, credential).await.status
@@ -40,7 +40,7 @@ async fn a_credential_with_a_new_key_is_accepted_once_the_file_has_the_key_and_w
     std::fs::write(&file, named(&next, "next").to_string()).unwrap();
     assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200, "the unknown key has the file read");
 
-    // A file that is no key set changes nothing, and a signal has it read.
+    // A file that is not a key set changes nothing, and a signal makes the node read it.
     std::fs::write(&file, "{\"keys\": []}").unwrap();
     node.process().signal("HUP");
     eventually("the failed reading", TIMEOUT, || async {
@@ -72,7 +72,7 @@ async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delay
     twin["use"] = "sig".into();
     keys.push(twin);
 
-    // A stranger asks for a thousand keys that nobody has, one after the other, while the issuer rotates.
+    // A stranger names a thousand unknown keys, one after another, while the issuer rotates.
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let app = node.identity_app();
     let is_over = AtomicBool::new(false);
@@ -111,14 +111,14 @@ async fn an_unknown_key_has_the_file_read_once_a_minute_and_no_more() {
     assert!(page.contains("sakshi_issuer_keys_read_total{result=\"same\"} 1"), "{page}");
 }
 
-/// Answers every request with what it holds.
+/// Serves the current document for every request.
 async fn published(document: Arc<Mutex<String>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let body = document.lock().unwrap().clone();
-            // One read has the whole of a request without a body, and the client closes first or not.
+            // One read gets a whole request without a body; the client may close first.
             let _ = stream.read(&mut [0; 4_096]).await;
             let status = if body.is_empty() { "503 Service Unavailable" } else { "200 OK" };
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());

@@ -1,5 +1,4 @@
-//! Files that the settings name: `check-config` refuses what `serve` would refuse, with the same
-//! words and the same code, and writes nothing.
+//! Files named by the settings: `check-config` refuses them with the same words and code as `serve`, and writes nothing.
 
 use std::path::Path;
 
@@ -79,7 +78,7 @@ fn outside_the_sandbox_an_intent_key_that_the_authority_cannot_read_is_refused()
 async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_in_its_place() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
-        // Nodes on one Redis are given their key; none of them makes one.
+        // Nodes on one Redis get their key from the settings; none makes one.
         return;
     }
     node.stop();

@@ -1,4 +1,4 @@
-//! The key that seals personal data, its rotation, and sealing anew what the old one sealed.
+//! The key that seals personal data, its rotation, and re-sealing of records under the old key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ async fn rotate(node: &mut TestNode) {
     node.launch().await;
 }
 
-/// `sakshi admin …`, while tasks of this test go on.
+/// Runs `sakshi admin …` while this test's tasks continue.
 #[tokio::test]
 async fn after_a_rotation_of_the_encryption_key_results_can_be_read_and_pending_transactions_be_completed() {
     let mut node = node_with_the_old_key().await;
@@ -111,7 +111,7 @@ async fn what_no_key_opens_is_told_of_with_exit_code_1() {
     backend.open(&["name"]).await;
     rotate(&mut node).await;
     node.stop();
-    // The new key alone: the old one went too early.
+    // The new key alone: the old one was removed too early.
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", "");
     node.launch().await;
     let ending = node.admin(&["reseal"]).await;

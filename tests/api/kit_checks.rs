@@ -1,4 +1,4 @@
-//! The checks that the kit makes when a node is stopped: every test relies on them, so they are tested here.
+//! The kit's checks at the stop of a node: every test relies on them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -40,6 +40,6 @@ async fn a_process_that_dies_fails_the_test() {
     node.process().signal("ABRT");
     node.process().ended(TIMEOUT).await;
     assert!(catch_unwind(AssertUnwindSafe(|| node.stop())).is_err());
-    // What is dead already needs no end.
+    // A dead process needs no stop.
     drop(catch_unwind(AssertUnwindSafe(|| node.take_process())));
 }

@@ -1,4 +1,4 @@
-//! How a process begins and ends, as its init system and its operator see it.
+//! Start and stop of a process, as its init system and its operator see them.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ async fn what_was_answered_is_there_after_a_restart_in_good_order() {
 async fn a_second_process_on_the_same_store_gets_a_clear_error() {
     let node = TestNode::start().await;
     if node.redis.is_some() {
-        // Redis is there for many processes; only the embedded store has one at a time.
+        // Redis serves many processes; only the embedded store has one at a time.
         return;
     }
     let backend = node.backend(1).await;

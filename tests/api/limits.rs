@@ -1,4 +1,4 @@
-//! What costs no credit is limited all the same, and whose limit it is.
+//! Limits of requests that cost no credit, and their owners.
 
 use reqwest::Method;
 use serde_json::json;
@@ -8,7 +8,7 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::event::{EVENTS, IDENTITY_APP, TestEvent, terms};
 use sakshi_kit::node::TestNode;
 
-/// The statuses of so many requests, one after the other.
+/// Returns the statuses of `count` requests, one after another.
 async fn statuses(count: usize, mut ask: impl AsyncFnMut() -> Answer) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! What the operator reads: one line per request, by its route, with its id.
+//! The operator's log: one line per request, with its route and id.
 
 use reqwest::Method;
 
@@ -31,7 +31,7 @@ async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_ab
     assert!(lines[0].contains("200"), "{}", lines[0]);
 }
 
-/// The line of the log that has both texts.
+/// Waits for a log line with both texts.
 async fn line_with(node: &TestNode, one: &str, other: &str) -> String {
     eventually("the line", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(one) && line.contains(other)) }).await
 }
@@ -102,7 +102,7 @@ async fn with_the_json_format_every_line_of_the_log_is_an_object() {
     identity_app.approve(&opened, "asha").await;
     let ending = node.stop();
     let mut objects = 0;
-    // The sandbox shows its first client's key to a person, not to a log.
+    // The sandbox prints its first client's key for a person, not to a log.
     for line in ending.err.lines().filter(|line| line.starts_with('{')) {
         let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         assert!(object["timestamp"].is_string() && object["level"].is_string() && object["message"].is_string(), "{line}");
@@ -153,7 +153,7 @@ async fn an_operator_changes_the_level_for_a_time_without_a_restart() {
         assert!(changed.status.success(), "{}", changed.err);
         told("an operator changed the level of the log").await;
         assert_eq!(debug(), 0, "{:#?}", node.log());
-        // A probe is a line at this level.
+        // A probe is logged at this level.
         eventually("a line at level DEBUG", TIMEOUT, || async {
             node.operator().probe("/livez").await;
             (debug() > 0).then_some(())

@@ -1,4 +1,4 @@
-//! The page of metrics of a node that has just started, and of one that has worked.
+//! The page of metrics of a new node, and of one after some work.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
-/// Counters of Redis begin with the first call; those of a route with its first request.
+/// Counters of Redis start with the first call; those of a route with its first request.
 const BEGIN_LATER: [&str; 2] = ["sakshi_redis_", "sakshi_http_request"];
 
-/// The series of counters: each name with its labels.
+/// Returns the series of counters: each name with its labels.
 async fn counters(node: &TestNode) -> BTreeSet<String> {
     let page = node.operator().probe("/metrics").await.text;
     let series = page.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
@@ -48,7 +48,7 @@ async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
     assert_eq!(identity_app.present(&opened, "none").await.status, 400);
     identity_app.approve(&opened, "asha").await;
     fixture.webhooks(1).await;
-    // It is counted when its receiver has answered.
+    // It is counted after its receiver has answered.
     let counted = "sakshi_webhook_delay_seconds_count{receiver_busy=\"false\"} 1\n";
     let page = eventually("a webhook that is counted", TIMEOUT, || async {
         Some(node.operator().probe("/metrics").await.text).filter(|page| page.contains(counted))
@@ -76,14 +76,14 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let fixture = FlowFixture::registered().await;
     let FlowFixture { node, backend, connector, .. } = &fixture;
     let fresh = counters(node).await;
-    // A verification that is refused, replayed and approved.
+    // A verification: refused, replayed and approved.
     let (backend_ovse, identity_app) = (node.backend(2).await, node.identity_app());
     let (one, other) = (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
     assert_eq!(identity_app.present(&one, "none").await.status, 400);
     let bare = identity_app.bare(one.intent.requested(), "asha");
     assert_eq!(identity_app.present(&one, &bare).await.status, 200);
     assert_eq!(identity_app.present(&other, &bare).await.status, 400);
-    // Flows, and reports that are taken, repeated, refused and not understood.
+    // Flows with reports: accepted, repeated, refused and malformed.
     for flow in [Flow::Esign, Flow::DocLocker, Flow::EStamp, Flow::Wealth] {
         backend.open_flow(flow).await;
     }

@@ -1,5 +1,4 @@
-//! `sakshi move`: an installation that outgrows one machine goes on with Redis, and may go back to a file. Nobody who calls it sees
-//! a difference.
+//! `sakshi move`: an installation that outgrows one machine moves to Redis, and may move back to a file. Its users see no difference.
 
 use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::event::{TestEvent, terms};
@@ -10,7 +9,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
-/// What those who call it read.
+/// Returns everything that users of the node read.
 async fn seen(node: &TestNode, backend: &Backend, event: &TestEvent, ended: &Opened) -> serde_json::Value {
     let (result, page, state) = (backend.result(&ended.txn).await.text, event.page(1, 10).await, event.state().await);
     json!([result, page, state, node.operator().statement(&backend.client).await])
@@ -27,7 +26,7 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_agai
     let mut node = TestNode::with(&[
         ("WEBHOOKS__MAX_IN_FLIGHT", "1"),
         ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1"),
-        // Intents that were given out name it, whichever node answers.
+        // Issued intents contain it, on any node.
         ("SERVER__PUBLIC_BASE_URL", "http://verify.example"),
         (shared[2].0, &shared[2].1),
     ])
@@ -80,7 +79,7 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_agai
     assert_eq!(backend.result(&pending.txn).await.ok()["data"]["verification_passed"], true);
     assert_audited(&node).await;
 
-    // And back to a file.
+    // Back to a file.
     let waits = backend.open(&["name"]).await;
     std::fs::rename(node.store().join("sakshi.db"), node.directory.path().join("before.db")).unwrap();
     std::fs::remove_file(node.store().join("sakshi.lock")).unwrap();

@@ -1,4 +1,4 @@
-//! Webhooks while the name servers of the node fail, which is not the receivers' fault.
+//! Webhooks during a failure of the node's name servers, which is not the receivers' fault.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Fixture {
         Self { names, node, backend, identity_app, receiver }
     }
 
-    /// A webhook is due for this host.
+    /// Completes a transaction with a webhook to this host.
     async fn completed(&self, host: &str) -> Opened {
         let url = format!("http://{host}:{}/hook", self.receiver.address().port());
         let opened = self.backend.open_reported(&["name"], &url).await;
@@ -55,7 +55,7 @@ impl Fixture {
         eventually("another question", TIMEOUT, || async { (self.names.questions() > before).then_some(()) }).await;
     }
 
-    /// Each of these is delivered, once.
+    /// Checks that each of these is delivered, once.
     async fn assert_delivered(&self, all: &[Opened]) {
         for opened in all {
             let attempt = self.node.operator().delivery(&opened.txn).await["attempt"].clone();

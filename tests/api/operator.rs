@@ -141,7 +141,7 @@ async fn a_single_node_is_shown_with_its_tree_its_receivers_and_its_figures() {
     assert!(lengths.iter().all(|length| *length == lengths[0]) && this["figures"]["interval_s"] == 2, "{this:#}");
 }
 
-/// Live transactions over all registry shards.
+/// Returns the number of live transactions over all registry shards.
 fn live(tree: &Value) -> u64 {
     let mut shards = Vec::new();
     find(tree, &|node| node["kind"].as_str() == Some("transaction_registry"), &mut shards);

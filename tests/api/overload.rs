@@ -1,5 +1,4 @@
-//! Limits that the operator sets: what is too much is refused at once, says when to come again, and
-//! costs nothing.
+//! The operator's limits: requests above them are refused at once, with `Retry-After`, and cost nothing.
 
 use serde_json::json;
 

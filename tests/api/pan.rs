@@ -1,4 +1,4 @@
-//! PAN verification, which answers at once (specification, "Other shown endpoints").
+//! PAN verification, with an immediate answer (specification, "Other shown endpoints").
 
 use sakshi_kit::waiting::assert_within;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The portal over HTTP: who can sign in, which forms are accepted, and that a trial costs as much as the API and shows no more.
+//! The portal over HTTP: sign-in, accepted forms, and trials, which cost and disclose the same as the API.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -171,7 +171,7 @@ async fn what_another_client_has_is_not_shown_and_not_changed() {
     assert!(!stranger.get("/portal/events").await.text.contains("Open day"));
 }
 
-/// The end that the form for a new event proposes.
+/// Returns the end proposed by the form for a new event.
 async fn proposed_end(browser: &Browser) -> String {
     let page = browser.get("/portal/events/new").await.text;
     let (_, rest) = page.rsplit_once("type=\"datetime-local\" value=\"").expect("an end");
@@ -185,7 +185,7 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
     let browser = Browser::signed_in(&node, &backend).await;
     assert!(browser.get("/portal/events/new").await.text.contains("value=\"Asia/Kolkata\""), "the clock of the settings is proposed");
     let end = proposed_end(&browser).await;
-    // The day of the end, as the API writes it.
+    // The day of the end, in the API's format.
     let start = format!("{}T00:00:00.000Z", &end[..10]);
     let usual = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english"), ("expires_at", &end)];
     let refused = browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("time_zone", "Nowhere/At all")]].concat()).await;

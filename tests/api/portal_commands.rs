@@ -1,4 +1,4 @@
-//! Every command that the portal shows is run in a plain shell, with the key given as the page says.
+//! Every command of the portal, run in a plain shell with the key given as the page says.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, commands};
 
-/// Types the page's first line, the key and then a command into `sh`; what the command prints.
+/// Types the page's first line, the key and a command into `sh`; returns the command's output.
 fn run(first: &str, command: &str, backend: &Backend) -> String {
     let mut shell = Command::new("sh")
         .args(["-c", &format!("{first}\n{command}")])
@@ -26,7 +26,7 @@ fn run(first: &str, command: &str, backend: &Backend) -> String {
     printed.strip_prefix("API key: \n").unwrap_or_else(|| panic!("{first}: {printed}")).to_owned()
 }
 
-/// Runs the commands of a page one after another; what each says, by its title.
+/// Runs the commands of a page one after another; returns their output by title.
 async fn say(browser: &Browser, path: &str, backend: &Backend) -> Vec<(String, String)> {
     let page = browser.get(path).await;
     assert_eq!(page.status, 200, "{path}: {}", page.text);
@@ -91,7 +91,7 @@ async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_sa
     assert_eq!((&of(&said, "Read the balance")["balance"], &of(&said, "Read the statement")["total"]), (&json!(2), &json!(1)));
 }
 
-/// A time in so many days.
+/// Returns the time in `days` days.
 fn soon(days: u64) -> String {
     use sakshi_domain::clock::{Clock as _, SystemClock};
     (SystemClock.now() + std::time::Duration::from_secs(days * 86_400)).to_string()

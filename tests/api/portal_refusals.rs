@@ -1,4 +1,4 @@
-//! What the portal tells developers of requests that were refused.
+//! The portal's list of refused requests for developers.
 
 use reqwest::Method;
 use sakshi_kit::answer::Answer;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 const LIST: &str = "/portal/refusals";
 
-/// The list, once it has what was refused last.
+/// Waits until the list has the last refusal.
 async fn list_with(browser: &Browser, request_id: &str) -> String {
     eventually("the refusal", TIMEOUT, || async {
         let text = browser.get(LIST).await.text;

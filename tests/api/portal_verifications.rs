@@ -1,4 +1,4 @@
-//! The portal's list of verifications, and what it says of a webhook.
+//! The portal's list of verifications, and its view of a webhook.
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::event::{TestEvent, terms};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 const LIST: &str = "/portal/verifications";
 
-/// The transactions of a page of the list, in its order.
+/// Returns the transactions of a page of the list, in order.
 fn listed(page: &str) -> Vec<String> {
     let rows = page.split("<a href=\"/portal/transactions/").skip(1);
     rows.map(|row| row.split('"').next().unwrap().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! Settings: what a profile demands, and what production has none of.
+//! Settings: the requirements of each profile, and the features that production lacks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use sakshi_kit::redis::{DURABLE, RedisServer};
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const TOKEN: &str = "an-operators-own-token-of-enough-length";
 
-/// Everything that production demands.
+/// Returns all settings that production requires.
 pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
     let text = |text: &str| text.to_owned();
     vec![
@@ -36,7 +36,7 @@ pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The intent key in a directory.
+/// Writes the intent key into a directory and returns its path.
 pub(crate) fn intent_key(directory: &Path) -> String {
     let path = directory.join("intent.pem");
     std::fs::write(&path, harness_key()).unwrap();
@@ -179,7 +179,7 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
     assert!(!ending.out.contains(TOKEN) && !ending.out.contains("AAECAwQF"), "secrets are withheld:\n{}", ending.out);
 }
 
-/// Starts and checks a node with another profile and one with another authority on the store that this one made.
+/// Checks that a node with another profile, and one with another authority, are refused this one's store.
 fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) {
     for (key, value, named) in [
         ("SAKSHI__PROFILE", "stage", "but this node has profile stage"),

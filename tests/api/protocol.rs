@@ -1,4 +1,4 @@
-//! HTTP itself: what cannot be read, is too large, or is nowhere, answers in the envelope too.
+//! HTTP itself: unreadable, too large or misdirected requests get the envelope too.
 
 use reqwest::Method;
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
     for body in [vec![b'"', 0xff, b'"'], vec![b'['; 60_000]] {
         assert_eq!(raw(&backend, "application/json", body).await.refusal(400), "malformed_request");
     }
-    // Some readers take an array for an object whose members come in the order of their declaration.
+    // Some parsers read an array as an object whose members come in the order of their declaration.
     let array = format!("[[\"name\"],\"qr\"{}]", ",null".repeat(9));
     for body in ["[]", "7", "\"text\"", "null", &array, &format!(" \n{array}"), &format!("{}{}", "[".repeat(50), "]".repeat(50))] {
         let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;

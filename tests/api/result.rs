@@ -50,7 +50,7 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
         assert_eq!(answer.ok()["data"]["verification_passed"], true);
         delays.push(answered.saturating_duration_since(completed));
     }
-    // The median, so that a pause of the machine is not held against the service.
+    // The median, so that a pause of the machine does not count against the service.
     delays.sort_unstable();
     assert_within(delays[1], Duration::from_millis(100), "the answer to a poll after the callback");
 }

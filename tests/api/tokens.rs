@@ -1,4 +1,4 @@
-//! Keys on a PKCS#11 token: intents are signed there, the encryption key is unwrapped there, and neither enters a file of the node.
+//! Keys on a PKCS#11 token: intents are signed and the encryption key unwrapped there; neither key enters a file of the node.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use sakshi_kit::soft_token::SoftToken;
 use sakshi_kit::waiting::eventually;
 use serde_json::json;
 
-/// Longer than a token takes to be found again.
+/// Longer than the service takes to find a token again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn balance(backend: &Backend) -> u64 {

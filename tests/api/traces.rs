@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry is sent: one trace for each request, with the steps in it, and nothing personal.
+//! Traces at an OpenTelemetry collector: one for each request, with its steps, and no personal data.
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, Opened};
@@ -59,7 +59,7 @@ async fn a_verification_is_a_trace_of_its_caller_to_which_callback_and_webhook_a
     for step in ["claim_delivery", "settle_delivery"] {
         collector.span(step, |span| span.trace == attempt.trace && span.parent == attempt.id).await;
     }
-    // The specification: a webhook has no headers of ours.
+    // Specification: a webhook has no custom headers.
     let arrived = receiver.wait_for(1, TIMEOUT).await;
     assert!(!arrived[0].headers.iter().any(|(name, _)| name.as_str().starts_with("trace")), "{:?}", arrived[0].headers);
 
@@ -87,7 +87,7 @@ async fn an_upstream_is_told_the_trace_of_its_order() {
     assert!(!order.attribute("server.address").contains("orders"), "the origin alone: {order:?}");
 }
 
-// Stopping a node blocks its thread; the collector works on.
+// Stopping a node blocks its thread; the collector keeps working.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_id_of_a_trace_decides_whether_it_is_recorded_and_not_the_callers_flag() {
     let collector = Collector::start().await;
@@ -102,7 +102,7 @@ async fn the_id_of_a_trace_decides_whether_it_is_recorded_and_not_the_callers_fl
     let backend = node.backend(3).await;
     open(&backend, &traceparent("00"), "https://example.com/hook").await;
     open(&backend, "no traceparent", "https://example.com/hook").await;
-    // What waits is sent before the process ends.
+    // Waiting spans are sent before the process ends.
     node.stop();
     let inits: Vec<_> = collector.spans().into_iter().filter(|span| span.name == format!("POST {INIT}")).collect();
     assert_eq!(inits.len(), 2);

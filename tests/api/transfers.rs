@@ -17,7 +17,7 @@ async fn installation(profile: &str, key_path: &str) -> TestNode {
     TestNode::with(&settings.iter().map(|(key, value)| (*key, value.as_str())).collect::<Vec<_>>()).await
 }
 
-/// What the operator's command says, which must succeed.
+/// Returns the output of the operator's command, which must succeed.
 fn admin(node: &TestNode, command: &[&str]) -> String {
     let access = ["--url", &node.addresses.internal(""), "--token", node.setting("ADMIN__TOKEN")];
     let ending = Process::run(&[&["admin"], command, &access].concat(), &BTreeMap::new(), node.directory.path());
@@ -97,7 +97,7 @@ async fn an_import_is_refused_with_the_path_of_every_problem() {
     twice["keys"] = json!([good["keys"][0], good["keys"][0]]);
     assert_eq!(operator.post(path, &twice).await.refused_fields(), ["keys[1].key_id", "keys[1].digest"]);
 
-    // More than other bodies may have.
+    // More than the limit of other bodies.
     let mut many = good.clone();
     let key = |number: u32| json!({"key_id": format!("key_{number}"), "digest": format!("{number:064x}"), "label": "x".repeat(100), "created_at": "2026-01-01T00:00:00Z"});
     many["keys"] = (0..500).map(key).collect();

@@ -10,7 +10,7 @@ use sakshi_kit::node::TestNode;
 
 const PATH: &str = "/api/v1/user/webhook";
 
-/// What is registered, by API.
+/// Returns the registered URLs, by API.
 async fn registered(backend: &Backend) -> Vec<(String, String)> {
     let answer = backend.get(PATH).await.ok();
     assert_eq!(answer["success"], true, "{answer}");

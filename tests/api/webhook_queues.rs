@@ -1,4 +1,4 @@
-//! Receivers do not disturb each other, and none loses a delivery to a connection that it closes.
+//! Receivers do not delay each other, and a connection closed by its receiver loses no delivery.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::outbox::txn_of;
 use sakshi_kit::waiting::{TIMEOUT, assert_within};
 
-/// Completes `count` transactions that report to one URL, some at a time.
+/// Completes `count` transactions that report to one URL, several at a time.
 async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str, count: usize) -> Vec<Opened> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {

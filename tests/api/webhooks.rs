@@ -1,4 +1,4 @@
-//! Specification, "Events": what a receiver gets, once, and what the operator sees of it.
+//! Specification, "Events": the receiver's webhook, sent once, and the operator's view of it.
 
 use sakshi_domain::time::Timestamp;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};

@@ -1,4 +1,4 @@
-// Every state of the pages that residents and guests see, in every language.
+// Every state of the residents' and guests' pages, in every language.
 
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
@@ -15,14 +15,14 @@ const EVENT = "Open day 2026 (Hall B)!";
 const SHORT_FORM = ["english", "urdu"];
 const WEIGHED = ["english", "malayalam", "urdu"];
 
-// Opens what is folded away, except the choice of languages: it lies over the page and has a test of its own.
+// Opens everything folded, except the choice of languages: it covers the page and has its own test.
 function unfold() {
   const folded = [...document.querySelectorAll("details:not(.languages)")];
   folded.forEach((details) => { details.open = true; });
   return folded.length > 0;
 }
 
-// Runs in the page: undoes what the Tab key did.
+// Runs in the page: undoes the effects of the Tab key.
 function leave() {
   document.activeElement.blur();
   scrollTo(0, 0);
@@ -44,16 +44,17 @@ async function keyboardProblems(page) {
   return wrong;
 }
 
-// What a page says and offers. Clocks are left out: without a script they are the server's. Only a script leads on, so only then can one stay.
+// Returns the texts and controls of a page. Clocks are left out: without a script they are the server's. Only a script leads on, so only
+// then can one stay.
 const said = (page) => page.evaluate(() => {
   const words = (selector) => [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility()).map((element) => element.innerText.trim());
   return { title: document.title, words: words("h1, h2, .card p:not(.left, .small, #waits p), .groups li, .steps li, #words"), ways: words("a, button:not(#stay), summary") };
 });
 
-// What a page says or offers only with JavaScript, or only without. A tap changes the page with a script alone.
+// Texts and controls with JavaScript only, or without only. A tap changes the page with a script alone.
 async function scriptProblems(plain, page, { name, device, open }) {
   if (name.includes("offline") || (name.includes("named app") && device === "android")) return [];
-  // Without a script a page loads itself again and again, also while another is opened; so each is a new one.
+  // Without a script a page reloads itself repeatedly, also while another is opened; so each is a new one.
   const fresh = await plain.context().newPage();
   await open(fresh);
   const [without, with_] = await Promise.all([said(fresh), said(page)]);
@@ -62,7 +63,7 @@ async function scriptProblems(plain, page, { name, device, open }) {
   return isDeepStrictEqual(without, with_) ? [] : [`without JavaScript: ${JSON.stringify(without)}, with it: ${JSON.stringify(with_)}`];
 }
 
-// Opens a state once and asks everything of it; on a `plain` page it is opened without JavaScript as well.
+// Opens a state once and checks everything; on a `plain` page it is opened without JavaScript as well.
 async function problemsOf(page, state, { language, lang, dir, script }, plain) {
   const { answer, wrong } = await load(page, state, language);
   if (plain) wrong.push(...await scriptProblems(plain, page, state));

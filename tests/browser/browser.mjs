@@ -1,4 +1,4 @@
-// Chromium in CHROMIUM, the devices that the pages know, and what is asked of a page.
+// Chromium in CHROMIUM, the devices that the pages know, and the checks of a page.
 
 import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
@@ -26,9 +26,9 @@ export const devices = {
 
 export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
 
-// A blank page that gathers its troubles: scripts that throw, breaches of the policy and, unless it
-// `mayLeave`, what it loads from elsewhere; and the addresses for which it would leave the browser. A `still` page never
-// goes on to another by itself; one that is `judged` has axe; the clock of one that is `hurried` can be moved on.
+// Opens a blank page that collects problems: script errors, breaches of the policy and, unless it `mayLeave`, loads from elsewhere; and
+// addresses of other apps. A `still` page never goes to another by itself; a `judged` one has axe; the clock of a `hurried` one can be
+// advanced.
 export async function open(browser, device, { mayLeave = false, still = false, judged = false, hurried = false, context, ...more } = {}) {
   context ??= await browser.newContext({ ...devices[device], ...more });
   const page = await context.newPage();
@@ -51,7 +51,7 @@ export async function open(browser, device, { mayLeave = false, still = false, j
   return page;
 }
 
-// Opens a page at an address. `kept` is an answer to be shown in place of a fresh one.
+// Opens a page at an address. `kept` is an answer to show in place of a fresh one.
 export async function visit(browser, device, url, { kept, ...more } = {}) {
   const page = await open(browser, device, more);
   if (kept) await page.route(url, (route) => route.fulfill(kept));
@@ -82,14 +82,14 @@ function abortByThatClock() {
   };
 }
 
-// Moves the clock of a page a minute on, in steps in which something can answer.
+// Advances the clock of a page by a minute, in steps in which something can answer.
 export async function minutePasses(page) {
   for (let step = 0; step < 20; step += 1) await page.clock.fastForward(3_000);
 }
 
 let pictures = 0;
 
-// Runs a program on bytes in a file of its own; resolves to what it wrote on stdout.
+// Runs a program on bytes in a file of its own; resolves to its stdout.
 async function onFile(suffix, bytes, program, args, options = {}) {
   const path = join(tmpdir(), `sakshi-picture-${process.pid}-${pictures++}${suffix}`);
   await writeFile(path, bytes);
@@ -100,23 +100,23 @@ async function onFile(suffix, bytes, program, args, options = {}) {
   }
 }
 
-// What a scanner reads from a picture in PNG.
+// Returns a scanner's reading of a PNG picture.
 export async function read(png) {
   return (await onFile(".png", png, "zbarimg", ["--quiet", "--raw", "-Sdisable", "-Sqrcode.enable"])).trim();
 }
 
-// What a scanner reads from an element of the page, as it is really drawn.
+// Returns a scanner's reading of an element of the page, as drawn.
 export async function scan(page, selector) {
   return read(await page.locator(selector).screenshot());
 }
 
-// What a scanner reads from a printed page at 150 dots per inch.
+// Returns a scanner's reading of a printed page at 150 dots per inch.
 export async function scanPrint(pdf) {
   return read(await onFile(".pdf", pdf, "gs", ["-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pnggray", "-r150", "-sOutputFile=-"], { encoding: "buffer" }));
 }
 
-// How the code within an element is drawn: grey values of its darkest and lightest point and of the darkest one in its quiet
-// zone, four modules wide, all of 255.
+// Returns grey values of the code within an element, of 255: its darkest and lightest point, and the darkest in its quiet zone, four
+// modules wide.
 export async function greys(page, selector) {
   const code = page.locator(`${selector} svg`);
   const modules = await code.evaluate((svg) => svg.viewBox.baseVal.width);

@@ -1,5 +1,5 @@
-// The operators' console: the case of support from the question to the credits, without a script; and its pages, which keep nobody out
-// at any width, in either scheme.
+// The operators' console: a support case from the question to the credits, without a script; and pages accessible at any width, in either
+// scheme.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -15,7 +15,7 @@ const PHONE = { width: 390, height: 844 };
 
 const service = await shared("console", { SAKSHI__ADMIN__SECOND_PERSON_ABOVE: "100", SAKSHI__WEBHOOKS__ALLOW_HTTP: "true", SAKSHI__WEBHOOKS__ALLOW_PRIVATE_TARGETS: "true" });
 
-// A receiver that is broken.
+// A receiver that fails.
 const receiver = createServer((request, response) => { request.resume(); response.writeHead(500).end(); }).listen(0, "127.0.0.1");
 await once(receiver, "listening");
 receiver.unref();
@@ -43,7 +43,7 @@ async function signedIn(more = {}, token = TOKEN) {
   return page;
 }
 
-// What is wrong with a page as it stands, in either scheme and in windows of every size.
+// Returns the problems of an open page, in either scheme and in windows of every size.
 async function problemsOf(page, state) {
   const wrong = [...await problemsInBothSchemes(page), ...await forcedColourProblems(page), ...await layoutProblems(page)];
   const before = page.viewportSize();
@@ -66,7 +66,7 @@ test("support finds out by its id why an order was never confirmed, and grants c
     assert.ok(story.includes(words), `${words}: ${story}`);
   }
   assert.ok(!(await page.content()).includes("of-the-shop"), "the path of a receiver is not shown");
-  // By the reference that the client names, too.
+  // Also by the client's reference.
   await page.goto(`${service.internal}/console/clients/${client}/verifications`);
   await page.getByLabel("The client’s own reference").fill("order-42");
   await page.getByRole("button", { name: "Search" }).click();
@@ -93,7 +93,7 @@ test("every page of the console is free of accessibility violations in either sc
   const { key_id: key } = await service.operate("POST", `clients/${client}/keys`, { label: "kiosk" });
   const { event_id: event } = await service.call("events", { name: "Open day", claims: ["name"], max_guests: 10, expires_at: new Date(Date.now() + 864e5).toISOString() });
   const page = await signedIn({ still: true, judged: true });
-  // A page that is renewed is looked at as it was.
+  // A page that renews itself is checked as it was.
   await page.route("**/console/tree/live", (route) => route.abort());
   const problems = [];
   const paths = ["", "/clients", `/clients/${client}`, ...["credits", "keys", "brand", "verifications", "webhooks", "consents"].map((name) => `/clients/${client}/${name}`), `/apps/${app}`, `/events/${event}`,

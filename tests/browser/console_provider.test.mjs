@@ -1,4 +1,4 @@
-// Operators sign in to the console at an identity provider: a real one, which this file starts.
+// Operators' sign-in to the console through a real identity provider, which this file starts.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
@@ -46,7 +46,7 @@ const service = await shared("provider", {
   SAKSHI__CONSOLE__OIDC_ROLES: "sakshi-owners=owner,revision=auditor",
 });
 
-// Signs in as somebody; the page where that ends.
+// Signs in as somebody; returns the page where that ends.
 async function signIn(person) {
   const page = await open(browser, "desktop", { javaScriptEnabled: false, mayLeave: true });
   await page.goto(`${base}/console`);
@@ -58,7 +58,7 @@ async function signIn(person) {
   return page;
 }
 
-// The answer of the provider to a browser that has begun, as an attacker may have it; and the cookie of that browser.
+// Returns the provider's answer to a browser that has begun, as an attacker may have it; and the cookie of that browser.
 async function codeOf(person) {
   const jar = new Map();
   const ask = async (url, form) => {
@@ -129,7 +129,7 @@ test("a logout at the provider ends the session here", async () => {
   const elsewhere = await page.context().newPage();
   await elsewhere.goto(`${issuer}/session/end`);
   await elsewhere.getByRole("button", { name: "Yes, sign me out" }).click();
-  // The provider tells it in its own time.
+  // The provider reports it with a delay.
   do await page.goto(`${base}/console`); while (!await page.getByRole("heading", { name: "Sign in" }).count());
   const forged = await fetch(`${base}/console/oidc/logout`, { method: "POST", body: new URLSearchParams({ logout_token: "a.b.c" }) });
   assert.deepEqual([forged.status, await forged.json()], [400, { error: "invalid_request" }]);

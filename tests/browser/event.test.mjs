@@ -83,7 +83,7 @@ test("the kiosk follows the event, says when its network is lost, and comes back
     await page.getByText("Registration has closed").waitFor({ timeout: 40_000 });
     await page.getByText("No connection").waitFor({ state: "hidden", ...SOON });
 
-    // A closed event has no code that works. A service that hangs looks like a network that swallows everything: no error, just silence.
+    // A closed event has no code that works. A hanging service looks like a network that drops everything: no error, just silence.
     service.process.kill("SIGSTOP");
     if (!isLong) await minutePasses(page);
     await page.getByText("Offline since").waitFor({ timeout: 60_000 });
@@ -144,7 +144,7 @@ test("a guest without a network is told so before the page is lost", async () =>
 test("a kiosk shows why instead of a code that nobody can use, and says when a guest was registered", async () => {
   const made = await event({ max_guests: 1 });
   const page = await open(browser, "desktop", { hurried: !isLong });
-  // It tells of guests who come from then on.
+  // It shows guests from then on.
   const stream = page.waitForResponse((response) => response.url().includes("/kiosk/events"), SOON);
   await page.goto(`${made.qr_url}/kiosk`);
   await stream;
@@ -162,7 +162,7 @@ test("a kiosk shows why instead of a code that nobody can use, and says when a g
 test("a greeting and a lost network move nothing on a kiosk and leave the code free", async () => {
   const made = await event();
   const page = await open(browser, "desktop");
-  // A state that arrives would take the notice away.
+  // The next state would remove the notice.
   await page.route("**/kiosk/events**", (route) => route.abort());
   for (const [width, height] of [[1_280, 720], [1_024, 768], [800, 1_280], [1_920, 1_080]]) {
     await page.setViewportSize({ width, height });
@@ -214,7 +214,7 @@ test("the page of an event shows the picture that an operator has set, and fits 
   const drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 256"><rect width="640" height="256" fill="#7a1f3d"/></svg>';
   await service.operate("PATCH", `events/${made.event_id}/brand`, { picture: Buffer.from(drawing).toString("base64") });
   const page = await open(browser, "android", { still: true, isMobile: false, judged: true });
-  // Other nodes, and this one's cache, know it within five seconds.
+  // Other nodes, and this one's cache, are up to date within five seconds.
   const until = Date.now() + 20_000;
   do await page.goto(made.qr_url); while (await page.locator("img.picture").count() === 0 && Date.now() < until);
   const { width, height } = await page.locator("img.picture").boundingBox();

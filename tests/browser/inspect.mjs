@@ -1,10 +1,10 @@
-// What is asked of a page that stands open: that axe finds nothing in either scheme, that nothing is
-// cut off, covered or wider than its window, and that every word is of the page's language.
+// Checks of an open page: axe finds nothing in either scheme; nothing is cut off, covered or wider than its window; and every word is of
+// the page's language.
 
-// A phone held upright is as wide as a window of 1280 pixels at 400 %, which is as high as this.
+// A phone held upright is as wide as a window of 1280 pixels at 400 %, and this is its height.
 export const NARROW = { width: 320, height: 256 };
 
-// What axe finds wrong with the page as it stands, or with a part of it.
+// Returns axe's findings for the open page, or for a part of it.
 export async function accessibilityProblems(page, options = {}, part = "html") {
   await page.evaluate(settle);
   return page.evaluate(async ([options, part]) => {
@@ -28,15 +28,15 @@ export async function problemsInBothSchemes(page, part) {
   return [...await accessibilityProblems(page, {}, part), ...dark.map((words) => `in dark: ${words}`)];
 }
 
-// What is wrong with how the page lies in its window.
+// Returns problems of the page's layout in its window.
 export async function layoutProblems(page) {
   const { width, height } = page.viewportSize();
   await page.evaluate(settle);
   return (await page.evaluate(layout, width)).map((words) => `${width} by ${height}: ${words}`);
 }
 
-// The same in a narrow window, as it is and with the most space between lines, words and letters that a reader may ask for
-// (WCAG 2.2, 1.4.12). Letters of other scripts are joined, and are not set apart.
+// As above in a narrow window, as it is and with the largest spacing of lines, words and letters that a reader may choose (WCAG 2.2,
+// 1.4.12). Letters of other scripts are joined, and are not set apart.
 export async function narrowProblems(page) {
   const before = page.viewportSize();
   await page.setViewportSize(NARROW);
@@ -55,7 +55,7 @@ export async function narrowProblems(page) {
   return problems;
 }
 
-// What cannot be told apart where the reader's colours replace ours: what can be pressed, and what is chosen of several.
+// Returns controls and selected choices that look alike where the reader's colours replace ours.
 export async function forcedColourProblems(page) {
   await page.emulateMedia({ forcedColors: "active" });
   const problems = await page.evaluate(() => {
@@ -81,7 +81,7 @@ export async function forcedColourProblems(page) {
   return problems.map((words) => `in forced colours: ${words}`);
 }
 
-// Runs in the page: what keeps to an edge of the window, over what scrolls beneath it, goes to its own place.
+// Runs in the page: puts elements that stick to an edge of the window back into their places.
 function settle() {
   for (const element of document.body.querySelectorAll("*")) {
     const { position, bottom } = getComputedStyle(element);
@@ -97,14 +97,14 @@ function layout(wide) {
   const named = (element) => `<${element.localName}${element.id ? ` id=${element.id}` : ""} class="${element.className.baseVal ?? element.className}"> ${element.textContent.trim().slice(0, 40)}`;
   const style = new Map();
   const styled = (element) => style.get(element) ?? style.set(element, getComputedStyle(element)).get(element);
-  // What is there for the ear alone is clipped on purpose.
+  // Text for screen readers alone is clipped on purpose.
   const seen = [...document.body.querySelectorAll("*")].filter((element) =>
     element.checkVisibility({ visibilityProperty: true }) && !element.closest(".unseen, .skip:not(:focus), svg *"));
   const ownText = (element) => [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
   for (const element of seen) {
     const { overflowX, overflowY, display } = styled(element);
     const tooWide = element.scrollWidth > element.clientWidth + 1, tooHigh = element.scrollHeight > element.clientHeight + 1;
-    // What stands in a field moves along with the pen.
+    // Text in a field scrolls with the caret.
     if (display === "inline" || element.matches("svg, input, textarea, select")) continue;
     const hides = (overflow) => overflow === "hidden" || overflow === "clip";
     if ((hides(overflowX) && tooWide) || (hides(overflowY) && tooHigh)) problems.push(`cut off: ${named(element)}`);
@@ -125,12 +125,12 @@ function layout(wide) {
   return problems;
 }
 
-// Words of a script that is not the language's: text, names of pictures and the title, also what only a script would show.
-// `names` are what people called things, in whatever language.
+// Returns words outside the language's script: text, names of pictures and the title, also those that only a script would show. `names` are
+// people's own names for things, in any language.
 export function foreignWords(page, script, names) {
   return page.evaluate(([script, names]) => {
     const own = new RegExp(`^[\\p{Script=${script}}\\p{Script=Inherited}\\p{Script=Common}]*$`, "u");
-    // Marks and names that are written in Latin letters everywhere.
+    // Marks and names written in Latin letters everywhere.
     const latin = new Set(["QR", "PIN", "UTC", "IST", "Android", "iPhone", "iPad", "iOS"]);
     const texts = [document.title];
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
@@ -144,7 +144,7 @@ export function foreignWords(page, script, names) {
         for (const name of ["aria-label", "alt", "title", "data-words", "data-months"]) texts.push(node.getAttribute(name) ?? "");
       }
     }
-    // Nor do ids, addresses and the places of a pattern belong to a language.
+    // Ids, addresses and parts of a pattern belong to no language.
     const neutral = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|https?:\S+|\{\w+\}/g;
     const bare = texts.map((text) => names.reduce((left, name) => left.replaceAll(name, ""), text.replaceAll(neutral, "")));
     const words = bare.flatMap((text) => text.match(/[\p{L}\p{M}]+/gu) ?? []);
@@ -152,7 +152,7 @@ export function foreignWords(page, script, names) {
   }, [script, names]);
 }
 
-// What an answer fails to say to browsers, crawlers and proxies.
+// Returns the headers that an answer lacks for browsers, crawlers and proxies.
 export function headerProblems(answer, { referrer = "no-referrer" } = {}) {
   const headers = answer.headers();
   const wanted = { "cache-control": /^no-store$/, "referrer-policy": new RegExp(`^${referrer}$`), "x-content-type-options": /^nosniff$/, "x-robots-tag": /^noindex$/ };

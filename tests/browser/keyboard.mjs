@@ -1,6 +1,6 @@
-// A page by the keyboard alone: where the focus goes, whether it is seen there, and how it gets on.
+// A page by the keyboard alone: the focus' path, its visibility, and its progress.
 
-// What is wrong with the way of the focus through a page, from its top to its end.
+// Returns the problems of the focus' path through a page, from its top to its end.
 export async function focusProblems(page) {
   await page.evaluate(() => {
     // The next stop is the first one, wherever the focus was before.
@@ -27,20 +27,20 @@ export async function focusProblems(page) {
     if (!here.outlined) problems.push(`${name} does not show the focus`);
     if (!here.inView) problems.push(`${name} has the focus out of sight`);
   }
-  // Without a browser around the page, what follows the last stop is the first one.
+  // Without a browser around the page, the first stop follows the last one.
   if (wanted.length < 2) return problems;
   await page.keyboard.press("Tab");
   if ((await page.evaluate(focus)).stop === wanted.length - 1) problems.push("the last stop is a trap");
   return problems;
 }
 
-// Runs in the page: numbers what the focus stops at, in the order of the document, and names it.
+// Runs in the page: numbers the stops of the focus in the order of the document, and names them.
 function tabStops() {
   const groups = new Set();
   const stops = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")].filter((element) => {
     if (element.disabled || element.type === "hidden" || element.tabIndex < 0 || !element.checkVisibility({ visibilityProperty: true })) return false;
     if (element.type !== "radio") return true;
-    // A group of choices is one stop: what is chosen.
+    // A group of choices is one stop: the selected one.
     const group = document.querySelectorAll(`input[type=radio][name="${element.name}"]`);
     const chosen = [...group].find((radio) => radio.checked) ?? group[0];
     return element === chosen && !groups.has(element.name) && groups.add(element.name);
@@ -62,7 +62,7 @@ function focus() {
   };
 }
 
-// Moves the focus with the Tab key to what has this name, as a person would who looks for it.
+// Moves the focus with the Tab key to the stop with this name, as a person would.
 export async function tabTo(page, locator) {
   const stops = await page.evaluate(tabStops);
   for (let press = 0; press <= stops.length; press += 1) {
@@ -72,7 +72,7 @@ export async function tabTo(page, locator) {
   throw new Error(`the Tab key does not reach ${locator}`);
 }
 
-// Presses what leads to another page.
+// Presses a control that leads to another page.
 export async function lead(page, locator) {
   await tabTo(page, locator);
   await Promise.all([page.waitForEvent("load"), page.keyboard.press("Enter")]);

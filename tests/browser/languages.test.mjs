@@ -25,7 +25,7 @@ async function print({ event_id }, file) {
   return answer.text();
 }
 
-// Where an element is seen, from 0 at the left of the screen to 1 at its right.
+// Returns an element's horizontal position, from 0 at the left of the screen to 1 at its right.
 async function across(page, selector) {
   const { x, width } = await page.locator(selector).first().boundingBox();
   return (x + width / 2) / page.viewportSize().width;
@@ -63,7 +63,7 @@ test("a page in Urdu is the mirror of one in Hindi", async () => {
       { kept: { contentType: "text/html; charset=utf-8", body: `<!doctype html><title>poster</title>${await print(made, "poster.svg")}` } });
     const steps = await svg.locator("circle").evaluateAll((circles) => circles.map((circle) => circle.getBoundingClientRect().x));
     assert.deepEqual(steps, [...steps].sort((a, b) => mirrored ? b - a : a - b), language);
-    // Every line of text stays on the sheet, and what is not of the language keeps its own order.
+    // Every line of text stays on the sheet, and text in another script keeps its own order.
     const lines = await svg.locator("text").evaluateAll((all) => all.map((text) => {
       const { left, right } = text.getBoundingClientRect(), sheet = text.ownerSVGElement.getBoundingClientRect();
       return { text: text.textContent, fits: left >= sheet.left && right <= sheet.right };

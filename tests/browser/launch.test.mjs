@@ -6,10 +6,10 @@ import { open } from "./browser.mjs";
 import { IDENTITY_APP } from "./states.mjs";
 import { browser, service, shared, test } from "./suite.mjs";
 
-// How often it has left the browser once everything that it does by itself on its load is over.
+// Returns the number of times that it has left the browser, once all automatic steps of its load are over.
 async function launched(page) {
   await page.waitForLoadState("load");
-  // What the page says arrives in order.
+  // The page's messages arrive in order.
   await page.evaluate(() => globalThis.launches(""));
   page.launched.splice(page.launched.indexOf(""), 1);
   return page.launched.length;

@@ -1,5 +1,4 @@
-// What is on a page: codes that a scanner reads, links for each device, and nothing that keeps
-// anybody out.
+// The content of pages: codes that a scanner reads, links for each device, and nothing inaccessible.
 
 import assert from "node:assert/strict";
 import { gunzipSync } from "node:zlib";
@@ -31,7 +30,7 @@ test("a phone gets one main action, a link that needs no script, and it comes fi
     const href = await main.getAttribute("href");
     assert.ok(href.startsWith(scheme), href.slice(0, 40));
     assert.equal(jwtBody(href.split(mark)[1].split(";")[0]).txn, txnId);
-    // The languages come before it, for whoever cannot read this one.
+    // The languages come before it, for readers who cannot read this one.
     await page.keyboard.press("Tab");
     await page.keyboard.press("Tab");
     const focused = await page.evaluate(() => ({ main: document.activeElement.matches(".main"), outline: getComputedStyle(document.activeElement).outlineStyle }));

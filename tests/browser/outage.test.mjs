@@ -1,4 +1,4 @@
-// Screens that lose their network or their service, and find back by themselves.
+// Screens that lose their network or their service, and recover by themselves.
 
 import assert from "node:assert/strict";
 
@@ -13,7 +13,7 @@ const IN_TIME = { timeout: 60_000 };
 
 const places = (page) => page.locator("#places").textContent();
 
-// What a kiosk says while it is offline. A state that was under way when the network went takes it away for a moment.
+// The kiosk's text while it is offline. A state in flight when the network failed removes it for a moment.
 const offline = (page) => page.locator("#trouble", { hasText: "Offline since" }).innerText(IN_TIME);
 
 test("a kiosk whose network is gone says so, keeps its code, and comes back with the places that are left by then", async () => {
@@ -118,7 +118,7 @@ test("a page of a waiting transaction says so when the service falls silent or t
       await page.context().setOffline(false);
       await isWell(page);
     }
-    // A service that hangs is no error to a browser, just silence.
+    // A hanging service is no error to a browser, just silence.
     service.process.kill("SIGSTOP");
     if (!isLong) await Promise.all(pages.map(minutePasses));
     await Promise.all(pages.map(isInterrupted));

@@ -1,5 +1,4 @@
-// The portal as developers use it: from the sign-in to the claims that came back, and what keeps
-// others out.
+// The portal as developers use it: from the sign-in to the returned claims, and the protection against others.
 
 import assert from "node:assert/strict";
 

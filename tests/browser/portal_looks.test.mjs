@@ -1,5 +1,4 @@
-// What is on the portal's pages: nothing that keeps anybody out, at any width, in either scheme, and
-// by the keyboard alone.
+// The portal's pages: accessible at any width, in either scheme, and by the keyboard alone.
 
 import assert from "node:assert/strict";
 
@@ -31,7 +30,7 @@ async function unfold(page) {
   await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
 }
 
-// What is wrong with a page as it stands, in either scheme and in windows of every size.
+// Returns the problems of an open page, in either scheme and in windows of every size.
 async function problemsOf(page, state) {
   await unfold(page);
   const wrong = [...await problemsInBothSchemes(page), ...await forcedColourProblems(page), ...await layoutProblems(page)];
@@ -43,7 +42,7 @@ async function problemsOf(page, state) {
   return [...wrong, ...page.troubles.splice(0)].map((words) => `${state}: ${words}`);
 }
 
-// Loads a page of a session once and asks everything of it.
+// Loads a page of a session once and checks everything.
 async function problemsAt(page, path) {
   const answer = await page.goto(`${service.base}/portal${path}`);
   await unfold(page);
@@ -66,7 +65,7 @@ test("every page of the portal keeps to one pair of eyes and lets the Tab key th
   problems.push(...await problemsOf(page, "what is wrong"));
   await page.goto(`${service.base}/portal/transactions/${waiting.txnId}`);
   await page.context().setOffline(true);
-  // A question that was on its way before answers well and once more.
+  // A request in flight before is answered well once more.
   await page.waitForFunction(() => {
     document.dispatchEvent(new Event("visibilitychange"));
     return document.querySelector("#trouble").textContent;

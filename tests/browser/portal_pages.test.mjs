@@ -1,4 +1,4 @@
-// What the portal's pages tell their reader, with JavaScript and without.
+// The content of the portal's pages, with JavaScript and without.
 
 import assert from "node:assert/strict";
 

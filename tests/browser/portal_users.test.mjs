@@ -1,5 +1,5 @@
-// People who sign in to the portal as users: from the invitation to the sign-out, without JavaScript, and the pages for keys, team, log and
-// sessions in any window.
+// Sign-in to the portal as users: from the invitation to the sign-out, without JavaScript, and the pages for keys, team, log and sessions
+// in any window.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -15,13 +15,13 @@ const STEP_MS = 30_000;
 
 const heading = (page, words) => page.getByRole("heading", { level: 1, name: words }).waitFor(SOON);
 
-// The bytes of a secret in Base32.
+// Returns the bytes of a secret in Base32.
 function bytes(text) {
   const bits = [...text.replaceAll(" ", "")].map((letter) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")).join("");
   return Buffer.from(bits.match(/.{8}/g).map((eight) => parseInt(eight, 2)));
 }
 
-// The code of a secret in the step of a time (RFC 6238).
+// Returns the code of a secret in the step of a time (RFC 6238).
 function codeAt(secret, time) {
   const counter = Buffer.alloc(8);
   counter.writeBigUInt64BE(BigInt(Math.floor(time / STEP_MS)));
@@ -36,7 +36,7 @@ async function invited(service, email) {
   return { client, ...await service.operate("POST", `clients/${client}/users`, { name: "Asha Rao", email, role: "admin" }) };
 }
 
-// Accepts an invitation; the secret of the codes, and the recovery codes.
+// Accepts an invitation; returns the secret of the codes, and the recovery codes.
 async function accept(page, url) {
   await page.goto(url);
   await heading(page, /^Your user at/);

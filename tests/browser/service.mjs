@@ -1,4 +1,4 @@
-// A sakshi process of one's own: free ports, a fresh store, and a client that may call it.
+// A sakshi process of a test's own: free ports, a fresh store, and a client that may call it.
 
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -7,11 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-// Processes that run. None outlives a run of the tests that ends early.
+// Running processes. None outlives a run of the tests that ends early.
 const running = new Set();
 process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
 
-// Asks over a connection of its own: the service may close one that is kept while a slow machine writes to it.
+// Sends a request over a connection of its own: the service may close a kept one while a slow machine writes to it.
 const request = (url, { headers, ...init } = {}) => fetch(url, { ...init, headers: { ...headers, Connection: "close" } });
 
 export async function statusOf(url, init) {
@@ -43,7 +43,7 @@ export class Service {
     await this.run({ SAKSHI__SERVER__PUBLIC_ADDR: new URL(this.base).host }, {});
   }
 
-  // Starts the process; resolves when it listens and has told everything wanted on stderr.
+  // Starts the process; resolves when it listens and has printed everything wanted on stderr.
   async run(address, wanted) {
     this.process = spawn(process.env.SAKSHI_BIN, ["serve"], {
       cwd: this.directory,
@@ -116,7 +116,7 @@ export class Service {
     if (!answer.ok) throw new Error(`${event}: ${answer.status} ${await answer.text()}`);
   }
 
-  // Asks as the operator, with the sandbox's own token.
+  // Sends a request as the operator, with the sandbox's own token.
   async operate(method, path, body) {
     const headers = { Authorization: "Bearer sandbox-admin-token-never-in-production", "Content-Type": "application/json" };
     const answer = await request(`${this.internal}/admin/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
@@ -131,7 +131,7 @@ export class Service {
     }
   }
 
-  // Takes what the first client has.
+  // Takes the first client's credits.
   async leaveNoCredits() {
     const [{ client_id: client }] = (await this.operate("GET", "clients")).clients;
     const { balance } = await this.operate("GET", `clients/${client}/credits`);

@@ -1,4 +1,4 @@
-// Every state that residents and guests can see, brought about in a language of one's choice.
+// Every state that residents and guests can see, produced in a chosen language.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { statusOf } from "./service.mjs";
 import { service, shared } from "./suite.mjs";
 
-// What the API calls each language: its name, else its code.
+// The API's name of each language, else its code.
 const source = (path) => new URL(`../../src/${path}`, import.meta.url);
 const rows = readFileSync(source("domain/src/language.rs"), "utf8").matchAll(/row\("(\w+)", "(\w+)", (true|false)\)/g);
 const ASKED_FOR = new Map([...rows].map(([, name, lang, named], at) => [lang, named === "true" ? name : at + 1]));
@@ -29,14 +29,14 @@ const EVERYTHING = "name local_name photo dob gender age_above_18 age_above_50 a
   enrolment_number enrolment_date credential_date address regional_address building locality street landmark vtc sub_district \
   district state pincode po_name mobile masked_mobile email masked_email".split(/\s+/);
 
-// How an operator names the identity app.
+// The operator's name for the identity app.
 export const IDENTITY_APP = {
   SAKSHI__PAGES__APP_NAME: "National Identity App", SAKSHI__PAGES__APP_ICON_PATH: fileURLToPath(new URL("icon.svg", import.meta.url)),
   SAKSHI__PAGES__APP_STORE_ANDROID: "https://android.example/app", SAKSHI__PAGES__APP_STORE_IOS: "https://ios.example/app",
   SAKSHI__PAGES__PRIVACY_URL: "https://bank.example/privacy",
 };
 
-// One service for what is well, and one for each trouble.
+// One service for normal states, and one for each fault.
 async function start() {
   const services = {
     well: service, hasty: shared("hasty", { SAKSHI__OVSE__WINDOW_S: "1" }), broke: shared("broke"), named: shared("named", IDENTITY_APP),
@@ -148,11 +148,11 @@ async function ends(url) {
 }
 
 async function offline(page, url) {
-  // Nothing that is still on its way may say that all is well.
+  // No update in flight may report normal service.
   await page.route("**/events*", (route) => route.abort());
   const answer = await page.goto(url);
   await page.context().setOffline(true);
-  // As when the person comes back to the page.
+  // As on the person's return to the page.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await page.locator(".trouble:not(:empty)").waitFor();
   await page.unroute("**/events*");
@@ -160,14 +160,14 @@ async function offline(page, url) {
   return answer;
 }
 
-// The person has tried to open the app.
+// Tries to open the app as the person.
 async function tapped(page, url) {
   const answer = await page.goto(url);
   await page.locator("a.main").click();
   return answer;
 }
 
-// Asks until the service refuses. Others ask meanwhile, because a browser on a slow machine asks too seldom.
+// Sends requests until the service refuses. Others do so too, because a browser on a slow machine is too slow.
 async function refused(others, ask) {
   let isOver = false;
   const asking = (async () => { while (!isOver) await others(); })();
@@ -194,7 +194,7 @@ async function started(page, url) {
   return page.goto(url);
 }
 
-// The page that the guest waited at, and then that of the event, with a button for another guest.
+// Opens the page of the waiting guest, and then that of the event, with a button for another guest.
 async function registered(page, service, made) {
   await page.context().clearCookies();
   await page.goto(await service.attend(made));
@@ -207,7 +207,7 @@ async function elsewhere(page, url) {
   return follow(page, () => page.getByRole("button").click());
 }
 
-// Does what leads to another page, and returns that page's answer.
+// Does a step that leads to another page, and returns that page's answer.
 async function follow(page, act) {
   const arrived = page.waitForResponse((answer) => answer.request().isNavigationRequest() && answer.status() !== 303);
   await act();

@@ -1,4 +1,4 @@
-// One Chromium and a few services for all tests of a run, and how each test is run.
+// One Chromium and a few services for all tests of a run, and the runner of each test.
 
 import { after, test as register } from "node:test";
 
@@ -15,7 +15,7 @@ export const browser = await launch();
 
 const services = new Map();
 
-// The service of this name, which tests share. A test that stops its service or counts on short lists has one of its own.
+// Returns the service of this name, which tests share. A test that stops its service or counts on short lists has its own.
 export function shared(name, settings) {
   if (!services.has(name)) services.set(name, Service.start(settings));
   return services.get(name);
@@ -35,7 +35,7 @@ export function test(name, body) {
 }
 
 after(async () => {
-  // What a test that hung has left behind does not keep the run from its end.
+  // Leftovers of a hanging test do not keep the run from ending.
   setTimeout(() => process.exit(1), 10_000).unref();
   await Promise.all([browser.close(), ...[...services.values()].map(async (service) => (await service).stop())]);
 });

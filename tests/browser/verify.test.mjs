@@ -1,4 +1,4 @@
-// A verification as people see it: pages that follow by themselves, with and without JavaScript.
+// A verification as people see it: pages that advance by themselves, with and without JavaScript.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -8,7 +8,7 @@ import { minutePasses, visit } from "./browser.mjs";
 import { Service } from "./service.mjs";
 import { browser, isLong, service, test } from "./suite.mjs";
 
-// Longer than anything here takes, shorter than anybody's patience.
+// Longer than any step here, shorter than anybody's patience.
 const SOON = { timeout: 20_000 };
 
 const heading = (page, words) => page.getByRole("heading", { level: 1, name: words }).waitFor(SOON);
@@ -85,7 +85,7 @@ test("a page that loses its connection says so and recovers", async () => {
   const opened = await service.open();
   const page = await visit(browser, "android", opened.requestUrl);
   await page.context().setOffline(true);
-  // As when the person comes back from the identity app.
+  // As on the person's return from the identity app.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await page.getByText("The connection is interrupted").waitFor(SOON);
   await page.context().setOffline(false);
@@ -155,7 +155,7 @@ test("the language menu gives the focus back", async () => {
 test("the last minute is told once to those who listen", async () => {
   const page = await visit(browser, "android", "about:blank");
   await page.clock.install();
-  // The service's clock goes on as it does.
+  // The service's clock keeps running.
   for (const path of ["**/events", "**/status"]) await page.route(path, (route) => route.abort());
   await page.goto((await service.open()).requestUrl);
   await page.clock.runFor(13 * 60_000);

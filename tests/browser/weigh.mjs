@@ -1,18 +1,18 @@
-// What pages weigh.
+// The weight of pages.
 
-// Bytes of a page with its style and its script, as they are before any compression.
+// Returns the bytes of a page with its style and its script, before any compression.
 export const MOST = 30_000;
 
-// Opens a page and counts everything that it loads, but for the drawings of codes and what people shared.
+// Opens a page and counts everything that it loads, except drawings of codes and shared data.
 export async function weigh(page, show) {
   let loaded = [];
   const keep = (answer) => {
     const { pathname, protocol } = new URL(answer.url());
     if (protocol === "data:" || answer.status() === 303 || /\/(events|live|status)$/.test(pathname)) return;
-    // What comes before another page counts for that one.
+    // Loads before another page count for that one.
     if (answer.request().isNavigationRequest()) loaded = [];
     const body = answer.body();
-    // That of a page which has made way for another one may be gone already, and nobody misses it.
+    // The body of a page that another has replaced may be gone, and is not needed.
     body.catch(() => {});
     loaded.push(body);
   };

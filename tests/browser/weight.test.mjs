@@ -1,4 +1,4 @@
-// What pages of the portal weigh. Those of residents and guests are weighed with their other checks.
+// The weight of the portal's pages. Those of residents and guests are weighed with their other checks.
 
 import assert from "node:assert/strict";
 
@@ -15,7 +15,7 @@ test("every page of the portal is lighter than 30 KB without its code", async ()
   for (const path of ["", "/verifications", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, `/events/${made.event_id}/guests`, "/webhooks", "/credits", "/events/none",
     `/transactions/${waiting.txnId}`, `/transactions/${verified.txnId}`]) {
     const { bytes } = await weigh(page, () => page.goto(`${service.base}/portal${path}`));
-    // What was shared is in the body that is shown, picture included.
+    // Shared data is in the body shown, picture included.
     const shown = await page.locator("#body").evaluateAll((all) => all.reduce((sum, element) => sum + element.innerHTML.length, 0));
     assert.ok(bytes - shown < MOST, `${path}: ${bytes} bytes`);
   }

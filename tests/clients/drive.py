@@ -31,7 +31,7 @@ OVSE = "/api/v1/nationalid-ovse"
 
 
 def exchange(base, method, path, body=None, headers=None, patience=PATIENCE_S):
-    """One request; its status, headers and body."""
+    """Sends one request; returns its status, headers and body."""
     url = urlsplit(base)
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=patience)
     try:
@@ -43,7 +43,7 @@ def exchange(base, method, path, body=None, headers=None, patience=PATIENCE_S):
 
 
 class Told:
-    """A growing list that others wait on."""
+    """A growing list whose readers can wait."""
 
     def __init__(self):
         self.items, self.changed = [], threading.Condition()
@@ -54,7 +54,7 @@ class Told:
             self.changed.notify_all()
 
     def wait_for(self, what, found, after=0, patience=PATIENCE_S):
-        """The first item from index `after` that is `found`."""
+        """Waits for the first item from index `after` that is `found`."""
         first = lambda: next((item for item in self.items[after:] if found(item)), None)
         with self.changed:
             assert self.changed.wait_for(lambda: first() is not None, patience), f"waited in vain for {what}"
@@ -65,7 +65,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        """A shop that was killed does not take its answer."""
+        """A killed shop does not read its answer."""
 
     def __init__(self, answer):
         class Handler(BaseHTTPRequestHandler):
@@ -167,7 +167,7 @@ class Shop:
             assert not any(self.key in line for line in self.lines.items + self.complaints.items), "it prints its key"
 
     def told(self, word):
-        """The rest of the line that begins with this word."""
+        """Returns the rest of the line that begins with this word."""
         ended = lambda: self.process.poll() is not None and not any(reader.is_alive() for reader in self.readers)
         deadline = time.monotonic() + PATIENCE_S
         with self.lines.changed:
@@ -186,14 +186,14 @@ class Shop:
         return exchange(self.told("listening"), "GET", path)
 
     def order(self, reference, claims):
-        """The customer presses the button; the status, and the page that the browser is sent to."""
+        """Presses the button as the customer; returns the status, and the page to which the browser is sent."""
         form = {"Content-Type": "application/x-www-form-urlencoded"}
         body = urlencode({"reference": reference, "claims": claims})
         status, headers, _ = exchange(self.told("listening"), "POST", "/orders", body, form)
         return status, dict((name.lower(), value) for name, value in headers).get("location")
 
     def intent(self, service, reference, claims):
-        """Places an order, and takes what the identity app gets from its page."""
+        """Places an order, and reads the identity app's data from its page."""
         status, page = self.order(reference, claims)
         assert status == 303, f"the order is answered with {status}"
         status, _, jwt = exchange(service["BASE"], "GET", urlsplit(page).path, None, {"Accept": "application/jwt"})
@@ -202,14 +202,14 @@ class Shop:
 
 
 def answer(service, intent, action="approve", resident="asha"):
-    """The person answers in the identity app."""
+    """Answers in the identity app as the person."""
     body = json.dumps({"intent": intent, "resident": resident, "action": action})
     status, _, said = exchange(service["BASE"], "POST", "/sandbox/app/answer", body, {"Content-Type": "application/json"})
     assert status == 200 and json.loads(said)["callback"]["status"] == 200, said
 
 
 def post(url, body):
-    """Anybody posts to a webhook address; the status, or None when the connection was closed."""
+    """Posts to a webhook address as anybody can; returns the status, or None if the connection was closed."""
     parts = urlsplit(url)
     try:
         return exchange(f"http://{parts.netloc}", "POST", parts.path, body, {"Content-Type": "application/json"})[0]
@@ -278,9 +278,9 @@ def declined(command, usual, *_):
 
 
 def asked_for(network, hook, body):
-    """Posts until the result is asked for: one that comes while another is looked at is dropped."""
+    """Posts until the result is requested: a post during another check is dropped."""
     known, deadline = len(network.passed.items), time.monotonic() + PATIENCE_S
-    # A poll by the clock would have a longer wait.
+    # A scheduled poll would wait longer.
     at_once = lambda request: is_result(request) and request["query"]["wait"] == ["0"]
     while True:
         assert post(hook, body) == 200, "a webhook is answered"
@@ -369,7 +369,7 @@ def restarted(command, usual, *_):
 
 
 def contextless(act):
-    """What the kill interrupts."""
+    """The steps that the kill interrupts."""
     try:
         act()
     except (OSError, http.client.HTTPException, AssertionError):

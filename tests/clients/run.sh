@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the clients of clients/ as their READMEs say, installs the packages, and runs with them the pieces of the documentation and the
-# shops of examples/. drive.py plays the customer, the network between, and whoever else can reach the receiver.
+# shops of examples/. drive.py plays the customer, the network between, and strangers who reach the receiver.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
@@ -106,7 +106,7 @@ brief=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)
 serves usual "${demos[0]}"
 serves short "${demos[1]}"
 serves camel "${demos[2]}"
-# An app whose webhooks and results have txnId instead of txn_id.
+# An app with txnId instead of txn_id in its webhooks and results.
 internal=$(grep -o 'http://[0-9.:]*/admin' "$work/camel" | head -1 | sed 's#http://\(.*\)/admin#\1#')
 app=$(sed -n "s/.*APP='\([^']*\)'.*/\1/p" "$work/camel.env")
 SAKSHI_ADMIN_URL="http://$internal" "$binary" admin apps patch "$app" --spelling camelCase >"$work/patched" ||

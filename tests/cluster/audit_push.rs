@@ -1,4 +1,4 @@
-//! The operators' audit log of many nodes at one receiver: one node sends, and another goes on when that is gone.
+//! The operators' audit log of many nodes at one receiver: one node sends, and another takes over from it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::nodes::Nodes;
 
-/// Longer than a node that is gone keeps its place.
+/// Longer than a dead node keeps its role.
 const TAKEN_OVER: Duration = Duration::from_secs(60);
 
 async fn change(node: &TestNode) {
@@ -32,7 +32,7 @@ async fn one_node_sends_the_audit_log_of_all_and_another_when_that_is_gone() {
     }
     arrived(&collector, 12, TIMEOUT).await;
     assert_eq!(collector.logs().len(), 12, "no entry twice while no node was gone");
-    // One of these was the one that sent.
+    // One of these was the sender.
     nodes.all[0].kill().await;
     nodes.all[1].kill().await;
     change(&nodes.all[2]).await;

@@ -1,5 +1,4 @@
-//! Redis slow, away, read-only or full: a clear refusal within a bound, nothing half done, and no
-//! restart needed afterwards.
+//! Redis slow, away, read-only or full: a clear refusal within a bound, no partial effects, and recovery without a restart.
 
 use std::fs;
 use std::path::Path;
@@ -16,10 +15,10 @@ use crate::nodes::Nodes;
 
 const CREDITS: &str = "/api/v1/credits";
 
-/// A balancer is told of an outage within this.
+/// Time within which a balancer learns of an outage.
 const NOTICED: Duration = Duration::from_secs(1);
 
-/// However Redis fails, a request is answered within this.
+/// Time limit of every answer, however Redis fails.
 const BOUND: Duration = Duration::from_secs(12);
 
 async fn init(backend: &Backend) -> Answer {
@@ -29,7 +28,7 @@ async fn init(backend: &Backend) -> Answer {
     answer
 }
 
-/// The refusal of every request that needs the store.
+/// Checks for the refusal of every request that needs the store.
 fn is_refused(answer: &Answer, code: &str) {
     let body = answer.json();
     assert_eq!((answer.status, body["code"].as_str()), (503, Some(code)), "{}", answer.text);
@@ -37,7 +36,7 @@ fn is_refused(answer: &Answer, code: &str) {
     assert!((1..=60).contains(&retry), "{retry}");
 }
 
-/// Every node is alive and says that it is not ready.
+/// Checks that every node is alive and reports that it is not ready.
 async fn are_unready(nodes: &Nodes) {
     for node in &nodes.all {
         eventually("the node is not ready", TIMEOUT, || async { (node.operator().probe("/readyz").await.status == 503).then_some(()) })
@@ -46,7 +45,7 @@ async fn are_unready(nodes: &Nodes) {
     }
 }
 
-/// Every node says that it is not ready, soon enough for a balancer.
+/// Checks that every node reports itself not ready, soon enough for a balancer.
 async fn notice(nodes: &Nodes) {
     join_all(nodes.all.iter().map(|node| {
         let operator = node.operator();
@@ -60,7 +59,7 @@ async fn notice(nodes: &Nodes) {
     .await;
 }
 
-/// Every node works again, and the ledger holds what was answered.
+/// Waits until every node works again, and checks the ledger against the answers.
 async fn recover(nodes: &Nodes, backend: &Backend, opened: u64, in_doubt: u64, credits: u64) {
     for node in &nodes.all {
         eventually("the node is ready", TIMEOUT, || async { (node.operator().probe("/readyz").await.status == 200).then_some(()) }).await;
@@ -123,7 +122,7 @@ async fn a_redis_whose_disk_takes_nothing_refuses_writes_as_full_and_answers_que
     let nodes = Nodes::start().await;
     let backend = nodes.backend(100).await;
     let opened = backend.open(&["name"]).await;
-    // A snapshot cannot get its name while a directory has it.
+    // A snapshot cannot be renamed while a directory has its name.
     let directory = nodes.redis.answer(&["CONFIG", "GET", "dir"]).members()[1].text().expect("a path");
     let taken = Path::new(&directory).join("dump.rdb");
     fs::create_dir(&taken).expect("a directory");
@@ -150,7 +149,7 @@ async fn a_redis_that_became_a_replica_refuses_writes_until_it_is_a_master_again
     let nodes = Nodes::start().await;
     let backend = nodes.backend(100).await;
     assert_eq!(init(&backend).await.status, 200);
-    // A master that is not there: the server only turns read-only.
+    // With an unreachable master, the server becomes read-only.
     nodes.redis.answer(&["REPLICAOF", "127.0.0.1", "1"]);
     for seen in nodes.everywhere(&backend) {
         is_refused(&init(&seen).await, "storage_unavailable");
@@ -195,11 +194,11 @@ async fn a_node_that_starts_on_a_store_that_lost_data_refuses_everything_until_a
 #[tokio::test]
 async fn a_redis_that_lost_what_was_kept_in_it_denies_nobody_their_key_or_their_transaction() {
     let nodes = Nodes::start().await;
-    // Of a key that no node remembers, Redis alone knows anything.
+    // For a key that no node has cached, only Redis has the answer.
     let (backend, unseen) = (nodes.backend(100).await, nodes.backend(100).await);
     let opened = backend.open(&["name"]).await;
     nodes.redis.answer(&["FLUSHALL"]);
-    // The node that opened the transaction remembers the key for a moment, and asks for the rest.
+    // The node that opened the transaction caches the key briefly, and asks Redis for the rest.
     for path in [CREDITS, "/api/v1/credits/statement", EVENTS, "/api/v1/user/webhook"] {
         is_refused(&backend.get(path).await, "storage_unavailable");
     }
@@ -214,7 +213,7 @@ async fn a_redis_that_lost_what_was_kept_in_it_denies_nobody_their_key_or_their_
     for unseen in nodes.everywhere(&unseen) {
         is_refused(&init(&unseen).await, "storage_unavailable");
     }
-    // A node may have said that it lives before it noticed; what it keeps of clients is in partitions.
+    // A node may have written its heartbeat before it noticed; client data is in partitions.
     assert!(nodes.redis.answer(&["KEYS", "{p*}*:*"]).members().is_empty(), "nothing is written any more");
 
     let accepted = nodes.all[1].admin(&["accept-loss"]).await;

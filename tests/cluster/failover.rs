@@ -1,8 +1,8 @@
-//! A Redis Cluster of three masters whose busiest one is killed while its replica lags behind, which
-//! is then promoted: with and without waiting for replicas.
+//! A Redis Cluster of three masters. The busiest is killed while its replica lags, and the replica is promoted: with and without waiting
+//! for replicas.
 //!
-//! Waiting keeps every promise. Without it, what the old master had answered and not yet passed on is
-//! undone, and the nodes stop until an operator accepts that; the test says in numbers what was undone.
+//! Waiting keeps every promise. Without it, acknowledged but unreplicated writes are lost, and the nodes stop until an operator accepts
+//! that; the test prints the losses.
 
 use sakshi_client::judge::journal::{Polled, Reply};
 use sakshi_domain::ids::ClientId;
@@ -18,11 +18,11 @@ use crate::nodes::launched;
 const WORKERS: u64 = 9;
 /// Transactions completed before and after.
 const LOAD: usize = 60;
-/// What the old master answers, or leaves in doubt, while its replica stands still.
+/// Writes that the old master acknowledges, or leaves in doubt, while its replica is paused.
 const LAG: usize = 40;
 
 struct Failover {
-    /// Writes wait for the replica.
+    /// True if writes wait for the replica.
     waits: bool,
     nodes: Vec<TestNode>,
     client: StormClient,
@@ -43,7 +43,7 @@ impl Failover {
         self.client.grown("the load goes on", Notes::accepted, more).await;
     }
 
-    /// Load on three nodes; in the middle of it the master goes whose replica has fallen behind.
+    /// Puts load on three nodes, and kills the master with the lagging replica in the middle.
     async fn run(&self, random: &mut Random) {
         let mut addresses = self.nodes.iter().map(|node| &node.addresses).cycle();
         let load = Load::start(WORKERS, |over| {
@@ -66,17 +66,17 @@ impl Failover {
         let master = self.cluster.master_of(slot);
         let replica = self.replica_of(master);
         replica.pause();
-        // What was sent before waits in the replica's socket; from now on nothing is.
+        // Earlier writes wait in the replica's socket; nothing is sent from now on.
         master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
         self.client.grown("the master works on without its replica", Notes::sent, LAG).await;
         let old = self.cluster.kill_master_of(slot);
         replica.resume();
         self.cluster.await_failover(slot, old);
-        // It comes back as the replica of its successor, which could wait for nobody before.
+        // It returns as the replica of its successor, which had no replica to wait for until now.
         master.restart();
     }
 
-    /// Every node stops until an operator accepts what is missing.
+    /// Checks that every node stops until an operator accepts the loss.
     async fn accept_loss(&self) {
         for node in &self.nodes {
             let says = || async { node.operator().probe("/readyz").await.text.contains("the store has lost data since").then_some(()) };
@@ -93,18 +93,18 @@ impl Failover {
     }
 }
 
-/// What a failover took back.
+/// The losses of a failover.
 struct Undone {
-    /// Transactions that were opened and are unknown.
+    /// Opened transactions that are unknown.
     transactions: usize,
-    /// Answers that were accepted and are forgotten.
+    /// Accepted answers that are forgotten.
     answers: usize,
-    /// Webhooks that came more than once.
+    /// Webhooks that arrived more than once.
     webhooks_twice: usize,
 }
 
 impl Failover {
-    /// What the store has forgotten of what was answered, and what was told twice.
+    /// Counts the store's lost writes, and duplicate webhooks.
     async fn undone(&self) -> Undone {
         self.client.poll().await;
         let records = self.client.notes.journal.with(Clone::clone);
@@ -122,7 +122,7 @@ async fn with_every_replica_waited_for_a_failover_undoes_nothing() {
     let (seed, mut random) = Random::of_this_run();
     let failover = Failover::begin(1).await;
     failover.run(&mut random).await;
-    // No node was killed, so every attempt was ended by its node.
+    // No node was killed, so each attempt was ended by its own node.
     let evidence = failover.client.assert_held(&failover.nodes[0], 0, None).await;
     eprintln!("seed {seed}: waiting for the replica: {}", summary(&evidence));
 }

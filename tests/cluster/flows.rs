@@ -1,4 +1,4 @@
-//! Flows across nodes: any of them takes a report and answers a poll, and each webhook goes out once.
+//! Flows across nodes: any node accepts a report and answers a poll, and each webhook is sent once.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::nodes::Nodes;
 
-/// Three nodes, an upstream for all of them, and a receiver of one app's webhooks.
+/// Three nodes, one upstream for all, and a receiver of one app's webhooks.
 struct Site {
     nodes: Nodes,
     backend: Backend,
@@ -38,7 +38,7 @@ impl Site {
         Self { nodes, backend, receiver, upstream }
     }
 
-    /// The backend and the connector at each node.
+    /// Returns the backend and the connector at a node.
     fn at(&self, node: usize) -> (Backend, Connector) {
         let node = &self.nodes.all[node % 3];
         (self.backend.through(&node.addresses), node.connector())
@@ -79,7 +79,7 @@ async fn a_kept_answer_is_given_although_a_node_that_was_killed_left_its_lease()
     let first = site.at(0).0.open_flow_once("order-1", Flow::Wealth, &body).await;
     first.ok();
     let redis = &site.nodes.redis;
-    // Ids within names are bytes, which the script handles.
+    // Ids within names are bytes, as the script expects.
     let of_lease = |then: &str| {
         let named = "local answers = redis.call('KEYS', '*}idempotency:*') \
              local lease = string.gsub(answers[1], '}idempotency:', '}order_lease:')";

@@ -1,4 +1,4 @@
-//! Which intent key signs: what an operator says to one node holds on all within a second, while they serve.
+//! The signing intent key: an operator's choice at one node takes effect on all within a second, while they serve.
 
 use sakshi_kit::waiting::assert_within;
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::redis::{DURABLE, RedisServer};
 use serde_json::{Value, json};
 
-/// How soon a node must follow.
+/// Time within which a node must follow.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Two nodes on one Redis, of which only the first has further keys.
+/// Starts two nodes on one Redis; with `only_first_has_more`, only the first has further keys.
 async fn two_nodes(redis: &RedisServer, only_first_has_more: bool) -> [TestNode; 2] {
     let mut first = TestNode::unlaunched(&[]);
     for (key, value) in on_redis(&redis.url()) {
@@ -45,7 +45,7 @@ fn kid_of(opened: &Opened) -> String {
     serde_json::from_slice::<Value>(&header).unwrap()["kid"].as_str().unwrap().to_owned()
 }
 
-/// Waits until a backend's intents are signed with a key; no longer than a node may take.
+/// Waits until a backend's intents are signed with a key, within the limit.
 async fn signs_with(backend: &Backend, kid: &str, since: Instant) {
     loop {
         let asked = since.elapsed();
@@ -100,7 +100,7 @@ async fn a_key_that_is_chosen_at_one_node_signs_on_all_and_no_request_fails() {
     }
     assert_eq!(kids, BTreeSet::from(["later", "next", "sakshi-1"].map(str::to_owned)));
 
-    // The choice outlives the nodes, and the settings decide again when they are told to.
+    // The choice survives restarts, and the settings decide again on request.
     nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": "next" })).await.ok();
     nodes[1].restart().await;
     assert_eq!(kid_of(&there.open(&["name"]).await), "next", "from its first intent on");

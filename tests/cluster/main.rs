@@ -1,4 +1,4 @@
-//! Many nodes on one Redis: any of them answers for any id, and what one decides holds on all.
+//! Many nodes on one Redis: any node answers for any id, and a change on one takes effect on all.
 
 #![allow(
     clippy::unwrap_used,

@@ -10,17 +10,17 @@ use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::process::BINARY;
 use sakshi_kit::redis::{DURABLE, RedisServer};
 
-/// Nodes of one test. The first is where its operator and its backends are at home.
+/// The nodes of one test. Its operator and backends use the first.
 pub(crate) struct Nodes {
     pub(crate) all: Vec<TestNode>,
     // Stopped after the nodes, which are dropped first.
     pub(crate) redis: Arc<RedisServer>,
 }
 
-/// The address under which the world knows the nodes.
+/// The public address of the nodes.
 const BASE: &str = "https://verify.example";
 
-/// Three nodes on one store, none of them running yet.
+/// Prepares three nodes on one store without starting them.
 pub(crate) fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
     let mut first = TestNode::unlaunched(settings);
     for (key, value) in on_redis(url) {
@@ -31,7 +31,7 @@ pub(crate) fn prepared(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
     vec![first, second, third]
 }
 
-/// Three running nodes.
+/// Starts three nodes.
 pub(crate) async fn launched(url: &str, settings: &[(&str, &str)]) -> Vec<TestNode> {
     let mut nodes = prepared(url, settings);
     for node in &mut nodes {
@@ -41,24 +41,24 @@ pub(crate) async fn launched(url: &str, settings: &[(&str, &str)]) -> Vec<TestNo
 }
 
 impl Nodes {
-    /// Three nodes on a Redis of their own that writes every change to its disk.
+    /// Starts three nodes on a Redis of their own that writes every change to its disk.
     pub(crate) async fn start() -> Self {
         Self::with(&[]).await
     }
 
-    /// With further settings.
+    /// Starts with further settings.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         let redis = Arc::new(RedisServer::start(DURABLE));
         let all = launched(&redis.url(), settings).await;
         Self { all, redis }
     }
 
-    /// Three nodes that keep their ports, with a balancer in front of them.
+    /// Starts three nodes with fixed ports, and a balancer in front of them.
     pub(crate) async fn balanced(settings: &[(&str, &str)]) -> (Self, Balancer) {
         Self::balanced_on(env!("CARGO_BIN_EXE_sakshi"), settings).await
     }
 
-    /// The same with nodes of this binary.
+    /// As [`Nodes::balanced`], with nodes of this binary.
     pub(crate) async fn balanced_on(binary: &str, settings: &[(&str, &str)]) -> (Self, Balancer) {
         let redis = Arc::new(RedisServer::start(DURABLE));
         let mut all = prepared(&redis.url(), settings);
@@ -71,17 +71,17 @@ impl Nodes {
         (Self { all, redis }, balancer)
     }
 
-    /// A client backend that calls the first node.
+    /// Returns a client's backend that calls the first node.
     pub(crate) async fn backend(&self, credits: u64) -> Backend {
         self.all[0].backend(credits).await
     }
 
-    /// The same backend as it calls each node.
+    /// Returns the same backend at each node.
     pub(crate) fn everywhere(&self, backend: &Backend) -> Vec<Backend> {
         self.all.iter().map(|node| backend.through(&node.addresses)).collect()
     }
 
-    /// Calls `ask` with each number below `count` and the node whose turn it is, all at once.
+    /// Calls `ask` concurrently with each number below `count` and the next node in turn.
     pub(crate) async fn in_turn<'a, T, Asked: Future<Output = T>>(
         &'a self,
         count: usize,

@@ -1,5 +1,5 @@
-//! What one node does is seen on the others: at once where somebody waits, before the answer where
-//! an answer depends on it, within a second where a cache stands between.
+//! Effects of one node on the others: immediate for a waiting request, before the answer where it matters, and within a second behind a
+//! cache.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::nodes::Nodes;
 
-/// A waiter that no notice has reached asks again by itself after this long.
+/// Time after which a waiter without a notice checks by itself.
 const RECHECK: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -127,14 +127,14 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     assert_within(accepted.elapsed(), RECHECK / 2, "the count of a guest at another node");
 }
 
-/// The number of times a node has read a transaction from its store.
+/// Returns the number of times a node has read a transaction from its store.
 async fn loads(node: &TestNode) -> u64 {
     let metrics = node.operator().probe("/metrics").await.text;
     let reads = metrics.lines().find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"load_transaction\"} "));
     reads.map_or(0, |reads| reads.parse().expect("a number"))
 }
 
-/// Live transactions of a node, as its tree tells.
+/// Returns the live transactions of a node, from its tree.
 async fn live_transactions(node: &TestNode) -> u64 {
     let tree = node.operator().get("/admin/v1/tree").await.ok();
     let shards = tree["children"].as_array().expect("children").iter().filter(|child| child["kind"] == "transaction_registry");
@@ -156,7 +156,7 @@ impl Screen {
         Self { response, read: String::new() }
     }
 
-    /// The places left of the next state that the screen is told.
+    /// Returns the places left in the next state of the screen.
     async fn places_left(&mut self) -> u64 {
         loop {
             if let Some((told, rest)) = self.read.split_once("\n\n") {

@@ -1,4 +1,4 @@
-//! The at-most-once table when a node is gone for good and others are there.
+//! The at-most-once table for a node that is gone for good, with others present.
 
 use sakshi_kit::outbox::{approve_many, assert_each_came_once, outcomes};
 use sakshi_kit::waiting::TIMEOUT;
@@ -54,7 +54,7 @@ async fn a_node_that_was_taken_for_dead_and_comes_back_sends_nothing_twice() {
     for opened in &opened {
         operator.delivery(&opened.txn).await;
     }
-    // A new delivery by the node that came back ends after anything that it would have repeated.
+    // A new delivery by the returned node ends after anything that it would have repeated.
     let last = backend.open_reported(&["name"], &receiver.url("/hook")).await;
     third.approve(&last, "asha").await;
     operator.delivery(&last.txn).await;

@@ -1,4 +1,4 @@
-//! A node that loses its way to Redis while others keep theirs.
+//! A node cut off from Redis while others are not.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::nodes::Nodes;
 
-/// A way to Redis that can be cut: while it is, bytes wait on it, as they do when a network drops packets.
+/// A route to Redis that can be cut: bytes then wait, as when a network drops packets.
 struct Way {
     url: String,
     open: watch::Sender<bool>,
@@ -48,7 +48,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open: watch:
     }
 }
 
-// The way goes on while the nodes are asked for a last audit, which blocks a thread.
+// The route keeps working during the nodes' last audit, which blocks a thread.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_delivered_while_it_was_cut_off_is_known_when_it_is_back() {
     let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "8")]).await;

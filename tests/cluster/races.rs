@@ -76,13 +76,13 @@ async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_te
         for seen in nodes.everywhere(&backend) {
             assert_eq!(seen.result(&opened.txn).await.ok()["data"]["verification_passed"], stands);
         }
-        // The winner's answer delivered again, anywhere, changes nothing.
+        // Repeating the winner's answer, anywhere, changes nothing.
         let again = identity_app.through(&nodes.all[round % 3].addresses);
         let answer = if stands { again.present(&opened, &credential).await } else { again.fail(&opened, "301", "User Reject").await };
         CallbackFormat::Json.reply(&answer, &opened.txn, 200);
     }
     assert_eq!(receiver.wait_for(30, TIMEOUT).await.len(), 30);
-    // Another delivery to the same origin ends after anything that would have been sent too often.
+    // Another delivery to the same origin ends after any duplicate.
     let last = backend.open_reported(&["name"], &receiver.url("/hook")).await;
     identity_app.approve(&last, "asha").await;
     nodes.all[0].operator().delivery(&last.txn).await;

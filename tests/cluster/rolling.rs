@@ -1,5 +1,4 @@
-//! A rolling restart behind the balancer: every node in turn, under load, and no request of a client
-//! fails.
+//! A rolling restart behind the balancer: every node in turn, under load, without a failed client request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,14 +16,14 @@ use crate::nodes::Nodes;
 
 const WORKERS: usize = 8;
 
-/// What one client and its resident did, request by request.
+/// The requests of one client and its resident.
 #[derive(Default)]
 pub(crate) struct Visits {
     pub(crate) completed: Vec<String>,
     pub(crate) refused: Vec<String>,
 }
 
-/// Opens, long-polls, answers and reads until it is over.
+/// Opens, long-polls, answers and reads until `over` is set.
 pub(crate) async fn work(backend: Backend, identity_app: IdentityApp, webhook: String, over: Arc<AtomicBool>) -> Visits {
     let mut visits = Visits::default();
     while !over.load(Ordering::Relaxed) {
@@ -43,7 +42,7 @@ async fn visit(backend: &Backend, identity_app: &IdentityApp, webhook: &str) -> 
     let waiting = tokio::spawn(async move { expect_200("long poll", waits).await });
     let consent = CallbackFormat::Json.success(&opened.txn, &identity_app.credential(&opened, "asha"));
     expect_200("callback", identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), consent)).await?;
-    // A drain ends a long poll early; whoever is told "pending" asks again.
+    // A drain ends a long poll early; on "pending" the client polls again.
     waiting.await.expect("an answer")?;
     let result = expect_200("poll", backend.request(Method::GET, &result_path(&opened.txn))).await?.json();
     if result["data"]["verification_passed"] == true { Ok(opened.txn) } else { Err(format!("poll: {result}")) }

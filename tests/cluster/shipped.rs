@@ -1,4 +1,4 @@
-//! Redis with the files of `deploy/redis` as they are shipped: whatever was answered is answered the same after a restart.
+//! Redis with the shipped files of `deploy/redis`: every answer is the same after a restart.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::nodes::launched;
 
-/// How Redis ends before it is started again.
+/// The way in which Redis ends before its restart.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     Terminated,
@@ -27,7 +27,7 @@ enum Ending {
     TerminatedAfterRewrite,
 }
 
-/// Two nodes' worth of everybody who uses the service.
+/// Two nodes and all their users.
 struct World {
     nodes: Vec<TestNode>,
     // Stopped after the nodes, which are dropped first.
@@ -51,7 +51,7 @@ impl World {
         Self { redis, nodes, backend, event, identity_app, receiver, opened: Vec::new(), flows: Vec::new() }
     }
 
-    /// A transaction of each kind, a guest, a flow, and changes by an operator.
+    /// Makes a transaction of each kind, a guest, a flow, and changes by an operator.
     async fn work(&mut self) {
         let hook = self.receiver.url("/hook");
         let approved = self.backend.open_reported(&["name", "dob"], &hook).await;
@@ -69,7 +69,7 @@ impl World {
         self.opened.extend([approved, refused, guest, pending]);
     }
 
-    /// Every answer of a node, by its path.
+    /// Returns every answer of a node, by its path.
     async fn answers(&self, node: &TestNode) -> BTreeMap<String, Value> {
         let (backend, operator) = (self.backend.through(&node.addresses), node.operator());
         let mut answers = BTreeMap::new();
@@ -99,7 +99,7 @@ impl World {
                 let ended =
                     || async { ask_as_operator(&self.redis, &["INFO", "persistence"]).contains("aof_rewrite_in_progress:0").then_some(()) };
                 eventually("the rewrite ends", TIMEOUT, ended).await;
-                // What comes after a rewrite is in a file of its own.
+                // Writes after a rewrite go to a separate file.
                 self.backend.open(&["name"]).await;
                 self.redis.stop();
             }

@@ -1,5 +1,5 @@
-//! The storm behind a balancer: load on three nodes while nodes and Redis are killed, round after
-//! round. Which of them goes is chosen by the seed; when, by the load that went before.
+//! The storm behind a balancer: load on three nodes while nodes and Redis are killed, round after round. The seed chooses the victim; the
+//! load before it, the time.
 
 use sakshi_kit::random::Random;
 use sakshi_kit::storm::{Load, Notes, StormClient, rounds, summary};
@@ -8,7 +8,7 @@ use crate::nodes::Nodes;
 
 const ROUNDS: u64 = 10;
 const WORKERS: u64 = 16;
-/// Webhook attempts that one node may have under way.
+/// Webhook attempts that one node may have in flight.
 const IN_FLIGHT: u64 = 8;
 /// Transactions completed between two kills.
 const LOAD: usize = 60;
@@ -20,7 +20,7 @@ async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_
     let (mut nodes, balancer) = Nodes::balanced(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
     let client = StormClient::of(&nodes.all[0], true).await.through(&balancer.addresses);
     let load = Load::start(WORKERS, |over| client.worker(&mut random).run(over));
-    // Kills of nodes; a kill of Redis leaves every attempt to its node.
+    // Kills of nodes only; after a kill of Redis, each node ends its own attempts.
     let mut kills = 0;
     let rounds = rounds(ROUNDS);
     for _ in 0..rounds {
@@ -39,7 +39,7 @@ async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_
             nodes.redis.kill9();
             nodes.redis.restart();
         }
-        // The others carry on before the node is back.
+        // The others continue before the node is back.
         client.grown("the load goes on", Notes::accepted, LOAD / 4).await;
         if node {
             nodes.all[victim].launch().await;

@@ -1,7 +1,7 @@
-//! Two releases side by side on one Redis, behind the balancer and under load: one node after the other changes to the next release, back,
-//! and up again; then the upgrade is finished. No request of a client fails, and the release before refuses the store afterwards.
+//! Two releases on one Redis, behind the balancer and under load. The nodes change to the next release one by one, back, and up again; then
+//! the upgrade is finished. No client request fails, and the previous release then refuses the store.
 //!
-//! `SAKSHI_NEXT` is the binary of a pretended next release (`make rehearsal`), and `SAKSHI_LAST_RELEASE` that of the last one.
+//! `SAKSHI_NEXT` is the binary of a simulated next release (`make rehearsal`), and `SAKSHI_LAST_RELEASE` that of the last one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ const WORKERS: usize = 8;
 /// Webhooks between two steps.
 const BETWEEN: usize = 50;
 
-/// A binary that a variable names; `None` without it.
+/// Returns the binary named by a variable; `None` if unset.
 fn named(variable: &str) -> Option<String> {
     let path = std::env::var(variable).ok().filter(|path| !path.is_empty());
     if path.is_none() {
@@ -34,7 +34,7 @@ fn this() -> String {
     env!("CARGO_BIN_EXE_sakshi").to_owned()
 }
 
-/// The number of the schema that a binary knows.
+/// Returns the number of a binary's schema.
 fn schema_of(node: &TestNode, binary: &str) -> u32 {
     let mut environment = node.environment().clone();
     environment.insert(BINARY.to_owned(), binary.to_owned());
@@ -43,7 +43,7 @@ fn schema_of(node: &TestNode, binary: &str) -> u32 {
     number.unwrap_or_else(|| panic!("no schema in {version}"))
 }
 
-/// Starts every node again with this binary, one after the other, and lets some requests pass between.
+/// Restarts every node with this binary, one after another, with some requests between.
 async fn change(nodes: &mut Nodes, balancer: &Balancer, receiver: &WebhookReceiver, binary: &str) {
     for number in 0..nodes.all.len() {
         let seen = receiver.received().len();
@@ -100,7 +100,7 @@ async fn upgraded(before: &str, after: &str) {
     );
 }
 
-/// The release before refuses the store in a sentence, with exit code 1, and so does its `check-config`.
+/// Checks that the previous release refuses the store in a sentence, with exit code 1, and so does its `check-config`.
 async fn refuses(nodes: &Nodes, before: &str) {
     let mut node = nodes.all[0].beside();
     for (key, value) in [("SERVER__PUBLIC_ADDR", "127.0.0.1:0"), ("SERVER__INTERNAL_ADDR", "127.0.0.1:0")] {

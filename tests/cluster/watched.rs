@@ -1,18 +1,18 @@
-//! The nodes as an operator sees them from one: side by side, silent when they stop, and nothing written while nobody looks.
+//! The operator's view of all nodes from one: states side by side, silence after a stop, and no writes without viewers.
 
 use serde_json::Value;
 
 use crate::nodes::Nodes;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// The state of each node in an answer, this one first.
+/// Returns the state of each node in an answer, this one first.
 fn states(answer: &Value) -> Vec<&str> {
     let mut nodes: Vec<&Value> = answer["nodes"].as_array().unwrap().iter().collect();
     nodes.sort_by_key(|node| node["is_this"] != true);
     nodes.iter().map(|node| node["state"].as_str().unwrap()).collect()
 }
 
-/// Snapshots that the store holds.
+/// Returns the number of snapshots in the store.
 fn snapshots(nodes: &Nodes) -> usize {
     let keys = nodes.redis.answer(&["KEYS", "*snapshot:*"]);
     keys.members().len()

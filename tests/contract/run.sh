@@ -114,7 +114,7 @@ generate_java() {
   java "${brief[@]}" -jar "$generator" generate -i openapi.json -g java --library native -o java --additional-properties \
     openApiNullable=false,hideGenerationTimestamp=true,annotationLibrary=none,documentationProvider=none,useJakartaEe=true >generated 2>&1 ||
     { cat generated; return 1; }
-  # What it says of every document of this version of OpenAPI, whatever is in it.
+  # Messages about every document of this version of OpenAPI, whatever its content.
   if grep -E '\] (WARN|ERROR) ' generated | grep -vE 'still in beta|schema name: null$|Ignoring complex example'; then return 1; fi
   find java/src/main -name '*.java' >sources
   javac "${brief[@]/#/-J}" -proc:none -nowarn -d classes -cp "$java_classes" @sources Run.java
@@ -125,7 +125,7 @@ java_client() {
     client java java "${brief[@]}" -Djdk.httpclient.keepalive.timeout=2 -cp "$java_classes:classes" Run
 }
 
-# What is served to be imported.
+# Documents served for import.
 imports() {
   cd "$work/clients"
   ln -s "$tools/node_modules" node_modules

@@ -121,7 +121,7 @@ ROWS = [
         [series("sakshi_store_backup_timestamp_seconds", f"0x{36 * 240 + 40} {36 * 3_600 + 900}x80"),
          series("sakshi_store_disk_size_bytes", f"1x{36 * 240 + 120}"), series("process_start_time_seconds", f"0x{36 * 240 + 120}")],
         "the store of a has had no backup for 1d 12h 5m 0s", OF_A),
-    # A store that was never backed up; a node on Redis has no disk, and its backup is not the node's to know.
+    # A store without any backup; a node on Redis has no disk, and does not know its backup.
     row("SakshiBackupOld", (36 * 60 - 1, 36 * 60 + 5, 36 * 60 + 21),
         [series("sakshi_store_backup_timestamp_seconds", f"_x{36 * 240 + 40} {36 * 3_600 + 900}x80"),
          series("sakshi_store_disk_size_bytes", f"1x{36 * 240 + 120}"), series("process_start_time_seconds", f"0x{36 * 240 + 120}"),
@@ -141,7 +141,7 @@ ROWS = [
 
 
 def objective(objective, sli, good, bad, share, minutes):
-    """Events of which this share is missed, from the sixtieth minute for so many: twenty-five each quarter of a minute."""
+    """Series with this share of missed events, from minute 60 for `minutes`: 25 events each quarter of a minute."""
     missed = lambda of: f"0x240 0+{of:g}x{4 * minutes} {of * 4 * minutes:g}x800"
     told = {"objective": objective, "sli": sli}
     if isinstance(bad, dict):
@@ -156,7 +156,7 @@ def objective(objective, sli, good, bad, share, minutes):
 INIT = {"route": "/api/v1/nationalid-ovse/init"}
 START = {"route": "/e/{eventId}/start"}
 SLIS = [
-    # Objective, what is looked at, its metric, what is missed: a series of its own, or what is above a bucket; and its budget.
+    # Objective, subject, its metric, its misses: a separate series, or all above a bucket; and its budget.
     ("init", "answered", ("sakshi_http_requests_total", INIT | {"status": "2xx"}), INIT | {"status": "5xx"}, 0.001),
     ("init", "answered", ("sakshi_http_requests_total", START | {"status": "3xx"}), START | {"status": "5xx"}, 0.001),
     ("init", "time", ("sakshi_http_request_seconds", INIT), "0.25", 0.01),
@@ -169,7 +169,7 @@ HOUR, SIX_HOURS = "two percent of a month in this hour", "five percent of a mont
 for name, sli, good, bad, budget in SLIS:
     told, inputs = objective(name, sli, good, bad, 40 * budget, 90)
     ROWS.append(row("SakshiObjectiveBurnsFast", (66, 140, 160), inputs, SPENDS.format(rate=40, part=HOUR, **told), told, "page"))
-# When nothing is answered any more, the page comes within two minutes; when everything is again, it ends.
+# If all requests fail, the page comes within two minutes; it ends after recovery.
 told = {"objective": "init", "sli": "answered"}
 outage = [series("sakshi_http_requests_total", "0+25x240 6000x60 6000+25x200", **INIT, status="2xx"),
           series("sakshi_http_requests_total", "0x240 0+25x60 1500x200", **INIT, status="5xx")]
@@ -180,7 +180,7 @@ ROWS.append(row("SakshiObjectiveBurns", (66, 500, 585), inputs, SPENDS.format(ra
 
 ASKED = {"sakshi_callbacks_total": [{"outcome": "refused"}, {"outcome": "issuer_unavailable"}],
          "sakshi_http_requests_total": [INIT | {"status": "4xx"}, {"route": "/portal", "status": "5xx"}]}
-# What no objective may say: below the rate, a few misses in a quiet night, and what is not the service's fault.
+# Cases outside every objective: below the rate, a few misses in a quiet night, and failures that are not the service's fault.
 SILENT = [
     ("SakshiObjectiveBurnsFast", objective(*SLIS[0][:4], 0.014, 200)[1]),
     ("SakshiObjectiveBurns", objective(*SLIS[0][:4], 0.0058, 200)[1]),
@@ -195,7 +195,7 @@ SILENT = [
 
 
 def needed(alert):
-    """The rules of an alert: those of its group that record, and itself."""
+    """Returns the rules of an alert: those of its group that record, and itself."""
     group = next(group for group in groups(deploy) if any(rule.get("alert") == alert for rule in group["rules"]))
     return {"groups": [group | {"rules": [rule for rule in group["rules"] if rule.get("alert", alert) == alert]}]}
 

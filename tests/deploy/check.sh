@@ -5,7 +5,7 @@
 #   tests/deploy/check.sh redis systemd      some of it
 #   DEPLOY=/some/copy tests/deploy/check.sh  the same for a copy, see faults.sh
 #
-# What needs a program that is not here is skipped and says so; a check that does not hold fails the run. With SAKSHI_TESTS=long
+# A check without its program is skipped, with a message; a failed check fails the run. With SAKSHI_TESTS=long
 # the clients of the rollout send requests without a pause.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -19,7 +19,7 @@ failed=0
 python=$root/target/deploy/venv/bin/python3
 look() { "$python" "$here/look.py" "$deploy" "$root" "$@"; }
 
-# Seconds that SIGTERM may take by default; whoever kills the service must wait longer.
+# Seconds that SIGTERM may take by default; SIGKILL must wait longer.
 drain=$(sed -n 's/^drain_timeout_s = //p' "$root/config/default.toml")
 
 haproxy_syntax() {
@@ -67,7 +67,7 @@ overlays() {
 
 build() {
   kubectl kustomize "$2" >"$temp/manifests/$1.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
-  # What kustomize calls deprecated today fails tomorrow.
+  # A deprecation of kustomize is a future failure.
   if [ -s "$temp/said" ]; then cat "$temp/said"; return 1; fi
 }
 
@@ -86,7 +86,7 @@ kubernetes() {
 # The same manifests for a real API server, where there is one.
 apiserver() { overlays && "$here/apiserver.sh" "$temp/manifests" "$deploy/kubernetes/secrets.example.yaml" "$python"; }
 
-# What a cluster does with the pods, with processes, in both overlays side by side.
+# A cluster's operations on pods, simulated with processes, in both overlays side by side.
 rollout() {
   overlays || return
   local overlay failed=0 pids=()

@@ -11,7 +11,7 @@ plugins.register_default_plugins()
 
 
 def lost(before, after, place="dashboard"):
-    """The places of `before` that are missing in `after` or have another value there."""
+    """Returns the places of `before` that are missing in `after` or have another value there."""
     if isinstance(before, dict) and isinstance(after, dict):
         return [fault for key, value in before.items()
                 for fault in (lost(value, after[key], f"{place}.{key}") if key in after else [f"{place}.{key}"])]
@@ -21,7 +21,7 @@ def lost(before, after, place="dashboard"):
 
 
 def faults(dashboard):
-    """What Grafana does not know of a dashboard."""
+    """Returns the parts of a dashboard that Grafana does not know."""
     read = Dashboard.from_json(json.loads(json.dumps(dashboard)))
     known = {"Timeseries", "Stat", "Row"}
     strange = [panel["type"] for panel in dashboard["panels"] if panel["type"].capitalize() not in known]

@@ -1,4 +1,4 @@
-"""What the checks of deploy/ share: the settings that the service takes, and how a check ends."""
+"""Shared parts of the checks of deploy/: the settings that the service takes, and the end of a check."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ def expect(held, what):
 
 
 def settings(root):
-    """Every environment name that the service takes, from the file that documents them."""
+    """Returns every environment name that the service takes, from the file that documents them."""
     names, section = {"SAKSHI__PROFILE"}, ""
     for line in (root / "config/default.toml").read_text().splitlines():
         if found := re.match(r"\[(\w+)\]", line):
@@ -21,5 +21,5 @@ def settings(root):
 
 
 def metrics(root):
-    """Every metric that the service counts."""
+    """Returns every metric that the service counts."""
     return set(re.findall(r'metric\("(\w+)"', (root / "src/server/src/telemetry/catalogue.rs").read_text()))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Whether the checks can fail: plants one fault at a time in a copy of deploy/, or of tests/outages/, and expects the check that is named to notice.
+# Tests the checks: plants one fault at a time in a copy of deploy/, or of tests/outages/, and expects the named check to notice.
 # Not part of `make test`; run it after changing a check.
 set -uo pipefail
 # Every fault shows in the short forms; the long one of the engine compiles for each.

@@ -25,13 +25,13 @@ def seconds(text):
 
 
 def unit(name):
-    """The lines of a unit as keys and values, in order."""
+    """Returns the lines of a unit as keys and values, in order."""
     lines = (deploy / "systemd" / name).read_text().splitlines()
     return [tuple(line.split("=", 1)) for line in lines if re.match(r"\w+=", line)]
 
 
 def values(lines, key):
-    """Every value of a key; an empty one takes back those before it."""
+    """Returns every value of a key; an empty one discards those before it."""
     found = []
     for name, value in lines:
         if name == key:
@@ -63,7 +63,7 @@ def systemd():
     expect(set(values(backup, "LoadCredential")) <= set(values(service, "LoadCredential")), "the backup reads other settings")
     store = "SAKSHI__STORE__PATH"
     expect(environment(backup)[store] == environment(service)[store], "the backup reads another store")
-    # What the runbook restores with is what the service runs with.
+    # The runbook restores with the binary and settings of the service.
     line = re.search(r"systemd-run .*? restore ", (deploy / "runbook.md").read_text(), re.S)[0]
     for key, value in re.findall(r'-p (\w+)="?([^"\n]*?)"?(?= -|\s\\)', line):
         expect(value in values(backup, key), f"the runbook restores with another {key} than the service has")
@@ -98,7 +98,7 @@ def compose():
         expect(seconds(service["stop_grace_period"]) > drain, f"{name}: is killed before it has drained")
         for key in service["environment"]:
             expect(key in facts.settings(root), f"{name}: {key} is no setting")
-        # A file that is mounted alone stays the old one when another takes its place.
+        # A file mounted by itself stays the old one after a replacement.
         keys = pathlib.PurePath(service["environment"]["SAKSHI__AUTHORITY__JWKS_PATH"])
         expect(f"./secrets/issuer:{keys.parent}" in service["volumes"], f"{name}: nobody can replace {keys}")
     sandbox = yaml.safe_load((deploy / "compose/sandbox.yaml").read_text())
@@ -123,7 +123,7 @@ def compose():
 
 
 def secrets(folder):
-    """The files that the block of the README has made are those that the containers' users read."""
+    """Checks that the files made by the README's block are those that the containers' users read."""
     folder = pathlib.Path(folder)
     file = yaml.safe_load((folder / "compose.yaml").read_text())
     readers = {}
@@ -142,7 +142,7 @@ def secrets(folder):
 
 
 def is_in_context(path):
-    """Whether the build sees this path: the last line of the ignore file that is about it decides."""
+    """Returns true if the build sees this path: the last matching line of the ignore file decides."""
     seen = True
     for line in (deploy / "container/Dockerfile.dockerignore").read_text().splitlines():
         pattern = pathlib.PurePath(line.removeprefix("!"))
@@ -172,7 +172,7 @@ def container():
 
 
 def metrics():
-    """Every metric that a rule or a panel names is one that the code counts or a rule records; what is not ours must be known here."""
+    """Checks that every metric of a rule or a panel is counted by the code or recorded by a rule; others must be known here."""
     theirs = {"up", "haproxy_server_status", "haproxy_backend_retry_warnings_total"}
     recorded = {rule["record"] for rule in rules.rules(deploy) if "record" in rule}
     used = {name for _, query in rules.queries(deploy) for name in rules.names(query)}
@@ -193,7 +193,7 @@ def metrics():
 
 
 def objectives():
-    """The budgets and bounds of the rules are those of the page."""
+    """Checks that the budgets and bounds of the rules are those of the page."""
     page = (root / "docs/objectives.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| .*? \| ([\d.]+) % \| (?:([\d.]+) s)? ?\|", page, re.M)
     told = {(objective, sli): (round(1 - float(percent) / 100, 6), bound) for objective, sli, percent, bound in rows}

@@ -24,7 +24,7 @@ from facts import expect, metrics, settings
 deploy, root, folder = map(pathlib.Path, sys.argv[1:])
 LISTENERS = {"public": 8080, "internal": 8081, "connectors": 8082}
 KUBERNETES = deploy / "kubernetes"
-# Kinds that the API server learns from somebody else, with a schema of their own.
+# Kinds that the API server learns from third parties, with their own schemas.
 CUSTOM = ("PodMonitor", "PrometheusRule", "HTTPRoute", "ExternalSecret")
 utils.schema_contents = functools.cache(utils.schema_contents)
 
@@ -37,7 +37,7 @@ SECRETS = {item["metadata"]["name"]: item["stringData"] for item in read(KUBERNE
 
 
 class Overlay:
-    """A built overlay: its objects by kind, the node's pod, and the settings that the pod gets."""
+    """A built overlay: its objects by kind, the node's pod, and the pod's settings."""
 
     def __init__(self, path):
         self.name, self.objects = path.stem, read(path)
@@ -59,7 +59,7 @@ class Overlay:
 
 
 def pods(objects):
-    """Every pod that these objects make, with its labels and what makes it."""
+    """Returns every pod of these objects, with its labels and owner."""
     for item in objects:
         spec = item["spec"].get("jobTemplate", item)["spec"] if item["kind"] == "CronJob" else item.get("spec", {})
         if "template" in spec:
@@ -67,7 +67,7 @@ def pods(objects):
 
 
 def schemas(built):
-    """The oldest version that the base asks for, and the newest that the package knows."""
+    """Returns the oldest version that the base asks for, and the newest that the package knows."""
     oldest = re.search(r"^# Needs Kubernetes (\d\.\d+) ", (KUBERNETES / "base/kustomization.yaml").read_text(), re.M)[1]
     newest = kubernetes_validate.latest_version()
     each = {json.dumps(item): item for path in built for item in read(path)}.values()
@@ -84,7 +84,7 @@ def schemas(built):
 
 
 def confined(name, objects):
-    """What Pod Security calls restricted, a read-only root, and no way to the cluster; a share of the machine, and no more."""
+    """Checks for Pod Security's restricted profile, a read-only root, no access to the cluster, and a bounded share of the machine."""
     (space,) = [item["metadata"] for item in objects if item["kind"] == "Namespace"]
     for mode in ("enforce", "warn"):
         expect(space["labels"].get(f"pod-security.kubernetes.io/{mode}") == "restricted", f"{name}: the namespace does not {mode} restricted pods")
@@ -106,7 +106,7 @@ def confined(name, objects):
 
 
 def environment(look):
-    """Settings that exist, none of them secret, and each secret as a file that the pod has."""
+    """Checks that settings exist, that none is secret, and that each secret is a file of the pod."""
     for key in look.environment:
         look.expect(key.removesuffix("_FILE") in settings(root), f"{key} is no setting")
     secret = lambda key: "TOKEN" in key or key.endswith(("ENCRYPTION_KEY", "ENCRYPTION_KEYS", "REDIS_URL"))
@@ -123,7 +123,7 @@ def environment(look):
 
 
 def issuer_keys(look):
-    """The file of the issuer's keys is replaced while a pod runs: by the kubelet, or by the node when there is a URL."""
+    """Checks that the file of the issuer's keys can change while a pod runs: through the kubelet, or through the node if there is a URL."""
     place = pathlib.PurePath(look.environment["SAKSHI__AUTHORITY__JWKS_PATH"])
     mount = next((one for one in look.container["volumeMounts"] if place.is_relative_to(one["mountPath"])), None)
     look.expect(mount and "subPath" not in mount, f"{place} never changes")
@@ -133,7 +133,7 @@ def issuer_keys(look):
 
 
 def life(look):
-    """Listeners, probes, the way out, and how many nodes may be away at a time."""
+    """Checks listeners, probes, egress, and the number of nodes that may be down at a time."""
     ports = {port["name"]: port["containerPort"] for port in look.container["ports"]}
     is_apart = "SAKSHI__SERVER__CONNECTOR_ADDR" in look.environment
     look.expect(ports == {name: port for name, port in LISTENERS.items() if is_apart or name != "connectors"}, f"the ports are {ports}")
@@ -164,7 +164,7 @@ def life(look):
 
 
 def services(look):
-    """Who is led to which pods, and who may reach the internal listener."""
+    """Checks the routing to pods, and access to the internal listener."""
     chosen = [item["spec"]["selector"] for item in look.of("Service")]
     chosen += [item["spec"]["selector"]["matchLabels"] for item in look.of("PodDisruptionBudget")]
     chosen += [item["spec"]["podSelector"]["matchLabels"] for item in look.of("NetworkPolicy") if item["metadata"]["name"] != "sakshi-backup"]
@@ -195,7 +195,7 @@ def services(look):
 
 
 def ways_in(look):
-    """Ingress and routes: the host of the settings, to the pods that are ready, with room for long answers."""
+    """Checks ingress and routes: the host of the settings, to the ready pods, with room for long answers."""
     host = look.environment["SAKSHI__SERVER__PUBLIC_BASE_URL"].removeprefix("https://")
     # The components are written for production's host.
     host = host.removeprefix("stage.")
@@ -220,7 +220,7 @@ def ways_in(look):
 
 
 def autoscaler(look):
-    """The scaled workload is this one, by processor time in any case, and by a metric that nodes have and the adapter serves."""
+    """Checks that this workload is scaled, always by processor time, and by a metric that nodes have and the adapter serves."""
     for item in look.of("HorizontalPodAutoscaler"):
         target = item["spec"]["scaleTargetRef"]
         look.expect((target["kind"], target["name"]) == (look.workload["kind"], look.workload["metadata"]["name"]), f"it scales {target}")
@@ -241,7 +241,7 @@ def autoscaler(look):
 
 
 def backup(look):
-    """One node's job reads the store that the node writes, as its user and with its settings, and writes elsewhere."""
+    """Checks that one node's job reads the node's store, as its user and with its settings, and writes elsewhere."""
     if not look.is_single:
         return
     (claim,), (job,) = look.workload["spec"]["volumeClaimTemplates"], look.of("CronJob")
@@ -271,13 +271,13 @@ def backup(look):
 
 
 def external_secrets(look):
-    """They make the secrets of the example, key by key."""
+    """Checks that they make the secrets of the example, key by key."""
     made = {item["spec"]["target"]["name"]: {one["secretKey"] for one in item["spec"]["data"]} for item in look.of("ExternalSecret")}
     look.expect(not made or made == {name: set(keys) for name, keys in SECRETS.items()}, f"the operator makes {made}")
 
 
 def redis(path, space):
-    """Redis of deploy/redis in a cluster: the command of Compose, a volume under it, and a door for nodes alone."""
+    """Checks Redis of deploy/redis in a cluster: the command of Compose, a volume under it, and access for nodes alone."""
     objects = read(path)
     by = lambda kind: next(item for item in objects if item["kind"] == kind)
     pod = by("StatefulSet")["spec"]["template"]["spec"]

@@ -1,4 +1,4 @@
-"""Whether the network policies of a built overlay let the nodes reach the hosts that its own examples name, and nobody else."""
+"""Checks that the network policies of a built overlay let the nodes reach the hosts of its own examples, and no others."""
 
 import ipaddress
 import itertools
@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 DEFAULT_PORTS = {"https": 443, "http": 80, "redis": 6379, "rediss": 6379}
 # Settings with the URLs that nodes connect to. Those of the authority and of the service itself are only named.
 CONNECTED = ("_REDIS_URL", "_JWKS_URL", "_OTLP_ENDPOINT")
-# Where Redis and its sentinels are when they are in the cluster, and what every node asks for names.
+# Addresses of Redis and its sentinels in the cluster, and of the name server of every node.
 ALWAYS = [("redis.redis.svc", 6379), ("sentinel.redis.svc", 26379), ("169.254.20.10", 53), ("203.0.113.7", 8443)]
 NEVER = [("10.1.2.3", 443), ("169.254.169.254", 80), ("127.0.0.1", 8081), ("other.default.svc", 8443), ("else.example.internal", 6379)]
 
 
 def peers_of(environment):
-    """Host and port of everything that the settings let a node connect to."""
+    """Returns host and port of everything to which the settings let a node connect."""
     for key, value in environment.items():
         if key.endswith(CONNECTED) or (key.startswith("SAKSHI__UPSTREAMS__") and key.endswith("_URL")):
             for url in map(urlsplit, value.split(",")):
@@ -30,7 +30,7 @@ def in_block(block, address):
 
 
 def is_meant(peer, host, hosts):
-    """Whether a peer of a rule stands for the host. `hosts`: those whose addresses the policy names."""
+    """Returns true if a peer of a rule stands for the host. `hosts`: those whose addresses the policy names."""
     space = peer.get("namespaceSelector", {}).get("matchLabels", {}).get("sakshi/role")
     block = peer.get("ipBlock")
     if host.removesuffix(".cluster.local").endswith(".svc"):
@@ -53,7 +53,7 @@ def rules(policies, direction):
 
 
 def comers(policies):
-    """Who comes to each listener: the roles of namespaces, and the hosts whose addresses the policy has."""
+    """Returns the callers of each listener: the roles of namespaces, and the hosts whose addresses the policy has."""
     found = {}
     for rule, hosts in rules(policies, "ingress"):
         for port, peer in itertools.product(rule["ports"], rule["from"]):
@@ -69,14 +69,14 @@ def reaches(policies, host, port):
 
 
 def faults(policies, environment):
-    """A sentence for each example that is out of reach, and for each address that is not."""
+    """Returns a sentence for each unreachable example, and for each address that should be unreachable."""
     for host, port in [*peers_of(environment), *ALWAYS]:
         if not reaches(policies, host, port):
             yield f"no policy lets nodes reach {host}:{port}"
     for host, port in NEVER:
         if reaches(policies, host, port):
             yield f"a policy lets nodes reach {host}:{port}"
-    # Who takes orders reports back.
+    # Receivers of orders report back.
     reporters = [hosts for rule, hosts in rules(policies, "ingress") for peer in rule["from"] if "ipBlock" in peer]
     for key, value in environment.items():
         host = urlsplit(value).hostname or ""

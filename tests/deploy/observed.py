@@ -106,7 +106,7 @@ def write_config(targets):
 
 
 def told(port, path, **arguments):
-    """The data of an answer of Prometheus, or its error as text."""
+    """Returns the data of an answer of Prometheus, or its error as text."""
     url = f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
@@ -116,7 +116,7 @@ def told(port, path, **arguments):
 
 
 def plain(expression):
-    """A query without variables and filters: a comparison is an answer of 0 or 1, so that what is well is found too."""
+    """Returns a query without variables and filters: a comparison gives 0 or 1, so that normal values are found too."""
     expression = expression.replace("$instance", ".*").replace("$__rate_interval", "1m")
     parts = re.split(r'("[^"]*"|\{[^}]*\})', expression)
     parts[::2] = [re.sub(r"(==|!=|>=|<=|>|<)", r"\1 bool", part) for part in parts[::2]]

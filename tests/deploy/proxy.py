@@ -19,7 +19,7 @@ CONNECTIONS_OF_ONE = 300
 
 
 class Node:
-    """Answers on two ports. `mode` says how the public one behaves; `seen` holds every request that came."""
+    """Answers on two ports. `mode` sets the behaviour of the public one; `seen` holds every request."""
 
     def __init__(self, name):
         self.name, self.mode, self.ready, self.seen = name, "well", True, []
@@ -99,7 +99,7 @@ class Proxy:
         self.process = subprocess.Popen(["haproxy", "-db", "-f", config], env={**os.environ, **environment}, stdout=self.log, stderr=self.log)
 
     def ask(self, method, path, headers=None, body=None):
-        """Status, headers and body; a connection of its own."""
+        """Sends a request on a connection of its own; returns status, headers and body."""
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=15)
         try:
             client.request(method, path, body=body, headers=headers or {})
@@ -109,7 +109,7 @@ class Proxy:
             client.close()
 
     def states(self):
-        """The state of each node as haproxy sees it."""
+        """Returns the state of each node as haproxy sees it."""
         client = http.client.HTTPConnection("127.0.0.1", self.stats, timeout=5)
         client.request("GET", "/;csv")
         lines = client.getresponse().read().decode().splitlines()

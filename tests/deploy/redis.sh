@@ -26,7 +26,7 @@ until [ "$(as probe any ping)" = PONG ]; do
   sleep 0.05
 done
 
-# Whether an answer holds a word. Not a pipe: grep ends at the first match, and who still writes fails.
+# True if an answer holds a word. Not a pipe: grep ends at the first match, and a writer then fails.
 says() { [[ $1 =~ $2 ]]; }
 
 set_to() {
@@ -61,7 +61,7 @@ says "$(redis-cli -s "$temp/socket" ping 2>&1)" NOAUTH || fail "who has no name 
 says "$(as sakshi wrong ping)" 'WRONGPASS|NOAUTH' || fail "a wrong password is let in"
 says "$(as tester any acl dryrun probe get x)" 'no permissions' || fail "the probe may read"
 
-# Whatever was answered is in the file after an end: single commands, and steps of several.
+# Every acknowledged write is in the file after a stop: single commands, and steps of several.
 as sakshi known-here set kept yes >/dev/null
 step='redis.call("INCR", KEYS[1]) redis.call("INCR", KEYS[2]) return redis.call("GET", KEYS[1])'
 for signal in TERM KILL; do

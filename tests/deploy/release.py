@@ -27,7 +27,7 @@ def expect(held, what):
 
 
 def bill(path):
-    """A bill of materials that holds to the schema, and whose references lead somewhere."""
+    """Checks that a bill of materials matches the schema, and that its references resolve."""
     folder = pathlib.Path(importlib.util.find_spec("cyclonedx").origin).parent / "schema/_res"
     schema = lambda name: json.loads((folder / f"{name}.SNAPSHOT.schema.json").read_text())
     others = [(schema(name)["$id"], referencing.Resource.from_contents(schema(name))) for name in ("spdx", "jsf-0.82")]

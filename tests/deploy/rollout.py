@@ -40,7 +40,7 @@ def start(command, **options):
 
 
 def give_up(what):
-    """Ends everything that was started, from whichever thread; the first one tells why."""
+    """Ends everything that was started, from any thread; the first one gives the reason."""
     giving_up.acquire()
     print(what, flush=True)
     for process in started:
@@ -97,7 +97,7 @@ def publish(place, contents):
 
 
 class Manifest:
-    """What the overlay says of its pods."""
+    """The overlay's description of its pods."""
 
     def __init__(self):
         objects = [item for item in yaml.safe_load_all(open(overlay)) if item]
@@ -119,7 +119,7 @@ class Manifest:
         self.fill_in()
 
     def fill_in(self):
-        """Puts generated values in the place of the example's, and this machine's paths in the place of the pod's."""
+        """Puts generated values in place of the example's, and this machine's paths in place of the pod's."""
         held = {item["metadata"]["name"]: item["stringData"] for item in yaml.safe_load_all(open(secrets))}
         random = lambda key: run("openssl", "rand", *(("-base64", "32") if key.endswith("_KEY") else ("-hex", "32")))
         self.settings = {key: value if "://" in value else random(key) for key, value in held["sakshi-settings"].items()}
@@ -138,7 +138,7 @@ class Manifest:
                     self.environment[key] = str(place) + value[len(mount):]
 
     def probe(self, name):
-        """Path, seconds between two questions, time for an answer, failures in a row."""
+        """Returns path, seconds between two probes, timeout, and failures in a row."""
         probe = self.container[name]
         expect(probe["httpGet"]["port"] == "internal", f"{name} asks another port")
         return probe["httpGet"]["path"], probe["periodSeconds"], probe.get("timeoutSeconds", 1), probe["failureThreshold"]
@@ -159,7 +159,7 @@ class Pod:
 
     @property
     def ready(self):
-        """Part of the service. A readiness probe that is answered after the end began changes nothing."""
+        """True if it is part of the service. A readiness probe that is answered after the end began changes nothing."""
         return self.answers_ready and not self.ending
 
     def metrics(self):
@@ -175,7 +175,7 @@ class Pod:
             return False
 
     def probed(self, name, until):
-        """Asks until the answer is this, as often as the probe may fail."""
+        """Probes until the answer is this, as often as the probe may fail."""
         _, period, _, failures = self.manifest.probe(name)
         for _ in range(failures):
             if self.answers(name) == until:
@@ -185,7 +185,7 @@ class Pod:
         self.fail(f"{name} fails")
 
     def watch(self):
-        """The liveness probe, until the pod ends."""
+        """Runs the liveness probe, until the pod ends."""
         _, period, _, allowed = self.manifest.probe("livenessProbe")
         failures = 0
         while not self.ending:
@@ -195,7 +195,7 @@ class Pod:
             time.sleep(period)
 
     def follow(self):
-        """The readiness probe, which brings the pod into the service and out of it."""
+        """Runs the readiness probe, which brings the pod into the service and out of it."""
         _, period, _, allowed = self.manifest.probe("readinessProbe")
         failures = 0
         while not self.ending:
@@ -211,7 +211,7 @@ class Pod:
         give_up(f"{self.name}: {what}\n" + pathlib.Path(self.log.name).read_text()[-2_000:])
 
     def become_available(self):
-        """Ready without a break for as long as the manifest asks."""
+        """True if it has been ready without a break for as long as the manifest asks."""
         since, end = None, time.monotonic() + 120
         while since is None or time.monotonic() - since < self.manifest.min_ready:
             since = (since or time.monotonic()) if self.ready else None
@@ -221,7 +221,7 @@ class Pod:
             time.sleep(0.1)
 
     def terminate(self):
-        """Leaves the service, is left alone for the pause, gets SIGTERM, and must end within its grace."""
+        """Leaves the service, waits for the pause, gets SIGTERM, and must end within its grace."""
         begun, self.ending = time.monotonic(), True
         time.sleep(self.manifest.pause)
         self.process.send_signal(signal.SIGTERM)
@@ -234,7 +234,7 @@ class Pod:
 
 
 class Clients:
-    """Send requests to whichever pod is ready, each on a connection of its own, with a pause after each answer."""
+    """Sends requests to any ready pod, each on a connection of its own, with a pause after each answer."""
 
     def __init__(self, pods, headers):
         self.pods, self.headers = pods, headers
@@ -262,7 +262,7 @@ class Clients:
             time.sleep(PAUSE_S)
 
     def send_more(self, requests):
-        """Waits until so many more were answered, however fast this machine is."""
+        """Waits for this many more answers, on a machine of any speed."""
         goal = len(self.opened) + requests
         while len(self.opened) < goal:
             time.sleep(0.05)
@@ -291,7 +291,7 @@ def start_redis():
 
 
 def ending(pods, pod):
-    """Ends a pod beside everything else."""
+    """Ends a pod in the background."""
     thread = threading.Thread(target=lambda: (pod.terminate(), pods.remove(pod)))
     thread.start()
     return thread

@@ -25,17 +25,17 @@ def dashboard(deploy):
 
 
 def panels(deploy):
-    """Panels that ask something; a row only divides them."""
+    """Returns panels with queries; a row only divides them."""
     return [panel for panel in dashboard(deploy)["panels"] if panel["type"] != "row"]
 
 
 def queries(deploy):
-    """Each query with the place where it stands."""
+    """Returns each query with its place."""
     found = [(rule.get("alert") or f"{rule['record']} {rule.get('labels', '')}", rule["expr"]) for rule in rules(deploy)]
     return found + [(f"panel {panel['title']} {target['refId']}", target["expr"]) for panel in panels(deploy) for target in panel["targets"]]
 
 
 def names(expression):
-    """The metrics and recorded series of a query, without those of a histogram's parts."""
+    """Returns the metrics and recorded series of a query, without those of a histogram's parts."""
     found = re.findall(r"\b(?:sakshi|process|haproxy)[_:][a-z0-9_:]+|\bup\b", re.sub(r'"[^"]*"', "", expression))
     return {re.sub(r"_(bucket|count|sum)$", "", name) for name in found}

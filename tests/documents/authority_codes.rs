@@ -1,4 +1,4 @@
-//! The authority's error codes: the guide for client developers says the sentences that the code has.
+//! The authority's error codes: the guide for client developers has the sentences of the code.
 
 use sakshi_authority::callback::{MEANINGS, Verdict, verdict};
 

@@ -1,5 +1,5 @@
-//! `docs/errors.md` against the error table. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the rows
-//! of the document instead. What to do about an error is written by hand there, and kept.
+//! `docs/errors.md` against the error table. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the rows of the document
+//! instead. The handling of each error is written there by hand, and kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,11 +20,11 @@ use crate::{root, texts};
 
 const DOCUMENT: &str = "docs/errors.md";
 const HEAD: &str = "| Code | Status | Sentence | What to do |\n|---|---|---|---|\n";
-/// Stands for what differs between answers.
+/// Placeholder for the varying part of answers.
 const VARIES: &str = "…";
 const LIMIT: usize = 987_654_321;
 
-/// An example of every refusal of a use case.
+/// Returns an example of every refusal of a use case.
 fn of_the_service() -> Vec<ServiceError> {
     use ServiceError as E;
     let mut examples = vec![
@@ -58,7 +58,7 @@ fn of_the_service() -> Vec<ServiceError> {
         });
     }
     for example in &examples {
-        // Whoever adds a variant adds an example above.
+        // A new variant needs an example above.
         match example {
             E::Invalid(_) | E::Unauthorized | E::InsufficientCredits | E::TransactionNotFound | E::NotFound(_) | E::AlreadyCompleted => {}
             E::EventChanged
@@ -82,7 +82,7 @@ fn of_the_service() -> Vec<ServiceError> {
     examples
 }
 
-/// Refusals that name their code where they are made: `Conflict { code: "…", message: "…" }` and `Unavailable { code: "…", … }`.
+/// Returns the refusals that name their code in place: `Conflict { code: "…", message: "…" }` and `Unavailable { code: "…", … }`.
 fn literals() -> Vec<(&'static str, &'static str, &'static str)> {
     let mut found = Vec::new();
     for (path, text) in texts().into_iter().filter(|(path, _)| path.starts_with("src") && path.extension().is_some_and(|kind| kind == "rs"))
@@ -101,7 +101,7 @@ fn literals() -> Vec<(&'static str, &'static str, &'static str)> {
     found
 }
 
-/// An example of every refusal.
+/// Returns an example of every refusal.
 fn examples() -> Vec<ApiError> {
     let mut examples: Vec<ApiError> = of_the_service().into_iter().map(ApiError::Service).collect();
     examples.extend([
@@ -136,7 +136,7 @@ fn examples() -> Vec<ApiError> {
     examples
 }
 
-/// Every sentence of a code and status.
+/// Returns every sentence of each code and status.
 fn table() -> BTreeMap<(u16, &'static str), Vec<String>> {
     let mut table: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for example in examples() {

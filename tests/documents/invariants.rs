@@ -14,7 +14,7 @@ use crate::root;
 const DOCUMENT: &str = "docs/invariants.md";
 const BEGIN: &str = "<!-- The tables are written by the test. -->\n";
 
-/// The invariants that stand in the code by hand, by part: what is given to `ensure` or `holds` in the Rust files below a folder.
+/// Collects the invariants written by hand, by part: the arguments of `ensure` or `holds` in the Rust files below a folder.
 fn by_hand(folder: &Path, names: &mut BTreeMap<String, Vec<String>>) {
     let mut entries: Vec<_> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     entries.sort_unstable();
@@ -23,7 +23,7 @@ fn by_hand(folder: &Path, names: &mut BTreeMap<String, Vec<String>>) {
             by_hand(&path, names);
         } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("src/trace/src/invariant.rs") {
             let text = fs::read_to_string(&path).expect("a file");
-            // Calls have the part first, perhaps in a line of its own.
+            // Calls name the part first, perhaps on a line of its own.
             for call in text.split("Part::").skip(1) {
                 let Some((part, rest)) = call.split_once(',').filter(|(part, _)| is_part(part)) else { continue };
                 let name = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
@@ -37,7 +37,7 @@ fn is_part(word: &str) -> bool {
     Part::ALL.iter().any(|part| format!("{part:?}") == word)
 }
 
-/// The tables of the document.
+/// Returns the tables of the document.
 fn tables() -> String {
     let mut of_store: Vec<(&str, Vec<&str>)> = Vec::new();
     for (group, name) in invariants() {

@@ -8,7 +8,7 @@ use sakshi::telemetry::catalogue::METRICS;
 
 use super::root;
 
-/// Every text in quotes that is named like a metric, in the Rust files below a folder.
+/// Collects every quoted text with the form of a metric's name, in the Rust files below a folder.
 fn named(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -20,7 +20,7 @@ fn named(folder: &Path, names: &mut BTreeSet<String>) {
                 let known = ["sakshi_", "process_"].iter().any(|prefix| text.starts_with(prefix));
                 known && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
             };
-            // What a macro of the metrics crate is given, or a loop over names.
+            // The argument of a macro of the metrics crate, or of a loop over names.
             let macros = ["counter!", "gauge!", "histogram!"];
             if macros.iter().any(|name| text.contains(name)) {
                 names.extend(text.split('"').filter(is_metric).map(str::to_owned));
@@ -38,7 +38,7 @@ fn every_metric_of_the_code_is_in_the_catalogue_and_every_row_is_used() {
     let known: BTreeSet<String> = METRICS.iter().map(|metric| metric.name.to_owned()).collect();
     let unknown: Vec<_> = used.difference(&known).collect();
     assert!(unknown.is_empty(), "without a row: {unknown:?}");
-    // These two are set where the catalogue begins.
+    // These two are set at the start of the catalogue.
     let at_start = ["process_start_time_seconds".to_owned(), "sakshi_build_info".to_owned()];
     let unused: Vec<_> = known.difference(&used).filter(|name| !at_start.contains(name)).collect();
     assert!(unused.is_empty(), "nothing sets: {unused:?}");

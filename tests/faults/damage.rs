@@ -1,4 +1,4 @@
-//! A store that is not whole is refused with a clear error, and never taken for an empty one.
+//! A damaged store is refused with a clear error, and never taken for an empty one.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use sakshi_kit::process::Process;
 
 type Damage = fn(&Path);
 
-/// Each on a copy of the store of a process that ended in good order.
+/// Damages, each on a copy of the store of a process that stopped gracefully.
 const DAMAGES: [(&str, Damage); 4] = [
     ("the database is gone", |store| fs::remove_file(store.join("sakshi.db")).expect("a file")),
     ("the database is empty", |store| fs::write(store.join("sakshi.db"), b"").expect("a file")),

@@ -1,5 +1,5 @@
-//! The same storm at one event: guests scan, decline, consent and leave while the process is killed,
-//! and the organiser makes room whenever it is full.
+//! The storm at one event: guests scan, decline, consent and leave while the process is killed, and the organiser adds places whenever it
+//! is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const ROUNDS: u64 = 8;
 const GUESTS: u64 = 10;
 const IN_FLIGHT: u64 = 8;
 const PLACES: u64 = 10;
-/// Scans of a round before it is ended.
+/// Maximum scans of a round before its kill.
 const SCANS_MAX: u64 = 250;
 
 struct Guest {
@@ -27,17 +27,17 @@ struct Guest {
     random: Random,
 }
 
-/// The places of the event as the organiser changes them.
+/// The event's places, as changed by the organiser.
 #[derive(Debug, Default)]
 struct Places {
-    /// The highest number asked for.
+    /// Highest number requested.
     asked: AtomicU64,
-    /// How often a new number was confirmed.
+    /// Number of confirmed changes.
     confirmed: AtomicU64,
 }
 
 impl Guest {
-    /// One guest after the other, until a request is not answered.
+    /// Plays one guest after another, until a request is not answered.
     async fn come_and_go(mut self) {
         while !self.over.load(Ordering::Relaxed) && self.visit().await.is_ok() {}
     }
@@ -82,7 +82,7 @@ impl Guest {
         let answer = Answer::attempt(self.event.organiser.api().request(change).expect("a body")).await?;
         match answer.status {
             200 => drop(self.places.confirmed.fetch_add(1, Ordering::SeqCst)),
-            // A higher number came first and has been filled meanwhile.
+            // A higher number came first and its places have been filled meanwhile.
             400 => {}
             _ => self.problem("patch", &answer),
         }
@@ -106,7 +106,7 @@ async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges
             let random = Random::from_seed(random.next());
             Guest { event: event.clone(), client: Arc::clone(&client), places: Arc::clone(&places), over, random }.come_and_go()
         });
-        // How many scans are answered before the kill is chance; so is where the other guests are by then.
+        // The number of scans before the kill is random; so is the progress of the other guests.
         let more = usize::try_from(random.below(SCANS_MAX)).expect("a small number");
         client.grown("the load of a round", Notes::opened_so_far, more).await;
         kills += load.kill(&mut node, &mut random).await;

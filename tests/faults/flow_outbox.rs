@@ -10,7 +10,7 @@ use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
 use sakshi_kit::waiting::TIMEOUT;
 
-/// A flow of each kind with its report, all for one receiver.
+/// Opens a flow of each kind with its report, all for one receiver.
 async fn reported(fixture: &FlowFixture) -> Vec<(OpenedFlow, &'static str, &'static str)> {
     let mut all = Vec::new();
     for (flow, kind, golden) in [

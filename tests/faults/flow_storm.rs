@@ -1,5 +1,5 @@
-//! The storm over flows that are reported: connectors report what becomes of all of them while the
-//! process is killed. A report that was accepted is kept, and its webhook is sent once or `unknown`.
+//! The storm over reported flows: connectors report on all of them while the process is killed. An accepted report is kept, and its webhook
+//! is sent once or `unknown`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 const ROUNDS: u64 = 10;
 const CONNECTORS: u64 = 10;
 const IN_FLIGHT: u64 = 8;
-/// Reports of a round before it is ended.
+/// Maximum reports of a round before its kill.
 const REPORTS_MAX: u64 = 200;
 
 /// One report about a flow.
@@ -30,11 +30,11 @@ const REPORTS_MAX: u64 = 200;
 struct Step {
     kind: &'static str,
     report: Value,
-    /// The body of its webhook; a step that ends nothing has none.
+    /// The body of its webhook; `None` if the step does not end the flow.
     webhook: Option<String>,
 }
 
-/// What an upstream reports about a flow, in order.
+/// Returns an upstream's reports about a flow, in order.
 fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
     let own = |name: &str| json!(format!("{name}-of-{}", opened.id));
     let step = |kind, golden: &str, changes: &[(&str, Option<Value>)]| {
@@ -69,17 +69,17 @@ fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
     }
 }
 
-/// What clients and connectors were told.
+/// The answers to clients and connectors.
 #[derive(Debug, Default)]
 struct Told {
     opened: BTreeMap<String, OpenedFlow>,
-    /// Keys and bodies of requests that were never answered.
+    /// Keys and bodies of requests without an answer.
     openings_in_doubt: Vec<(String, Flow, Value)>,
-    /// Steps that were answered with 200, of each flow.
+    /// Steps answered with 200, by flow.
     accepted: BTreeMap<String, Vec<Step>>,
-    /// Steps that were never answered.
+    /// Steps without an answer.
     in_doubt: Vec<(String, Step)>,
-    /// Answers that should never be given.
+    /// Answers that should never occur.
     unexpected: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl Worker {
         write(&mut self.told.lock().unwrap())
     }
 
-    /// One flow after the other, until a request is not answered.
+    /// Runs one flow after another, until a request is not answered.
     async fn work(mut self) {
         while !self.over.load(Ordering::Relaxed) && self.flow().await.is_ok() {}
     }
@@ -179,7 +179,7 @@ impl Storm {
         self.worker.note(|told| told.accepted.values().map(|steps| steps.len() as u64).sum())
     }
 
-    /// Load until the kill, and a node that works again.
+    /// Puts load on the node until the kill, and restarts it.
     async fn round(&mut self) {
         let load = Load::start(CONNECTORS, |over| {
             let random = Random::from_seed(self.random.next());
@@ -190,7 +190,7 @@ impl Storm {
         self.kills += load.kill(&mut self.fixture.node, &mut self.random).await;
     }
 
-    /// Repeats what was never answered, as clients and connectors do, until all is known.
+    /// Retries unanswered requests, as clients and connectors do, until every outcome is known.
     async fn resolve(&self) {
         let (openings, reports) =
             self.worker.note(|told| (std::mem::take(&mut told.openings_in_doubt), std::mem::take(&mut told.in_doubt)));
@@ -202,7 +202,7 @@ impl Storm {
         }
     }
 
-    /// What was accepted is what polls show.
+    /// Checks that polls show the accepted reports.
     async fn check_polls(&self, told: &Told) {
         for (id, opened) in &told.opened {
             let steps = told.accepted.get(id).map(Vec::as_slice).unwrap_or_default();
@@ -218,7 +218,7 @@ impl Storm {
         }
     }
 
-    /// Returns how many webhooks were due, and how many of them ended as `unknown`.
+    /// Returns the number of due webhooks, and of those that ended as `unknown`.
     async fn check_webhooks(&self, told: &Told) -> (u64, u64) {
         let mut due: BTreeMap<&str, &str> = BTreeMap::new();
         let (mut all, mut unknown) = (0, 0);

@@ -1,7 +1,7 @@
-//! What a kill may do: SIGKILL under load, again and again, on one embedded store.
+//! Effects of SIGKILL under load, again and again, on one embedded store.
 //!
-//! The test keeps a journal of every answer that it was given. Afterwards the store must know all
-//! of it, have charged for no more than it, and have sent no webhook twice.
+//! The test keeps a journal of every answer. Afterwards the store must know all of it, have charged for nothing else, and have sent no
+//! webhook twice.
 
 #![allow(
     clippy::unwrap_used,

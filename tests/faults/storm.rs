@@ -1,4 +1,4 @@
-//! The storm: several rounds of load, each ended by SIGKILL at a moment of chance.
+//! The storm: several rounds of load, each ended by SIGKILL at a random moment.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     let rounds = rounds(ROUNDS);
     for _ in 0..rounds {
         let load = Load::start(WORKERS, |over| client.worker(&mut random).run(over));
-        // The moment of the kill is the one thing that is left to chance.
+        // Only the moment of the kill is random.
         let moment = Duration::from_millis(random.below(900));
         tokio::time::sleep(moment).await;
         kills += load.kill(&mut node, &mut random).await;

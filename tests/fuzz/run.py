@@ -36,7 +36,7 @@ def cargo():
 
 
 def built(whole):
-    """Builds the programs; the path of each by its group."""
+    """Builds the programs; returns the path of each by its group."""
     command = [*cargo(), "test", "--test", "fuzz-*", "--features", "sakshi-fuzz/libfuzzer", "--no-run", "--message-format", "json-render-diagnostics"]
     environment = dict(os.environ)
     if whole:
@@ -57,7 +57,7 @@ def built(whole):
 
 
 def targets():
-    """The group of each target, as src/lib.rs lists them."""
+    """Returns the group of each target, as listed in src/lib.rs."""
     lists = re.findall(r"const (\w+): &\[Target\] = &\[(.*?)\];", (HERE / "src" / "lib.rs").read_text(), re.DOTALL)
     return {name: group for group, listed in lists for name in re.findall(r'name: "(\w+)"', listed)}
 
@@ -69,7 +69,7 @@ def options(name, found):
 
 
 def fed(program, name, seconds, runs, found):
-    """Runs one target; its row of the table, or nothing if it found something."""
+    """Runs one target; returns its row of the table, or nothing if it found something."""
     grown = ROOT / "target" / "fuzz" / "corpus" / name
     grown.mkdir(parents=True, exist_ok=True)
     limits = [f"-runs={runs}"] if runs else []
@@ -90,7 +90,7 @@ def fed(program, name, seconds, runs, found):
 
 
 def told(path):
-    """The rows of a table, to which a run adds its executions."""
+    """Returns the rows of a table, to which a run adds its executions."""
     text = path.read_text() if path and path.exists() else ""
     found = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", text, re.MULTILINE)
     return {name: (name, *(int(number.replace(",", "")) for number in numbers)) for name, *numbers in found}
@@ -129,7 +129,7 @@ def shrink(programs, groups, chosen):
                 break
             inputs.append(path)
         for path in kept.iterdir():
-            # What was written by hand or has found something stays.
+            # Inputs that were written by hand or found something stay.
             if re.fullmatch("[0-9a-f]{40}", path.name):
                 path.unlink()
         for path in inputs:
@@ -166,7 +166,7 @@ def main():
         return row[1]
 
     for name in chosen:
-        # The rest of a total is shared out by what is known of each target.
+        # The rest of a total is divided by the known times of each target.
         if asked.runs or seconds or name not in rows:
             fed_to = feed(name, seconds, asked.runs or (0 if seconds else 100_000))
             is_good &= fed_to > 0

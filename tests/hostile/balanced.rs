@@ -1,4 +1,4 @@
-//! One address that keeps connections open through haproxy as it is shipped, with three nodes on one Redis that may have few.
+//! One address that keeps connections open through the shipped haproxy, with three nodes on a Redis with few connections.
 
 use sakshi_kit::balancer::{Balancer, fix_ports};
 use sakshi_kit::event::{TestEvent, terms};

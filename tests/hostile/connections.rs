@@ -1,5 +1,4 @@
-//! Connections that are opened and not used: on the operator's listener, and on the public one of a
-//! process that may have few.
+//! Unused open connections: on the operator's listener, and on the public one of a process with few descriptors.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -11,15 +10,15 @@ use tokio::net::TcpStream;
 
 use crate::honest::Honest;
 
-/// A probe is answered within this, whatever others do.
+/// Time limit for the answer to a probe under attack.
 const PROBED: Duration = Duration::from_millis(500);
-/// More than either listener may have.
+/// More than the limit of either listener.
 const IDLE: usize = 200;
 const VISITS: usize = 100;
-/// 78 of these are left to the public.
+/// The public gets 78 of these.
 const DESCRIPTORS: u32 = 400;
 
-/// Connections with nothing on them, or with the beginning of a request.
+/// Opens connections without data, or with the beginning of a request.
 pub(crate) async fn idle(url: &str) -> Vec<TcpStream> {
     let address = url.trim_start_matches("http://");
     let mut all = Vec::new();
@@ -55,7 +54,7 @@ async fn a_client_waits_for_nobody_who_keeps_connections_open() {
     let others = idle(&node.addresses.public("")).await;
     honest.is_as_well_off_as(&alone, "idle connections").await;
     for _ in 0..5 {
-        // Who has no connection yet.
+        // A client without a connection yet.
         let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
         let began = Instant::now();
         let answer = Answer::to(newcomer.get(node.addresses.public("/api/ping"))).await;

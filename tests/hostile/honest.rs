@@ -1,4 +1,4 @@
-//! A client that does nothing wrong, and what it measures beside those who do.
+//! An honest client, and its measurements beside attackers.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::node::{Addresses, TestNode};
 
-/// The slowest hundredth may take this many times what it took alone.
+/// Factor by which the slowest hundredth may exceed its time without attack.
 const RATIO_MAX: u32 = 3;
-/// How often it is measured at most.
+/// Maximum number of measurements.
 const TIMES: usize = 3;
-/// What the slowest hundredth may take in any case: below this, a busy machine tells nothing.
+/// Time that the slowest hundredth may take in any case: below it, a busy machine hides the effect.
 const NOTICEABLE: Duration = Duration::from_millis(60);
 
 pub(crate) struct Honest {
@@ -18,7 +18,7 @@ pub(crate) struct Honest {
     identity_app: IdentityApp,
 }
 
-/// What it noticed.
+/// The measurements of the client.
 #[derive(Clone, Debug)]
 pub(crate) struct Noticed {
     pub(crate) visits: usize,
@@ -27,17 +27,17 @@ pub(crate) struct Noticed {
 }
 
 impl Honest {
-    /// With a key and credits of its own.
+    /// Creates a client with its own key and credits.
     pub(crate) async fn of(node: &TestNode) -> Self {
         Self { backend: node.backend(10_000).await, identity_app: node.identity_app() }
     }
 
-    /// The same client, through another address of the service.
+    /// Returns the same client, through another address of the service.
     pub(crate) fn through(&self, addresses: &Addresses) -> Self {
         Self { backend: self.backend.through(addresses), identity_app: self.identity_app.through(addresses) }
     }
 
-    /// So many verifications, one after the other: init, callback, result.
+    /// Runs `visits` verifications, one after another: init, callback, result.
     pub(crate) async fn visit(&self, visits: usize) -> Noticed {
         let (mut took, mut refused) = (Vec::new(), Vec::new());
         for _ in 0..visits {
@@ -60,8 +60,8 @@ impl Honest {
 }
 
 impl Honest {
-    /// Holds what it notices under an attack, which goes on, against what it noticed alone. Whatever
-    /// else this machine does disturbs some times; an attack that harms does so every time.
+    /// Compares measurements under a continuing attack with those without. Other load on this machine disturbs some of them; a harmful
+    /// attack disturbs all.
     pub(crate) async fn is_as_well_off_as(&self, alone: &Noticed, attack: &str) {
         let most = (alone.p99 * RATIO_MAX).max(NOTICEABLE);
         let mut slowest = Vec::new();
@@ -84,7 +84,7 @@ impl Honest {
     }
 }
 
-/// Runs the attack's assertion on memory: the process may grow by so many MiB.
+/// Checks the memory of the process: it may grow by `mebibytes` MiB under the attack.
 pub(crate) fn assert_growth(node: &TestNode, before: u64, mebibytes: u64, attack: &str) {
     let most = node.process().resident_at_most();
     eprintln!("{attack}: {} MiB resident before, {} MiB at most", before >> 20, most >> 20);

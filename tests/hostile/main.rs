@@ -1,8 +1,7 @@
 //! Attacks that hold or waste resources, one in each file, beside an honest client.
 //!
-//! Each test measures the honest client alone and then under the attack. Three bounds hold: none of
-//! its requests is refused, the slowest hundredth of them takes at most a multiple of what it took
-//! alone, and the memory of the process grows by no more than the budgets that `docs/security.md` lists.
+//! Each test measures the honest client alone and then under the attack. None of its requests may be refused. The slowest hundredth may
+//! take at most a multiple of the time alone. The memory of the process may grow by no more than the budgets in `docs/security.md`.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Malformed chunks: whatever is wrong with them, there is an answer.
+//! Malformed chunks: each gets an answer.
 
 use sakshi_kit::node::TestNode;
 

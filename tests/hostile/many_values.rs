@@ -1,4 +1,4 @@
-//! Callbacks of the largest size that would become a tree a hundred times theirs.
+//! Callbacks of the largest size that would parse into a tree of a hundred times their size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,12 @@ use tokio::time::sleep;
 use crate::honest::{Honest, assert_growth};
 
 const VISITS: usize = 100;
-/// Between two callbacks of a sender: eight of them fill a line of a gigabit a second. More of them
-/// would be a test of the machine, which the senders share with the service.
+/// Pause between two callbacks of a sender: eight senders fill a gigabit line. More would test the machine, which they share with the
+/// service.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Members of `{"x":[{"":0},…]}` that fit into the largest callback.
 pub(crate) const MEMBERS: usize = 590_000;
-/// The same within Base64 within a credential.
+/// Members that fit as Base64 into a credential.
 const MEMBERS_WITHIN: usize = 440_000;
 
 pub(crate) fn many(members: usize) -> String {
@@ -30,7 +30,7 @@ pub(crate) fn many(members: usize) -> String {
     text
 }
 
-/// A credential that nobody signed and that says a great deal.
+/// Returns a long unsigned credential.
 pub(crate) fn unsigned() -> String {
     let header = encode(json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
     format!("{header}.{}.{}~", encode(many(MEMBERS_WITHIN)), encode([7; 64]))
@@ -51,7 +51,7 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
             let mut statuses = Vec::new();
             while !over.load(Ordering::Relaxed) {
                 let request = identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
-                // A connection that is closed in the middle of a body is an answer, too.
+                // A connection closed in the middle of a body counts as an answer.
                 statuses.push(request.send().await.map_or(503, |answer| answer.status().as_u16()));
                 sleep(PAUSE).await;
             }

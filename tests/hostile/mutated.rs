@@ -1,5 +1,4 @@
-//! Callbacks that were changed in some place: each is refused or means what was signed, and none of them
-//! fails the service.
+//! Mutated callbacks: each is refused or has its signed meaning, and none breaks the service.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +11,11 @@ use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
 use sakshi_kit::node::TestNode;
 
-/// Strangers at a time, each with a seed of its own.
+/// Concurrent strangers, each with its own seed.
 const STRANGERS: u64 = 16;
 /// Callbacks of each stranger: `make soak` sends 112,000 in all.
 const CALLBACKS: usize = if cfg!(feature = "soak") { 7_000 } else { 100 };
-/// What is put in, besides single bytes.
+/// Pieces to insert, besides single bytes.
 const PIECES: &str = concat!(
     r#"" { } [[[[[[[[ null \u0000 \ud800 -0 1e999 ~ ~~ . == &#0; &lol; <!DOCTYPE <![CDATA[ ]]> </Request> <TxnID> "#,
     "\"errCode\":\"308\", \"response\":\"\", \u{feff} \u{202e}"
@@ -43,7 +42,7 @@ fn mutate(body: &[u8], dice: &mut SmallRng) -> Vec<u8> {
     body
 }
 
-/// Sends changed callbacks, and counts the statuses that they are answered with.
+/// Sends mutated callbacks, and counts the statuses of the answers.
 async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTreeMap<u16, usize> {
     let (mut dice, mut statuses) = (SmallRng::seed_from_u64(seed), BTreeMap::new());
     let form = CallbackFormat::BOTH[usize::from(seed.is_multiple_of(2))];
@@ -72,7 +71,7 @@ async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTree
             (opened, body) = begin().await;
         }
     }
-    // The body itself is still taken.
+    // The original body is still accepted.
     assert_eq!(identity_app.post(&opened, form, body).await.status, 200);
     statuses
 }

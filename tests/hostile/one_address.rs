@@ -1,4 +1,4 @@
-//! One address that keeps as many connections open as it can, whatever with, on a process that may have few.
+//! One address that keeps as many connections open as it can, by several means, on a process with few descriptors.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use tokio::time::{sleep, timeout};
 
 use crate::honest::Honest;
 
-/// 78 of these are left to the public.
+/// The public gets 78 of these.
 pub(crate) const DESCRIPTORS: u32 = 400;
 const VISITS: usize = 60;
-/// More than the listener may have.
+/// More than the listener's limit.
 const CONNECTIONS: usize = 300;
-/// The time that the attacker keeps one of them before it opens another instead.
+/// Time for which the attacker keeps each connection before it opens another.
 pub(crate) const KEPT: Duration = Duration::from_secs(2);
-/// A probe and a newcomer are answered within this, whatever others do.
+/// Time limit for answers to a probe and a newcomer under attack.
 const PROBED: Duration = Duration::from_millis(500);
 
-/// A connection from another address than that of honest clients, with a request on it whose answer nobody reads.
+/// Opens a connection from an attacker's address, with a request whose answer is never read.
 async fn asking(from: &str, to: SocketAddr, request: &str) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4_096).expect("a small buffer");
@@ -34,7 +34,7 @@ async fn asking(from: &str, to: SocketAddr, request: &str) -> Option<TcpStream> 
     Some(stream)
 }
 
-/// Keeps connections open until it is dropped.
+/// Keeps connections open until dropped.
 pub(crate) fn attack(from: &'static str, to: SocketAddr, request: &str) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for number in 0..CONNECTIONS {
@@ -54,7 +54,7 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")
 }
 
-/// Requests with which connections are kept open.
+/// Returns requests that keep connections open.
 pub(crate) fn attacks(event: &TestEvent) -> [(&'static str, String); 4] {
     let announced =
         "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 900\r\n\r\n";
@@ -66,7 +66,7 @@ pub(crate) fn attacks(event: &TestEvent) -> [(&'static str, String); 4] {
     ]
 }
 
-/// Those who have no connection yet are answered.
+/// Checks that clients without a connection are served.
 pub(crate) async fn assert_newcomers_are_served(addresses: &Addresses, attack: &str) {
     for _ in 0..5 {
         let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");

@@ -1,5 +1,5 @@
-//! Twice as many inits as a node can make, from clients who repeat. The bench `overload` has the figures; here it is held that each is charged
-//! once at most, and that the node is well when the clients have been served or have given up.
+//! Inits at twice a node's capacity, from clients who retry. The bench `overload` has the figures. Here each is charged at most once, and
+//! the node recovers once all clients are served or have given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use sakshi_kit::node::TestNode;
 use serde_json::json;
 
 const CREDITS: u64 = 10_000_000;
-/// Clients of which each waits for its answer, to measure the capacity.
+/// Clients in the closed loop that measures the capacity.
 const CLIENTS: usize = 64;
-/// Inits after the overload, of which none may be refused.
+/// Inits after the overload; none may be refused.
 const AFTERWARDS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Lists of guests with photos: who reads many of them, and who asks for them and does not read.
+//! Lists of guests with photos: clients who read many, and clients who request them without reading.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +12,19 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::honest::{Honest, assert_growth};
 
 const GUESTS: usize = 60;
-/// A resident whose photo has 300 KB.
+/// A resident with a photo of 300 KB.
 const PHOTOGRAPHED: &str = "meena";
 const VISITS: usize = 60;
-/// Who reads one list after the other.
+/// Number of clients who read one list after another.
 pub(crate) const READERS: usize = 4;
-/// Who asks and does not read.
+/// Number of clients who request without reading.
 pub(crate) const UNREAD: usize = 40;
-/// What all of that may cost, in mebibytes; forty unread lists alone were 700.
+/// Memory that all of them may cost, in mebibytes; forty unread lists alone took 700.
 const MEMORY: u64 = 160;
-/// How long the readers go on.
+/// Duration of the readers' work.
 const LONG: Duration = Duration::from_secs(5);
 
-/// An event with guests who have shared a large photo each.
+/// Creates an event with guests who have each shared a large photo.
 pub(crate) async fn crowded(node: &TestNode, organiser: &Backend) -> TestEvent {
     let mut asked = terms(1_000);
     asked["claims"] = json!(["name", "photo"]);
@@ -40,7 +40,7 @@ pub(crate) fn list(event: &TestEvent) -> String {
     format!("{}/registrations?page_size=100", event.path())
 }
 
-/// Asks for a list over a connection that takes in little, and reads nothing.
+/// Requests a list over a connection with a small buffer, and reads nothing.
 pub(crate) async fn unread(node: &TestNode, backend: &Backend, path: &str) -> TcpStream {
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
@@ -92,7 +92,7 @@ async fn lists_with_photos_cost_others_nothing_whether_they_are_read_or_not() {
         readers.push(tokio::spawn(async move {
             let mut whole = 0;
             while Instant::now() < until {
-                // Who holds most gives way, and that is the organiser of these lists alone.
+                // The largest holder gives way, which is the organiser of these lists.
                 if let Ok(answer) = organiser.request(reqwest::Method::GET, &path).send().await {
                     whole += usize::from(answer.status() == 200 && answer.bytes().await.is_ok());
                 }

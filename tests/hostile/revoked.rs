@@ -1,4 +1,4 @@
-//! Requests that a key has opened and that are still under way when it is revoked.
+//! Requests in flight when their key is revoked.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use sakshi_kit::raw::Raw;
 
-/// Until when a revocation holds everywhere, and what a busy machine needs to tell us.
+/// Time for a revocation to take effect everywhere, plus slack for a busy machine.
 const WITHIN: Duration = Duration::from_millis(1_500);
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn an_init_whose_last_byte_was_withheld_debits_nothing_once_its_key_is_rev
     let (key, app) = (&backend.key, &backend.app);
     let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
     let mut raw = Raw::post(&node, INIT, &headers, opened).await;
-    // The key is good when the head is read: another request on the same workers is answered.
+    // The key is valid when the head is read: another request on the same workers is answered.
     assert_eq!(backend.get("/api/v1/credits").await.status, 200);
     node.operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
     eventually("the revocation", TIMEOUT, || async { (backend.get("/api/v1/credits").await.status == 401).then_some(()) }).await;

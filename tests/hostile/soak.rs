@@ -1,7 +1,7 @@
-//! All attacks at once, for five minutes, beside honest clients who come at a steady rate.
+//! All attacks at once, for five minutes, beside honest clients at a steady rate.
 //!
-//! `make soak` runs it with optimised code on a quiet machine. The attackers' own processor time is not
-//! what is measured, so their thread has the lowest priority.
+//! `make soak` runs it with optimised code on a quiet machine. The attackers' own processor time is not measured, so their thread has the
+//! lowest priority.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -30,22 +30,22 @@ use crate::registrations::{crowded, list};
 use crate::{malformed, one_address, registrations, unread, withheld_bodies, withheld_files};
 use sakshi_kit::raw::Raw;
 
-/// Of this many seconds each, honest clients come alone for two parts and then beside the attacks for ten.
+/// Length of a part: honest clients run alone for two parts, and then beside the attacks for ten.
 const PART: Duration = Duration::from_secs(30);
-/// Between two verifications; each is an init, a callback and a poll, so these are 500 requests a second.
+/// Pause between two verifications; each is an init, a callback and a poll, so these are 500 requests a second.
 const BETWEEN: Duration = Duration::from_millis(6);
-/// How long a connection is kept of which nothing is read; the service closes it sooner.
+/// Time for which an unread connection is kept; the service closes it sooner.
 const HELD: Duration = Duration::from_secs(25);
 const RATIO_MAX: f64 = 3.0;
 const MEBIBYTES_MAX: u64 = 256;
-/// More than before the attacks, once they are over.
+/// Memory that may remain above the level before the attacks, in mebibytes.
 const MEBIBYTES_LEFT: u64 = 64;
 
-/// What honest clients noticed, by request, and what the process had resident at most.
+/// The honest clients' measurements, by request, and the peak resident memory of the process.
 #[derive(Default)]
 struct Noticed {
     took: Vec<Duration>,
-    /// Those of inits, callbacks and polls apart.
+    /// Latencies of inits, callbacks and polls.
     by_kind: [Vec<Duration>; 3],
     refused: Vec<u16>,
     resident: u64,
@@ -75,7 +75,7 @@ impl Noticed {
     }
 }
 
-/// What so many hundredths of them took at most.
+/// Returns a percentile of latencies.
 fn at(took: &[Duration], hundredths: usize) -> Duration {
     let mut took = took.to_vec();
     took.sort_unstable();
@@ -98,7 +98,7 @@ async fn visit(backend: Backend, identity_app: IdentityApp) -> Noticed {
     noticed
 }
 
-/// Comes at a steady rate, whether or not earlier visits have ended, and shows what was noticed in each part.
+/// Sends visits at a steady rate, independent of earlier ones, and prints the measurements of each part.
 async fn visits(node: &TestNode, backend: &Backend, identity_app: &IdentityApp, parts: u32, when: &str) -> Noticed {
     let mut ticks = interval(BETWEEN);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -118,13 +118,13 @@ async fn visits(node: &TestNode, backend: &Backend, identity_app: &IdentityApp, 
     all
 }
 
-/// The line over which all attackers send: what would fill more than one is a test of the network.
+/// The line shared by all attackers: more than one line's load would test the network.
 struct Line(Mutex<tokio::time::Instant>);
 
 const LINE_BYTES_PER_SECOND: f64 = 125e6;
 
 impl Line {
-    /// Waits until so many bytes have their turn.
+    /// Waits for the turn of this many bytes.
     async fn take(&self, bytes: usize) {
         let turn = {
             let mut free_at = self.0.lock().unwrap();
@@ -136,7 +136,7 @@ impl Line {
     }
 }
 
-/// How often each attack was made.
+/// Number of times each attack was made.
 #[derive(Default)]
 struct Made([AtomicUsize; 10]);
 
@@ -153,7 +153,7 @@ const NAMES: [&str; 10] = [
     "long polls whose key is revoked",
 ];
 
-/// Everybody who attacks.
+/// The attackers and their targets.
 struct Attackers {
     node: Arc<TestNode>,
     /// A client whose key they have, and its event with guests and photos.
@@ -224,7 +224,7 @@ impl Attackers {
         let opened = self.client.open(&["name"]).await;
         while self.go_on(7) {
             let url = self.node.addresses.public(&format!("/v/{}", opened.txn));
-            // From an address of its own, so that its rate is nobody else's.
+            // From a separate address, so that its rate is its own.
             drop(self.node.http.get(url).header("x-forwarded-for", "203.0.113.9").send().await);
         }
     }
@@ -238,7 +238,7 @@ impl Attackers {
         }
     }
 
-    /// Each by a client of its own, whose key ends while it waits.
+    /// Polls, each with a client of its own, whose key is revoked while it waits.
     async fn poll_with_revoked_keys(self: Arc<Self>) {
         while self.go_on(9) {
             let client = self.node.backend(1).await;
@@ -251,7 +251,7 @@ impl Attackers {
     }
 }
 
-/// Makes every attack until it is over, on a thread of its own.
+/// Makes every attack until the end, on a thread of its own.
 fn attack(attackers: &Arc<Attackers>) {
     let thread = std::fs::read_link("/proc/thread-self").expect("a thread");
     let thread = thread.file_name().expect("its number");
@@ -300,14 +300,14 @@ fn attack(attackers: &Arc<Attackers>) {
 #[tokio::test]
 async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
     let upstream = Upstream::start().await;
-    // As in production, but for the callbacks of all phones, which have one address here.
+    // Production settings, except for the callbacks of all phones, which share one address here.
     let settings = [("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "600"), ("SERVER__TRUSTED_PROXIES", "127.0.0.1")];
     let node = Arc::new(TestNode::ordering_from(&upstream, &settings).await);
     let client = node.backend(1_000_000).await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     client.register("ESign", &receiver.url("/secret-path/ESign")).await;
     let crowd = crowded(&node, &client).await;
-    // What stays secret is another test's business, and it would be a million texts to look for here.
+    // Secrecy is tested elsewhere, and this would be a million texts to search for.
     let identity_app = IdentityApp::new(&node.store(), node.http.clone(), node.addresses.clone(), Secrets::default());
     let mut honest = node.backend(1_000_000).await;
     honest.secrets = Secrets::default();

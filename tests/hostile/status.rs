@@ -1,4 +1,4 @@
-//! Credentials whose status URLs hang: a sender of many of them makes nobody else wait.
+//! Credentials whose status URLs hang: their sender delays nobody else.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::honest::{Honest, assert_growth};
 
-/// Callbacks at once, each with a URL of its own.
+/// Concurrent callbacks, each with its own URL.
 const CALLBACKS: usize = 500;
 const VISITS: usize = 60;
 
@@ -45,7 +45,7 @@ async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
         eprintln!("{CALLBACKS} callbacks whose status hangs: {answers:?} in {:?}", began.elapsed());
         assert_eq!(answers, BTreeMap::from([(503, CALLBACKS)]));
     };
-    // Another client's credential gets its turn meanwhile.
+    // Another client's credential is served meanwhile.
     let fetched = async {
         eventually("the first fetch that hangs", TIMEOUT, || async { (host.asked_in_all() > 0).then_some(()) }).await;
         let mut took = Vec::new();

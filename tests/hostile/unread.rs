@@ -1,4 +1,4 @@
-//! Answers that nobody reads: a client asks again and again on one connection and takes nothing.
+//! Unread answers: a client sends requests on one connection and reads nothing.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use crate::honest::{Honest, assert_growth};
 const CONNECTIONS: usize = 400;
 const REQUESTS: usize = 400;
 const VISITS: usize = 100;
-/// What all of them may cost, in mebibytes; without a bound they cost a gibibyte.
+/// Memory that all of them may cost, in mebibytes; unbounded, they took a gibibyte.
 const MEMORY: u64 = 96;
-/// A connection of which nothing is read is closed after twenty seconds.
+/// Time limit for closing an unread connection; the service does it after twenty seconds.
 const CLOSED: Duration = Duration::from_secs(45);
 
-/// A client that asks for the same thing many times and reads nothing.
+/// Requests the same path many times and reads nothing.
 pub(crate) async fn unread(node: &TestNode, path: &str) -> TcpStream {
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
-    // What the client's own kernel would take in is no concern of the service.
+    // A small buffer keeps the client's own kernel from hiding the effect.
     socket.set_recv_buffer_size(4_096).expect("a small buffer");
     let mut stream = socket.connect(address).await.expect("a connection");
     let requests = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(REQUESTS);
-    // The service takes in only what it answers, so this need not end.
+    // The service reads only what it answers, so this may not finish.
     let _ = timeout(Duration::from_millis(20), stream.write_all(requests.as_bytes())).await;
     stream
 }

@@ -1,4 +1,4 @@
-//! Callbacks whose bodies are announced, or sent but for the last byte.
+//! Callbacks whose bodies are announced, or sent without the last byte.
 
 use sakshi_kit::backend::Opened;
 use sakshi_kit::event::{TestEvent, terms};
@@ -12,7 +12,7 @@ use sakshi_kit::raw::Raw;
 pub(crate) const LARGEST: usize = 4 * 1_024 * 1_024;
 const VISITS: usize = 60;
 
-/// Strangers who have come to a public event for its capabilities.
+/// Opens transactions as strangers at a public event, for their callback addresses.
 async fn strangers(node: &TestNode, count: usize) -> (TestEvent, Vec<Opened>) {
     let organiser = node.backend(1_000).await;
     let event = TestEvent::open(node, &organiser, &terms(1_000)).await;

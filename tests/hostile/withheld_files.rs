@@ -1,4 +1,4 @@
-//! Orders with files that are announced, or sent but for the last byte, by one tenant beside another.
+//! Orders whose files are announced, or sent without the last byte, by one tenant beside another.
 
 use sakshi_kit::backend::Backend;
 use sakshi_kit::flow::Flow;
@@ -7,11 +7,11 @@ use sakshi_kit::node::TestNode;
 
 use sakshi_kit::raw::Raw;
 
-/// Bytes of the largest order, with all that stands beside its file.
+/// Bytes of the largest order, including everything besides its file.
 pub(crate) const LARGEST: usize = 14_000_000;
 const ORDERS: usize = 4;
 
-/// Sends the head of an order in the tenant's name, and of its body what is given.
+/// Sends the head of an order in the tenant's name, and the given part of its body.
 pub(crate) async fn begin(node: &TestNode, backend: &Backend, body: &[u8]) -> Raw {
     let (key, app) = (&backend.key, &backend.app);
     let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {LARGEST}");

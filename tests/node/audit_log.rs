@@ -1,4 +1,4 @@
-//! The audit log as an operator sees it: what is in it, what is not, and that nothing is changed without it.
+//! The audit log as an operator sees it: its content, its omissions, and its entry for every change.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -62,7 +62,7 @@ async fn every_operation_that_changes_something_is_in_the_log_without_keys_and_d
         let uri = uri_of(path).replace("cl_1", client.as_str());
         let (status, _) = ask(&service, method, &uri, (!body.is_null()).then(|| body.clone())).await;
         assert!([200, 404].contains(&status), "{id}: {status}");
-        // A store that has lost data takes no entry before.
+        // A store that has lost data accepts no entry before.
         expected.extend((id != "acceptLoss").then(|| json!([id, "asked", null])));
         expected.push(json!([id, "answered", status]));
     }

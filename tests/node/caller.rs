@@ -1,4 +1,4 @@
-//! Which keys and apps are accepted, and how long that is remembered (specification, "Authentication").
+//! Acceptance of keys and apps, and its caching (specification, "Authentication").
 
 use std::rc::Rc;
 use std::sync::Arc;

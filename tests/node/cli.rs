@@ -24,7 +24,7 @@ use crate::store_fixture::{RESULT_TTL, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
 use sakshi_kit::operator::ADMIN_TOKEN;
 
-/// Exit code, output, complaints.
+/// Returns exit code, output and errors of a command.
 pub(crate) async fn typed(words: &[&str]) -> (ExitCode, String, String) {
     let cli = Cli::try_parse_from([&["sakshi"], words].concat()).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -32,12 +32,12 @@ pub(crate) async fn typed(words: &[&str]) -> (ExitCode, String, String) {
     (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 
-/// The URL of a listener that lives as long as the test.
+/// Returns the URL of a listener that lives as long as the test.
 pub(crate) fn serve(fixture: &StoreFixture) -> String {
     serve_with(fixture.internal())
 }
 
-/// The same for a listener of its own.
+/// As [`serve`], for other dependencies.
 pub(crate) fn serve_with(deps: InternalDeps) -> String {
     let server = HttpServer::new(move || App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps.clone())));
     let server = server.workers(1).disable_signals().bind(("127.0.0.1", 0)).unwrap();

@@ -1,10 +1,10 @@
-//! What an OpenAPI document must be like, and whether answers are as it says.
+//! Rules for OpenAPI documents, and the conformance of answers.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-/// Every operation with its path and method.
+/// Returns every operation with its path and method.
 pub(crate) fn operations(document: &Value) -> Vec<(String, String, &Value)> {
     let paths = document["paths"].as_object().unwrap();
     let of = |(path, item): (&String, &'_ Value)| -> Vec<(String, String)> {
@@ -19,7 +19,7 @@ pub(crate) fn operations(document: &Value) -> Vec<(String, String, &Value)> {
         .collect()
 }
 
-/// Holds every reference and every example of a document against what it refers to; how many examples there are.
+/// Checks every reference and example of a document; returns the number of examples.
 pub(crate) fn sound_examples(document: &Value) -> usize {
     let mut examples = 0;
     walk(document, &mut |node| {
@@ -35,7 +35,7 @@ pub(crate) fn sound_examples(document: &Value) -> usize {
     examples
 }
 
-/// Every schema, every field and every item of a list is described, and no list says that it may be empty.
+/// Checks that every schema, field and list item is described, and that no list is described as possibly empty.
 pub(crate) fn assert_schemas_are_whole(document: &Value) {
     walk(document, &mut |node| {
         let named = ["properties", "schemas"].iter().filter_map(|word| node[word].as_object()).flatten();
@@ -48,7 +48,7 @@ pub(crate) fn assert_schemas_are_whole(document: &Value) {
     });
 }
 
-/// Every answer that is no success has the one body, its headers, and an example with its status.
+/// Checks that every refusal has the common body, its headers, and an example with its status.
 pub(crate) fn assert_refusals_are_described(document: &Value) {
     for (path, method, operation) in operations(document) {
         let responses = operation["responses"].as_object().unwrap();
@@ -65,15 +65,15 @@ pub(crate) fn assert_refusals_are_described(document: &Value) {
     }
 }
 
-/// A body with a wrong value of each field that a schema describes, and a field that it does not.
+/// Returns a body with a wrong value in each field of a schema, and an unknown field.
 pub(crate) fn nonsense(document: &Value, schema: &Value) -> Value {
-    // Nothing is described as a fraction.
+    // No field is a fraction.
     let mut body: Value = properties(document, schema).into_iter().map(|name| (name, json!(0.5))).collect();
     body["shoe_size"] = json!({});
     body
 }
 
-/// Nonsense is refused by all its fields: those that are described are known, and no other is.
+/// Checks that nonsense is refused in all its fields: described fields are known, and no others.
 pub(crate) fn assert_refused_field_by_field(document: &Value, schema: &Value, (status, refused): (u16, Value)) {
     let told = refused["errors"].as_array().unwrap_or_else(|| panic!("{refused}")).iter();
     let (unknown, known): (Vec<&Value>, Vec<&Value>) = told.partition(|problem| {
@@ -85,7 +85,7 @@ pub(crate) fn assert_refused_field_by_field(document: &Value, schema: &Value, (s
     assert_eq!((status, names(known), names(unknown)), (400, properties(document, schema), ["shoe_size".to_owned()].into()), "{schema}");
 }
 
-/// An answer in JSON is what the document says of its operation and status; from a path that it does not have comes a refusal.
+/// Checks a JSON answer against the operation and status in the document; an undocumented path must be refused.
 pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status: u16, answer: &Value) {
     let path = uri.split('?').next().unwrap_or_default();
     let fits = |pattern: &str| {
@@ -102,7 +102,7 @@ pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status
     assert_eq!(misfit(document, schema, answer), None, "{method} {uri} {status}: {answer}");
 }
 
-/// Calls back for every object of a document, but not for those inside examples.
+/// Calls `visit` for every object of a document outside examples.
 pub(crate) fn walk<'a>(node: &'a Value, visit: &mut impl FnMut(&'a Value)) {
     match node {
         Value::Object(members) => {
@@ -119,7 +119,7 @@ pub(crate) fn resolve<'a>(document: &'a Value, node: &'a Value) -> &'a Value {
     node["$ref"].as_str().map_or(node, |reference| document.pointer(&reference[1..]).unwrap())
 }
 
-/// The fields of a schema, of all its alternatives.
+/// Returns the fields of a schema, including all alternatives.
 pub(crate) fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     let schema = resolve(document, schema);
     let own = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
@@ -127,8 +127,7 @@ pub(crate) fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     own.chain(choices.flat_map(|other| properties(document, other))).collect()
 }
 
-/// What is wrong with a value, by the part of JSON Schema that the document uses; unknown fields
-/// are wrong.
+/// Returns the error of a value, by the part of JSON Schema that the document uses; unknown fields are errors.
 pub(crate) fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<String> {
     let schema = resolve(document, schema);
     if let Some(alternatives) = ["oneOf", "anyOf"].iter().find_map(|word| schema[word].as_array()) {

@@ -1,4 +1,4 @@
-//! Tokens that are not good: how often one address may try, and what the audit log says of it.
+//! Invalid tokens: the limit for one address, and the entries in the audit log.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 const CLIENTS: &str = "/admin/v1/clients";
 
-/// The status and `Retry-After` of a request from an address with a token.
+/// Returns the status and `Retry-After` of a request from an address with a token.
 async fn from<S, B>(service: &S, address: [u8; 4], method: &str, uri: &str, token: &str) -> (u16, Option<u64>)
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
@@ -34,7 +34,7 @@ where
     (status, retry)
 }
 
-/// The entries about failed logins.
+/// Returns the entries about failed logins.
 async fn entries<S, B>(service: &S) -> Vec<Value>
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
@@ -77,7 +77,7 @@ async fn a_failed_login_is_counted_by_token_and_one_without_a_token_is_none() {
     }
 }
 
-/// Fails once, waits until the audit log has it, and fails four more times.
+/// Fails once, waits for the audit log's entry, and fails four more times.
 async fn fail_five_times<S, B>(service: &S) -> Value
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
@@ -100,7 +100,7 @@ async fn the_first_failure_of_an_address_is_in_the_audit_log_at_once_and_no_seco
     let expected = json!({"at": fixture.clock.now(), "operation": "login", "stage": "refused", "token": "operator", "from": "192.0.2.1",
         "count": 1});
     assert_eq!(first, expected);
-    // What was to be written before this change is there when it is answered.
+    // Pending entries are written before this change is answered.
     ask(&service, "POST", CLIENTS, Some(json!({"name": "Acme"}))).await;
     let found = entries(&service).await;
     assert!(found.len() as u64 <= 1 + begun.elapsed().as_secs() / 60, "{found:?}");
@@ -110,7 +110,7 @@ async fn the_first_failure_of_an_address_is_in_the_audit_log_at_once_and_no_seco
 async fn every_failed_login_is_in_the_audit_log_in_the_end() {
     let service = listener(StoreFixture::new().internal()).await;
     fail_five_times(&service).await;
-    // Time moves on whenever nobody works.
+    // Time advances whenever all tasks are idle.
     tokio::time::pause();
     eventually("all of them", TIMEOUT, || async {
         let counts = entries(&service).await.iter().map(|entry| entry["count"].as_u64().unwrap()).sum::<u64>();

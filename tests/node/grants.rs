@@ -1,4 +1,4 @@
-//! Credits above the limit: a second operator confirms them, whichever way they are asked for.
+//! Credits above the limit: a second operator confirms them, for every way of granting.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::store_fixture::StoreFixture;
 
 const REQUESTS: &str = "/admin/v1/credits/requests";
 
-/// What the listener works on, with a limit of 100 credits.
+/// Returns the listener's dependencies, with a limit of 100 credits.
 fn limited(fixture: &StoreFixture) -> InternalDeps {
     InternalDeps { second_person_above: Some(100), ..fixture.internal() }
 }

@@ -25,7 +25,7 @@ impl InProcessNode {
         Self::start_with(&[]).await
     }
 
-    /// With further settings.
+    /// Starts with further settings.
     pub(crate) async fn start_with(more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
@@ -55,7 +55,7 @@ impl InProcessNode {
         format!("{}{path}", self.node.public_base)
     }
 
-    /// Asks as the client: status and body.
+    /// Requests as the client; returns status and body.
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         answer(self.signed(self.http.get(self.url(path)))).await
     }
@@ -64,18 +64,18 @@ impl InProcessNode {
         answer(self.signed(self.http.post(self.url(path))).json(body)).await
     }
 
-    /// Asks as the client for one of its apps; `null` for no body.
+    /// Sends a request as the client for one of its apps; `null` for no body.
     pub(crate) async fn send(&self, method: Method, path: &str, app: &str, body: &Value) -> (u16, Value) {
         let request = self.http.request(method, self.url(path)).header(API_KEY, self.first.key.reveal()).header(APP_ID, app);
         answer(if body.is_null() { request } else { request.json(body) }).await
     }
 
-    /// Asks without credentials.
+    /// Requests without credentials.
     pub(crate) async fn stranger(&self, path: &str) -> (u16, Value) {
         answer(self.http.get(self.url(path))).await
     }
 
-    /// Asks as the operator.
+    /// Requests as the operator.
     pub(crate) async fn admin(&self, path: &str) -> (u16, Value) {
         answer(self.http.get(format!("http://{}{path}", self.node.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
     }

@@ -1,4 +1,4 @@
-//! The level of the log: changed for a time, and only where the service hides what is secret.
+//! The level of the log: changed for a time, and only where the service hides secrets.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::store_fixture::StoreFixture;
 
 const PATH: &str = "/admin/v1/log-level";
 
-/// A listener whose log begins at `info`, and the filters that were put into effect.
+/// Returns a listener whose log begins at `info`, and the applied filters.
 fn deps() -> (InternalDeps, Arc<Mutex<Vec<String>>>) {
     let applied = Arc::new(Mutex::new(Vec::new()));
     let filters = Arc::clone(&applied);

@@ -1,5 +1,4 @@
-//! A whole node within the test's process, on a store in a directory of its own and with a clock that the test moves: what the
-//! edges answer, route by route.
+//! A whole node within the test's process, with its own store and a clock that the test moves: answers of the edges, route by route.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 

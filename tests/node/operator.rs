@@ -28,7 +28,7 @@ pub(crate) async fn listener(
     init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps))).await
 }
 
-/// Asks as the operator; status and body, which must be as the document says.
+/// Sends a request as the operator; returns status and body, which must match the document.
 pub(crate) async fn ask<S, B>(service: &S, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
@@ -46,7 +46,7 @@ where
     (status, answer)
 }
 
-/// What the listener says of itself.
+/// Returns the listener's document.
 pub(crate) async fn document<S, B>(service: &S) -> Value
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
@@ -302,7 +302,7 @@ async fn the_tree_and_a_delivery_are_shown() {
     }
 }
 
-/// What a recorder has counted, as the page of metrics shows it.
+/// Renders a recorder's metrics as the page shows them.
 pub(crate) fn rendered(recorder: &sakshi::telemetry::PrometheusRecorder) -> std::sync::Arc<dyn Fn() -> String + Send + Sync> {
     let recorder = recorder.clone();
     std::sync::Arc::new(move || recorder.render())

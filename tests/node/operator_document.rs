@@ -15,7 +15,7 @@ use crate::in_process::InProcessNode;
 use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
-/// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
+/// Every operation: method, path, name in generated clients, and required token.
 pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 58] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
@@ -77,7 +77,7 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 58] = [
     ("GET", "/openapi.json", "getOpenApiDocument", Some("any")),
 ];
 
-/// A path whose ids are well-formed.
+/// Returns a path with well-formed ids.
 pub(crate) fn uri_of(path: &str) -> String {
     let id = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     let ids = [

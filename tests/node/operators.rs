@@ -1,4 +1,4 @@
-//! Operators: each role may do what the table says, and a token works until it is revoked or expires.
+//! Operators: roles allow what the table says, and a token works until it is revoked or expires.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::operator::{ask, document, listener};
 use crate::operator_document::{OPERATIONS, uri_of};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 
-/// What support may do besides reading.
+/// Operations that support may do besides reading.
 const BY_SUPPORT: [&str; 5] = ["createClient", "updateClient", "createApp", "revokeKey", "listUsers"];
 
 pub(crate) async fn add<S, B>(service: &S, body: Value) -> (String, String)
@@ -71,7 +71,7 @@ async fn a_token_works_until_its_operator_is_revoked_or_it_expires() {
     let end = fixture.clock.now() + Duration::from_secs(60);
     let (revoked, one) = add(&service, json!({"name": "Asha", "role": "owner"})).await;
     let (_, other) = add(&service, json!({"name": "Ravi", "role": "owner", "expires_at": end})).await;
-    // What cannot be read is not looked at before it is known who asks.
+    // A malformed body is not read before the caller is known.
     let status = async |token: &str| {
         let (status, _) = ask_with(&service, token, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await;
         status

@@ -58,7 +58,7 @@ impl PagesFixture {
         Self::with_settings(&[]).await
     }
 
-    /// The parameter with the key of an event's kiosk.
+    /// Returns the parameter with the key of an event's kiosk.
     pub(crate) fn kiosk_key(&self, event: &Event) -> String {
         let addresses = self.shared.service.authority.event_addresses(event.id);
         addresses.kiosk_url.split_once('?').unwrap().1.to_owned()
@@ -145,7 +145,7 @@ impl PagesFixture {
         pending
     }
 
-    /// An event of the first app that lasts an hour.
+    /// Creates an event of the first app that lasts an hour.
     pub(crate) async fn event(&self, change: impl FnOnce(&mut EventTerms)) -> Event {
         let service = &self.shared.service;
         let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
@@ -157,7 +157,7 @@ impl PagesFixture {
         event
     }
 
-    /// A transaction that waits.
+    /// Opens a transaction.
     pub(crate) async fn pending(&self, id: TxnId) -> Pending {
         match self.shared.service.transactions.get(id).await.unwrap() {
             View::Pending(pending) => (*pending).clone(),
@@ -165,12 +165,12 @@ impl PagesFixture {
         }
     }
 
-    /// What the client has left.
+    /// Returns the client's balance.
     pub(crate) async fn balance(&self) -> u64 {
         self.shared.service.store.balance(self.app.client_id.clone()).await.unwrap().unwrap()
     }
 
-    /// Takes credits away until so many are left.
+    /// Takes credits away until `left` remain.
     pub(crate) async fn leave_credits(&self, left: u64) {
         let amount = i64::try_from(left).unwrap() - i64::try_from(self.balance().await).unwrap();
         let movement = CreditMove { kind: EntryKind::Adjust, amount, reference: "test".into() };
@@ -181,7 +181,7 @@ impl PagesFixture {
         assert_eq!(self.answer(pending).await, CompleteReply::Accepted);
     }
 
-    /// Delivers a credential of its own for the transaction.
+    /// Delivers a separate credential for the transaction.
     pub(crate) async fn answer(&self, pending: &Pending) -> CompleteReply {
         self.complete(pending, records::credential(std::array::from_fn(|at| pending.id.as_bytes()[at % 16]))).await
     }
@@ -194,7 +194,7 @@ impl PagesFixture {
 
     async fn complete(&self, pending: &Pending, answer: Answer) -> CompleteReply {
         let Rules { replay_window, result_ttl, .. } = rules();
-        // The name of all credentials of this fixture.
+        // The name in all credentials of this fixture.
         let guest = sakshi_store::GuestDetails { name: Some("Asha Rao".into()), traits: Vec::new() };
         self.shared
             .service
@@ -204,7 +204,7 @@ impl PagesFixture {
             .unwrap()
     }
 
-    /// From now on no question is admitted.
+    /// Refuses all requests to actors from now on.
     pub(crate) async fn admit_nothing(&mut self) {
         let Service { store, vault, clock, .. } = &self.shared.service;
         let client = WebhookClient::new(&client_options()).unwrap();
@@ -229,13 +229,13 @@ impl PagesFixture {
         call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
     }
 
-    /// Asks as the client.
+    /// Requests a path as the client.
     pub(crate) async fn organiser(&self, path: &str) -> ServiceResponse<BoxBody> {
         let key = ("x-api-key", self.first.key.reveal().to_owned());
         self.ask(TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str()))).await
     }
 
-    /// The page as a browser on such a device gets it.
+    /// Returns the page for a browser on such a device.
     pub(crate) async fn page(&self, path: &str, agent: &str) -> (u16, String) {
         let accept = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         let response = self.ask(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;

@@ -1,4 +1,4 @@
-//! What connectors report, as they see it, on a real store; and what the operator sees of it.
+//! Connectors' reports and their answers, on a real store; and the operator's view of them.
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
@@ -27,7 +27,7 @@ async fn party(fixture: &StoreFixture) -> Party {
     Party { app: fixture.app(&client).await, client, now: fixture.clock.now() }
 }
 
-/// Reports with this token; status, headers and body, which must be as the document says.
+/// Sends a report with this token; returns status, headers and body, which must match the document.
 async fn sent<S, B>(service: &S, request: TestRequest, token: &str) -> (u16, HeaderMap, Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
@@ -89,7 +89,7 @@ async fn a_token_of_one_flow_reports_that_flow_alone_and_is_the_only_one_that_do
     }
     assert_eq!(sent(&service, report("esign", &document), ESIGN).await.0, 200);
     assert_eq!(sent(&service, report("doclocker", &locker), LOCKER).await.0, 200);
-    // A flow without a token of its own takes the shared one; what there is not takes any and is not found.
+    // A flow without its own token accepts the shared one; an unknown path accepts any and is not found.
     assert_eq!(sent(&service, report("wealth-data", &json!({})), CONNECTOR_TOKEN).await.0, 400);
     assert_eq!(sent(&service, report("wealth-data", &json!({})), ESIGN).await.0, 401);
     for (token, status) in [(ESIGN, 404), (LOCKER, 404), (CONNECTOR_TOKEN, 404), (TOKEN, 401)] {
@@ -168,7 +168,7 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
     let narrow = InternalDeps { memory: of(100), ..fixture.internal() };
     let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
     assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("overloaded"), &b"1"[..]));
-    // The room is given back with each answer.
+    // Each answer returns its memory.
     let just = InternalDeps { memory: of(body.to_string().len()), ..fixture.internal() };
     let service = listener(just).await;
     for result in ["accepted", "repeated", "repeated"] {

@@ -1,5 +1,5 @@
-//! A real embedded store in its own directory, a clock that the test moves, and the internal listener's
-//! dependencies with a health that the test decides.
+//! A real embedded store in its own directory, a clock that the test moves, and the internal listener's dependencies, with health set by
+//! the test.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use secrecy::SecretString;
 
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
 pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-characters";
-/// How long the result of a flow can be fetched.
+/// Time for which the result of a flow is available.
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
 
 pub(crate) struct StoreFixture {
@@ -48,7 +48,7 @@ pub(crate) fn intent_key_in(directory: &Path) -> String {
     path.display().to_string()
 }
 
-/// Healthy until the test says otherwise.
+/// Health, good until the test changes it.
 #[derive(Default)]
 pub(crate) struct HealthSwitch {
     pub(crate) hung: AtomicBool,
@@ -65,7 +65,7 @@ impl Health for HealthSwitch {
     }
 }
 
-/// Without actors, credits and reports go straight to the store.
+/// A ledger without actors: credits and reports go straight to the store.
 struct Direct(EmbeddedStore);
 
 impl CreditDesk for Direct {
@@ -81,7 +81,7 @@ impl FlowDesk for Direct {
     }
 }
 
-/// A signer with the key that the examples of the document name.
+/// Returns a signer with the key in the document's examples.
 fn signer() -> IntentSigner {
     let settings = IntentSettings {
         kid: "sakshi-2".into(),
@@ -173,7 +173,7 @@ impl StoreFixture {
         id
     }
 
-    /// A key that works everywhere and for ever, unless `change` says otherwise.
+    /// Issues a key that works everywhere and never expires, unless `change` restricts it.
     pub(crate) async fn key(&self, client: &ClientId, change: impl FnOnce(&mut ApiKeyRecord)) -> (ApiKey, KeyId) {
         let (key, digest) = ApiKey::issue().unwrap();
         let mut record = ApiKeyRecord {

@@ -1,4 +1,4 @@
-//! `trigger` against a whole node on free ports: what it says, and what it leaves behind.
+//! `trigger` against a whole node on free ports: its output and its effects.
 
 use clap::Parser;
 use sakshi::cli::error::CliError;
@@ -18,7 +18,7 @@ fn typed(words: &[&str]) -> Result<Trigger, clap::Error> {
     Typed::try_parse_from([&["trigger"], words].concat()).map(|typed| typed.trigger)
 }
 
-/// Drives a flow on a node; whether all was well, and what was told.
+/// Drives a flow on a node; returns the result and the output.
 async fn driven(live: &InProcessNode, words: &[&str]) -> (Result<bool, CliError>, String) {
     let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
     let trigger = typed(&[words, &["--base", &base, "--internal", &internal]].concat()).unwrap();

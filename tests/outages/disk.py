@@ -90,8 +90,8 @@ class Disk:
             return error.errno == errno.EROFS
 
     def cut_power(self, kill):
-        """From one moment on nothing is written any more and no write is answered, so that no process learns of it; then the processes
-        end. What is mounted again has what had reached the disk at that moment."""
+        """Stops all writes and their answers at one moment, so that no process notices; then the processes end. A new mount has the content
+        that had reached the disk at that moment."""
         self.set(mode=HOLD)
         kill(lambda: self.set(mode=FAIL))
         self.remount()

@@ -14,7 +14,7 @@ class Case:
     """`codes`: with what requests are refused while it is broken, by store; none, when they are served."""
 
     codes = {"embedded": ["storage_unavailable"], "redis": ["storage_unavailable"]}
-    # Mended once while the service runs; reads are served meanwhile; files must be mounted anew; power is cut at last.
+    # Repaired once while the service runs; reads are served meanwhile; files must be mounted anew; power is cut at last.
     in_place, reads, anew, power = True, False, False, False
 
     def __init__(self, kind):
@@ -25,8 +25,8 @@ class Case:
 
     @contextlib.contextmanager
     def quietly(self, site, backends):
-        """When ext4 gives its journal up, Linux says of a sync at that very moment that it succeeded, to any program. So no client waits
-        for an answer then."""
+        """Linux reports success to any program for a sync at the moment when ext4 gives up its journal. So no client waits for an answer
+        then."""
         if not self.anew:
             yield
             return
@@ -57,7 +57,7 @@ class Case:
         return at
 
     def run(self, site, backends):
-        """Returns how long it took until requests were answered after each mending or start."""
+        """Returns the time until requests were answered after each repair or start."""
         took = []
         if self.in_place:
             self.broken(site, backends)

@@ -1,4 +1,4 @@
-"""Steady load, and who judges it. Two clients at once: sakshi-load's guests, who repeat nothing but callbacks, judged by its judge;
+"""Steady load, and its judges. Two clients at once: sakshi-load's guests, who repeat nothing but callbacks, judged by its judge;
 and backends that repeat as docs/errors.md says, with an Idempotency-Key, whose journal is compared here with results, ledger and
 webhooks. Both refused requests and the longest gap are counted; neither is a fault of its own."""
 
@@ -20,9 +20,9 @@ RESULT = "/api/v1/nationalid-ovse/result/"
 HOOKS = 9000
 CREDITS = 1_000_000
 BACKENDS = 4
-# Guests a second, and seconds of a backend between two transactions.
+# Guests per second, and seconds of a backend between two transactions.
 RATE, PAUSE = 8, 0.15
-# Seconds in which a backend that repeats must get its answer after the fault is over.
+# Seconds within which a retrying backend must get its answer after the fault is over.
 PATIENCE = 60
 REPORTED = "each outcome is reported by a webhook"
 
@@ -95,7 +95,7 @@ class Backends:
 
     @contextlib.contextmanager
     def quiet(self):
-        """Nothing is asked meanwhile."""
+        """Pauses the requests."""
         with self.gate:
             until("no transaction is under way", lambda: self.under_way == 0, PATIENCE)
             yield
@@ -117,7 +117,7 @@ class Backends:
         it.finished = it.declined and self.until_answered("GET", RESULT + it.txn, None, self.headers) is not None
 
     def try_one(self):
-        """Opens one transaction more, at once; when it is refused, returns the code. It is carried through at the end."""
+        """Opens one more transaction at once; returns the code of a refusal. It is completed at the end."""
         it = Transaction()
         with self.lock:
             self.all.append(it)
@@ -129,7 +129,7 @@ class Backends:
         return None if status == 200 else content.get("code", "no answer")
 
     def try_until_refused(self, codes, count):
-        """Waits for so many refusals with one of these codes in a row."""
+        """Waits for `count` refusals in a row with one of these codes."""
         row, seen, end = 0, set(), time.monotonic() + 90
         while row < count:
             found = self.try_one()
@@ -145,7 +145,7 @@ class Backends:
                 raise Broken(f"requests were answered again, and then one is refused with {found}")
 
     def until_answered(self, method, path, body, headers):
-        """Repeats after Retry-After what was not answered; any answer that is no success and no wish to repeat is wrong."""
+        """Retries unanswered requests after Retry-After; any answer but a success or a request to retry is wrong."""
         while True:
             try:
                 status, answered, content = ask(self.public, method, path, body, headers)
@@ -165,12 +165,12 @@ class Backends:
                 if self.stopped and now - self.stopped > PATIENCE:
                     self.wrong.append(f"{method} {path} got no answer within {PATIENCE} s: {status} {content}")
                     return None
-            # At the end nobody waits for longer than necessary.
+            # At the end no wait is longer than necessary.
             self.hurry.wait(float(answered.get("Retry-After", 1)))
             time.sleep(0.05)
 
     def more(self, count, seconds=60):
-        """Waits for so many more answers."""
+        """Waits for `count` more answers."""
         goal = len(self.answers) + count
         until(f"{count} more requests are answered", lambda: len(self.answers) >= goal, seconds)
 
@@ -208,7 +208,7 @@ class Backends:
         return attempt and attempt["outcome"]
 
     def judge(self, excused=()):
-        """Lost, doubled, and how many webhooks never came; excused are outcomes that explain one that did not."""
+        """Returns losses, duplicates, and the number of missing webhooks; excused outcomes explain one of these."""
         opened = [it for it in self.all if it.txn]
         lost = []
         for it in opened:
@@ -234,7 +234,7 @@ class Backends:
 
 
 class Guests:
-    """A run of sakshi-load, until it is told to stop."""
+    """A run of sakshi-load, until it is stopped."""
 
     def __init__(self, machine, public, internal):
         self.report = WORK / "load.json"
@@ -247,7 +247,7 @@ class Guests:
         ], "load", env={"NO_PROXY": "*"})
 
     def present(self):
-        """Transactions that were completed."""
+        """Returns the number of completed transactions."""
         lines = (WORK / "load.log").read_text().splitlines()
         return int(lines[-1].split(" transactions, ")[1].split()[0]) if lines and " transactions, " in lines[-1] else 0
 
@@ -274,7 +274,7 @@ class Judged:
         self.broken = [finding for finding in report["findings"] if not finding["held"]]
 
     def sentences(self, excused):
-        """Rules that were broken, with examples. Outcomes that are excused explain a webhook that did not come."""
+        """Returns the broken rules, with examples. Excused outcomes explain a missing webhook."""
         named = lambda example: any(f'"outcome":"{outcome}"' in example for outcome in excused)
         left = [(it, [example for example in it["examples"] if not (named(example) and it["rule"] == REPORTED)]) for it in self.broken]
         return [f"{it['rule']}: {it['figures']}; {'; '.join(examples[:2])}" for it, examples in left if examples]

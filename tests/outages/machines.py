@@ -105,7 +105,7 @@ class Network:
         run("nft", rule)
 
     def drop(self, source, target):
-        """Packets of one machine to another one vanish, also of connections that are open."""
+        """Drops packets between one machine and another, also of open connections."""
         self.nft(f"add rule inet outage forward ip saddr {source.address} ip daddr {target.address} counter drop")
 
     def cut(self, machine, others):
@@ -114,20 +114,20 @@ class Network:
             self.drop(other, machine)
 
     def lose(self, machine, percent):
-        """So many of a hundred packets from and to a machine vanish, at random."""
+        """Drops this percentage of packets from and to a machine, at random."""
         for side in ("saddr", "daddr"):
             self.nft(f"add rule inet outage forward ip {side} {machine.address} numgen random mod 100 < {percent} counter drop")
 
     def silence(self, port):
-        """Questions to this machine's own UDP port vanish."""
+        """Drops queries to this machine's own UDP port."""
         self.nft(f"add rule inet outage input udp dport {port} counter drop")
 
     def dropped(self):
-        """Packets that the rules in effect have dropped."""
+        """Returns the number of packets dropped by the rules in effect."""
         return sum(int(count) for count in re.findall(r"counter packets (\d+)", run("nft", "list", "table", "inet", "outage")))
 
     def delay(self, machine, ms):
-        """Every packet to a machine arrives so much later."""
+        """Delays every packet to a machine."""
         self.slow = self.slow or Delay()
         self.slow.seconds = ms / 1000
         run("ip", "rule", "add", "pref", "100", "to", machine.address, "lookup", "77")
@@ -140,7 +140,7 @@ class Network:
 
 
 class Delay:
-    """A device that gives each packet back after a while. This kernel may lack netem; a TUN device is everywhere."""
+    """A device that returns each packet after a delay. This kernel may lack netem; a TUN device is everywhere."""
 
     def __init__(self):
         self.seconds, self.waiting, self.changed = 0, [], threading.Condition()
@@ -149,7 +149,7 @@ class Delay:
         fcntl.ioctl(self.device, 0x400454CA, struct.pack("16sH22x", b"slow0", 0x1001))
         run("ip", "link", "set", "slow0", "up")
         run("ip", "route", "add", "default", "dev", "slow0", "table", "77")
-        # What comes back from it goes on by the usual table.
+        # Packets that return from it use the normal routing table.
         run("ip", "rule", "add", "pref", "50", "iif", "slow0", "lookup", "main")
         for work in (self.take, self.give):
             threading.Thread(target=work, daemon=True).start()
@@ -171,7 +171,7 @@ class Delay:
 
 
 def until(what, holds, seconds=30):
-    """Waits for a condition; returns what it gave."""
+    """Waits for a condition; returns its value."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -186,7 +186,7 @@ def until(what, holds, seconds=30):
 
 
 class Broken(Exception):
-    """A promise that was not kept, or a fault that shows nowhere."""
+    """A broken promise, or a fault that shows nowhere."""
 
 
 def mount_call(source, target, kind, options):

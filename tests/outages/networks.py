@@ -7,7 +7,7 @@ import time
 from machines import until
 from services import NameServer, unless_broken
 
-# Seconds for which a network stays broken, at least: in the long form, and in the short one.
+# Minimum seconds for which a network stays broken: in the long form, and in the short one.
 LONG, SHORT = 15, 4
 
 
@@ -20,14 +20,14 @@ class Case:
         return self.seconds or (LONG if long else SHORT)
 
     def sign(self, site):
-        """Where the fault shows."""
+        """Returns true once the fault shows."""
         return site.network.dropped() > 0
 
     def heal(self, site):
         site.network.heal()
 
     def run(self, site, backends, long):
-        """Breaks the network, watches, mends it; returns when it was mended."""
+        """Breaks the network, watches, repairs it; returns the time of the repair."""
         began = time.monotonic()
         self.break_(site)
         until(f"the fault shows: {self.__doc__}", lambda: self.sign(site), 60)

@@ -1,4 +1,4 @@
-"""Breaks a network or a disk under load, mends it, and holds what clients were told against what is there afterwards.
+"""Breaks a network or a disk under load, repairs it, and compares the clients' answers with the state afterwards.
 
   run.py [networks|disks|CASE...]     all cases of a kind in their short form (SAKSHI_TESTS=long: all of them), or these
   run.py --list                       their names
@@ -65,7 +65,7 @@ def disk_case(name, site):
     case = disks.CASES[name][0](site.kind)
     load = Load(site, site.internal)
     took = case.run(site, load.backends)
-    # A webhook under way at a kill is never sent again.
+    # A webhook in flight at a kill is never sent again.
     load.judge(name, " / ".join(f"{seconds:.1f} s" for seconds in took), ("unknown",))
 
 
@@ -77,7 +77,7 @@ def site_of(name):
 
 
 def run_here(names):
-    """Cases that share a site, as long as it is whole."""
+    """Runs cases that share a site, as long as it is whole."""
     site = None
     for name in names:
         try:

@@ -1,4 +1,4 @@
-"""What runs on the machines: Redis with the files of deploy/redis (alone, with replicas and sentinels, or as a cluster), nodes, haproxy
+"""The programs on the machines: Redis with the files of deploy/redis (alone, with replicas and sentinels, or as a cluster), nodes, haproxy
 with deploy/haproxy, and a name server. Addresses and passwords are this run's; settings are those that are shipped, but for a cluster's
 patience."""
 
@@ -23,12 +23,12 @@ LOADER = os.environ.get("SAKSHI_LOAD_BIN", str(pathlib.Path(BINARY).parent / "sa
 ADMIN = {"Authorization": "Bearer sandbox-admin-token-never-in-production"}
 HUB = "10.77.0.1"
 KEY = base64.b64encode(os.urandom(32)).decode()
-# A cluster's members take one for dead after so long; Redis' own default is 15 s.
+# Time after which a cluster's members take one for dead; Redis' own default is 15 s.
 CLUSTER_PATIENCE_MS = 3_000
 
 
 def ask(address, method, path, body=None, headers=(), timeout=15):
-    """A request on a connection of its own: status, headers, body."""
+    """Sends a request on a connection of its own; returns status, headers, body."""
     host, _, port = address.partition(":")
     connection = http.client.HTTPConnection(host, int(port or 80), timeout=timeout)
     try:
@@ -70,7 +70,7 @@ class Redis:
         self.process = self.machine.start(self.command, self.machine.name)
 
     def follow(self):
-        """What an init system does: a server that ends is started again."""
+        """Restarts a server that ends, as an init system does."""
         while True:
             ended = self.process
             ended.wait()
@@ -90,7 +90,7 @@ class Redis:
         return self.says("PONG", "ping") and self.says("loading:0", "info", "persistence")
 
     def repair(self):
-        """Cuts the file off where it is damaged, as the runbook says; what follows was not answered."""
+        """Truncates the file where it is damaged, as the runbook says; the rest was not acknowledged."""
         if "Bad file format" not in (WORK / f"{self.machine.name}.log").read_text()[-400:]:
             return self.serves()
         with self.lock:
@@ -138,14 +138,14 @@ class Proxy:
         self.process = machine.start(command, "haproxy", env=environment)
 
     def up(self):
-        """The nodes that get requests."""
+        """Returns the nodes that get requests."""
         lines = ask(f"{self.machine.address}:8404", "GET", "/;csv")[2]["text"].splitlines()
         rows = [line.split(",") for line in lines if line.startswith("nodes,node")]
         return {row[1] for row in rows if row[17].startswith("UP")}
 
 
 class NameServer:
-    """Answers every question for an address with that of this process."""
+    """Answers every query for an address with that of this process."""
 
     PORT = 53
 
@@ -237,7 +237,7 @@ class Site:
         return {"STORE__REDIS_URL": self.url(self.stores, 6379), "STORE__REDIS_TOPOLOGY": "cluster"}
 
     def master(self):
-        """The index of the server that the second sentinel names, which no case cuts off."""
+        """Returns the index of the server that the second sentinel names, which no case cuts off."""
         address = self.redis[1].ask("sentinel", "get-master-addr-by-name", "sakshi", port=26379).split()[0]
         return next(number for number, machine in enumerate(self.stores) if machine.address == address)
 
@@ -263,7 +263,7 @@ class Alone:
         self.node = Node(machine, settings)
         self.node.start()
         until("the node is ready", self.node.ready)
-        # The guests' credentials are signed with it, whatever becomes of the disk.
+        # The guests' credentials are signed with it, whatever happens to the disk.
         keys = WORK / "store/sandbox-keys"
         if kind == "embedded":
             keys.parent.mkdir()
@@ -271,7 +271,7 @@ class Alone:
         self.public, self.internal = self.node.public, self.node.internal
 
     def kill(self, after_signal=lambda: None):
-        """kill -9 of what has its files on the disk. A process that waits for the disk ends when that answers."""
+        """Kills (kill -9) the processes with files on the disk. A process that waits for the disk ends after its answer."""
         process = self.redis.process if self.redis else self.node.process
         if self.redis:
             self.redis.stopping = True
@@ -293,7 +293,7 @@ class Alone:
 
 
 def tail(count=5):
-    """The last lines of every log, for a case that fails."""
+    """Returns the last lines of every log, for a case that fails."""
     logs = sorted(WORK.glob("*.log"))
     return "\n".join(f"{log.stem}: {line}" for log in logs for line in log.read_text(errors="replace").splitlines()[-count:])
 

@@ -26,7 +26,7 @@ grep -q '^Ctrl-C ends it' "$work/demo" || fail "the demo does not serve" "$work/
 # The commands: the demo's indented lines, then the blocks of the first guide and of the README's "Five minutes", then those of the
 # other guides.
 sed -n '/^Still serving/,$s/^  //p' "$work/demo" >"$work/demo.blocks"
-# That all of them ran, the answers say that are looked for below.
+# The answers checked below prove that all of them ran.
 blocks_of() {
   sed -n '/^```sh$/,/^```$/{/^```/d;p}' >"$work/new.blocks"
   [ -s "$work/new.blocks" ] || fail "$1 has lost its blocks"
@@ -42,7 +42,7 @@ done
 # An interactive shell may refuse comments.
 if grep -nE '(^|[[:space:]])#' "$work/demo.blocks" "$work/readme.blocks" "$work/guides.blocks"; then fail "a block has a comment"; fi
 
-# What a person at a terminal would do: paste everything into one shell.
+# As a person at a terminal would: paste everything into one shell.
 paste_into() {
   name=${1%% *} out=$work/$name.out err=$work/$name.err
   mkdir "$work/$name"
@@ -64,7 +64,7 @@ paste_into() {
   echo "ok       readme in $name"
 }
 
-# At the same time: some of the commands wait.
+# Concurrently: some of the commands wait.
 pasting=""
 for shell in "bash --norc --noprofile" "zsh -f" "dash"; do
   (trap - EXIT; paste_into "$shell") &

@@ -47,12 +47,12 @@ impl Fixture {
         Expectation { nonce: self.txn, audience: AUDIENCE, now: self.now, requested: claims.iter().copied().collect::<ClaimSet>() }
     }
 
-    /// A credential without key binding.
+    /// Issues a credential without key binding.
     pub(crate) fn issue(&self, claims: &[Claim]) -> Result<String, Failure> {
         self.issue_as(ISSUER, "issuer-1", claims)
     }
 
-    /// A credential with this issuer and key id.
+    /// Issues a credential with this issuer and key id.
     pub(crate) fn issue_as(&self, issuer: &str, kid: &str, claims: &[Claim]) -> Result<String, Failure> {
         let disclosures: Vec<String> = claims.iter().map(|claim| disclosure(*claim)).collect();
         let mut digests: Vec<String> = disclosures.iter().map(|text| sha256(text)).collect();

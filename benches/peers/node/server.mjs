@@ -1,5 +1,5 @@
-// A minimal server with common libraries that does the work of a verification and survives no crash: see ../README.md.
-// PEER_PROCESSES processes share one port.
+// A minimal server with common libraries for the work of a verification. It survives no crash: see ../README.md. PEER_PROCESSES processes
+// share one port.
 
 import cluster from 'node:cluster';
 import { createHash, createPrivateKey, createPublicKey, randomBytes, randomUUID, timingSafeEqual, verify } from 'node:crypto';
@@ -31,7 +31,7 @@ if (cluster.isPrimary) {
 
 async function serve() {
   const redis = new Redis(PEER_REDIS, { enableAutoPipelining: true });
-  // Completes a transaction that is pending, and no other.
+  // Completes a pending transaction.
   redis.defineCommand('complete', {
     numberOfKeys: 1,
     lua: `if redis.call('HGET', KEYS[1], 'state') ~= 'pending' then return 0 end
@@ -102,7 +102,7 @@ async function serve() {
     return reply.type('application/xml').send(answer);
   });
 
-  // What a credential says besides its disclosed claims.
+  // The credential's content besides its disclosed claims.
   const PLAIN = new Set(['iss', 'id', 'iat', 'exp', 'status', 'cnf', '_sd_alg']);
 
   // The issuer's signature, digests of the disclosures, times, and the holder's proof for this transaction.
@@ -129,7 +129,7 @@ async function serve() {
       const { body: answer } = await request(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body, dispatcher: receivers });
       await answer.dump();
     } catch {
-      // One attempt, and nothing is kept of it.
+      // One attempt, not recorded.
     }
   }
 

@@ -1,5 +1,5 @@
-"""A minimal server with common libraries that does the work of a verification and survives no crash: see ../README.md.
-PEER_PROCESSES processes share one port."""
+"""A minimal server with common libraries for the work of a verification. It survives no crash: see ../README.md. PEER_PROCESSES processes
+share one port."""
 
 import asyncio
 import base64
@@ -32,9 +32,9 @@ RESULT_S = 86_400
 KEY_BINDING_S = 300
 PREFIX = "/api/v1/nationalid-ovse"
 REQUEST = re.compile(r"<Request><TxnID>([^<]*)</TxnID><Credential>([^<]*)</Credential></Request>")
-# What a credential says besides its disclosed claims.
+# The credential's content besides its disclosed claims.
 PLAIN = {"iss", "id", "iat", "exp", "status", "cnf"}
-# Completes a transaction that is pending, and no other.
+# Completes a pending transaction.
 COMPLETE = """if redis.call('HGET', KEYS[1], 'state') ~= 'pending' then return 0 end
 redis.call('HSET', KEYS[1], 'state', 'completed', 'result', ARGV[1])
 redis.call('EXPIRE', KEYS[1], ARGV[2]) return 1"""
@@ -56,7 +56,7 @@ issuers = {jwk["kid"]: JWK(**jwk) for jwk in json.loads(read(os.environ["PEER_JW
 
 
 def exit_with_parent():
-    """Ends this process when nobody holds the other end of its stdin any more."""
+    """Ends this process when the other end of its stdin is closed."""
     while os.read(0, 1):
         pass
     os._exit(0)
@@ -164,7 +164,7 @@ async def notify(url, body):
         async with app.state.receivers.post(url, data=body, headers={"content-type": "application/json"}) as answer:
             await answer.read()
     except aiohttp.ClientError:
-        # One attempt, and nothing is kept of it.
+        # One attempt, not recorded.
         pass
 
 

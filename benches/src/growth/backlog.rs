@@ -1,5 +1,5 @@
-//! What one receiver that never answers costs the others as its queue grows: delay and cost of a webhook
-//! to a healthy receiver, and cost of init and completion.
+//! The cost of one silent receiver for the others as its queue grows: delay and cost of a webhook to a healthy receiver, and cost of init
+//! and completion.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::scale::GrowthScale;
 use super::table::Table;
 use crate::{Failure, requests};
 
-/// How long the last webhook may take to arrive.
+/// Time limit for the arrival of the last webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MIB: f64 = 1_024.0 * 1_024.0;
 
@@ -55,8 +55,8 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// Completions whose webhooks go to the healthy receiver, and how long after its callback was due
-/// each of them arrived, in milliseconds, sorted.
+/// Completes transactions with webhooks to the healthy receiver. Returns the turns, and the sorted delays from the due time of each
+/// callback to its webhook, in milliseconds.
 fn delivered(node: &GrowthNode, init: &[u8], receivers: &Receivers, scale: GrowthScale) -> Result<(Vec<Turn>, Vec<f64>), Failure> {
     let (mut turns, mut late) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {

@@ -1,5 +1,4 @@
-//! Whether memory is given back: before, with many live transactions, after all of them expired, and with
-//! as many again.
+//! Memory before, with many live transactions, after all of them expired, and with as many again: the node must return it.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use crate::{Failure, load};
 const RATIO_MAX: f64 = 1.1;
 /// Time for the allocator to give pages back after the last has ended.
 const REST: Duration = Duration::from_secs(15);
-/// How long after their window the last transactions may live.
+/// Longest life of the last transactions after their window.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MIB: f64 = 1_024.0 * 1_024.0;
 

@@ -7,7 +7,7 @@ use super::scale::GrowthScale;
 use super::table::Table;
 use crate::{Failure, requests};
 
-/// Events that are created to measure that, at most.
+/// Events created for the measurement, at most.
 const CREATED: usize = 200;
 /// Rows of a page of the list.
 const ROWS: usize = 20;
@@ -47,7 +47,7 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// Some of the ids, evenly spread.
+/// Returns some of the ids, evenly spread.
 fn spread(ids: &[String]) -> impl Iterator<Item = &String> {
     ids.iter().step_by(ids.len().div_ceil(2_000).max(1))
 }

@@ -29,7 +29,7 @@ use crate::{Failure, load};
 const CONCURRENT: usize = 512;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Fills the node of this process.
+/// The filler of the node in this process.
 pub(crate) struct Filler<'a> {
     pub(crate) node: &'a Node,
     pub(crate) opener: &'a Opener,
@@ -38,8 +38,7 @@ pub(crate) struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    /// Carries out a command and returns the node's status. `ids` are some of the opened transactions,
-    /// evenly spread.
+    /// Carries out a command and returns the node's status. `ids` are some of the opened transactions, evenly spread.
     pub(crate) async fn carry_out(&self, order: &Value) -> Result<Value, Failure> {
         let count = usize::try_from(order["count"].as_u64().unwrap_or(0))?;
         let ids = match order["fill"].as_str() {
@@ -144,7 +143,7 @@ async fn complete(shard: &Transactions, id: TxnId, answer: Answer) -> Result<(),
     }
 }
 
-/// The claims in a guest's credential.
+/// Returns the claims in a guest's credential.
 fn claims() -> Result<VerifiedClaims, Failure> {
     let (resident, now) = (Resident::find("asha").ok_or("no such resident")?, SystemClock.now());
     let disclosed = ClaimSet::parse(&CLAIMS)?;

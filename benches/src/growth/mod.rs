@@ -1,8 +1,7 @@
-//! Cost of a request as the node holds more and more, and whether memory is given back.
+//! Cost of a request as the content of a node grows, and the return of memory.
 //!
-//! Each series makes one thing grow in one node and sends the same requests at each size, at a steady
-//! rate that leaves the node mostly idle. It measures processor time per request and latency, which
-//! must not grow with what the node holds.
+//! Each series grows one thing in one node and sends the same requests at each size, at a steady rate that leaves the node mostly idle.
+//! Processor time per request and latency must not grow with the content.
 
 mod backlog;
 mod churn;
@@ -24,7 +23,7 @@ use self::table::Table;
 use crate::process::Usage;
 use crate::{Failure, results};
 
-/// What grows.
+/// The growing content.
 #[derive(Clone, Copy, Debug, Subcommand)]
 pub(crate) enum Series {
     /// Live transactions: init, poll and completion.
@@ -33,7 +32,7 @@ pub(crate) enum Series {
     Events,
     /// Registrations of one event: start, callbacks of guests, paging.
     Registrations,
-    /// Deliveries that wait for one receiver that never answers: what the others notice.
+    /// Deliveries that wait for one silent receiver: the effect on the others.
     Backlog,
     /// Memory after many transactions have ended, and with as many again.
     Churn,

@@ -1,4 +1,4 @@
-//! A node that holds more and more, and the requests that are sent to it.
+//! A node with growing content, and the requests sent to it.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const WINDOW: Duration = Duration::from_secs(4 * 3_600);
 /// Ids of transactions that are polled in turn.
 const SAMPLE: usize = 2_000;
 
-/// A node in a child process, an identity app, and how long is measured.
+/// A node in a child process, an identity app, and the scale of the measurement.
 pub(super) struct GrowthNode {
     pub(super) service: Service,
     identity_app: IdentityApp,
@@ -31,12 +31,12 @@ pub(super) struct GrowthNode {
 }
 
 impl GrowthNode {
-    /// A new node. Intents are signed with ES256, which is fast, so that growth of other costs can be seen.
+    /// Starts a node. Intents are signed with ES256, which is fast, so that growth of other costs shows.
     pub(super) fn start(scale: GrowthScale) -> Result<Self, Failure> {
         Self::with_window(WINDOW, scale)
     }
 
-    /// A new node whose transactions have this window.
+    /// Starts a node whose transactions have this window.
     pub(super) fn with_window(window: Duration, scale: GrowthScale) -> Result<Self, Failure> {
         let files = tempfile::tempdir()?;
         let key = files.path().join("es256.pem");
@@ -53,7 +53,7 @@ impl GrowthNode {
         Ok(())
     }
 
-    /// A number in the node's current status.
+    /// Returns a number in the node's current status.
     pub(super) fn status_of(&mut self, field: &str) -> Result<f64, Failure> {
         self.command(&json!({ "fill": "nothing" }))?;
         self.status[field].as_f64().ok_or_else(|| format!("the node's status has no {field}").into())
@@ -71,7 +71,7 @@ impl GrowthNode {
         self.command(&json!({ "fill": "guests", "event": event, "count": count }))
     }
 
-    /// Completes more transactions whose webhooks go to one URL.
+    /// Completes more transactions, with webhooks to one URL.
     pub(super) fn queue(&mut self, url: &str, count: usize) -> Result<(), Failure> {
         self.command(&json!({ "fill": "backlog", "url": url, "count": count }))
     }
@@ -82,14 +82,14 @@ impl GrowthNode {
         self.each_once(vec![create; count])?.iter().map(|body| event_id(body)).collect()
     }
 
-    /// The request that creates an event.
+    /// Builds the request that creates an event.
     pub(super) fn creation(&self) -> Result<Vec<u8>, Failure> {
         let end = (SystemClock.now() + WINDOW).to_string();
         let terms = json!({ "name": "Open day", "claims": CLAIMS, "max_guests": 1_000_000, "expires_at": end });
         requests::signed(&self.service.server, "POST", "/events", Some(&terms))
     }
 
-    /// Callbacks with new credentials for opened transactions, given as bodies of inits' answers or intents.
+    /// Builds callbacks with new credentials for opened transactions, given as bodies of inits' answers or intents.
     pub(super) fn callbacks(&self, opened: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Failure> {
         self.identity_app.answers(opened)
     }
@@ -110,7 +110,7 @@ impl GrowthNode {
         open_loop::turns(&self.service.server, Requests { bytes, once: true, status: 200 }, self.scale)
     }
 
-    /// Processor time of the idle node, in percent of one core.
+    /// Returns the processor time of the idle node, in percent of one core.
     pub(super) fn idle(&self) -> Result<f64, Failure> {
         let before = open_loop::processor_nanos(&self.service.server)?;
         load::pause(self.scale.span);
@@ -119,7 +119,7 @@ impl GrowthNode {
     }
 }
 
-/// The id in the answer to a creation.
+/// Returns the id in the answer to a creation.
 fn event_id(body: &[u8]) -> Result<String, Failure> {
     let created: Value = serde_json::from_slice(body)?;
     Ok(created["event_id"].as_str().ok_or("no event_id")?.to_owned())

@@ -1,5 +1,5 @@
-//! Requests at a steady rate: due at times that do not depend on the answers. Latency counts from the due
-//! time; the node's processor time is measured too.
+//! Requests at a steady rate: due times do not depend on the answers. Latency counts from the due time; the node's processor time is
+//! measured too.
 
 use std::collections::HashMap;
 use std::fs::{read_dir, read_to_string};
@@ -14,7 +14,7 @@ use crate::connection::answer;
 use crate::process::Server;
 use crate::{Failure, load};
 
-/// Connections that take turns, more than wait at the same time.
+/// Connections that take turns: more than ever wait at once.
 const CONNECTIONS: usize = 32;
 /// The share of a turn that is warm-up.
 const WARM: f64 = 0.2;
@@ -23,7 +23,7 @@ const WARM: f64 = 0.2;
 #[derive(Clone, Copy)]
 pub(super) struct Requests<'a> {
     pub(super) bytes: &'a [Vec<u8>],
-    /// Whether each is sent once; otherwise they are repeated.
+    /// True if each is sent once; otherwise they are repeated.
     pub(super) once: bool,
     pub(super) status: u16,
 }
@@ -35,13 +35,13 @@ pub(super) struct Turn {
     millis: Vec<f64>,
     /// Processor time of the node for one request, in microseconds.
     pub(super) micros: f64,
-    /// The share of requests that were sent late.
+    /// Share of requests that were sent late.
     pub(super) late: f64,
-    /// When each measured request was due, by its index.
+    /// Due time of each measured request, by its index.
     pub(super) due: Vec<(usize, Instant)>,
 }
 
-/// A quantile of sorted figures.
+/// Returns a quantile of sorted figures.
 pub(super) fn quantile(sorted: &[f64], at: f64) -> f64 {
     let index = (sorted.len() as f64 * at) as usize;
     sorted.get(index.min(sorted.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
@@ -53,7 +53,7 @@ impl Turn {
     }
 }
 
-/// One turn for each round; requests that are sent once are divided between the turns.
+/// Runs one turn for each round; requests that are sent once are divided between the turns.
 pub(super) fn turns(server: &Server, requests: Requests<'_>, scale: GrowthScale) -> Result<Vec<Turn>, Failure> {
     if !requests.once {
         return (0..scale.rounds).map(|_| turn(server, requests, scale)).collect();
@@ -62,7 +62,7 @@ pub(super) fn turns(server: &Server, requests: Requests<'_>, scale: GrowthScale)
     parts.map(|bytes| turn(server, Requests { bytes, ..requests }, scale)).collect()
 }
 
-/// One turn. If each request is sent once, their number sets its length.
+/// Runs one turn. If each request is sent once, their number sets its length.
 pub(super) fn turn(server: &Server, requests: Requests<'_>, scale: GrowthScale) -> Result<Turn, Failure> {
     if requests.bytes.is_empty() {
         return Err("there is nothing to send".into());
@@ -155,7 +155,7 @@ fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Result
     }
 }
 
-/// Processor time of each thread of the node so far, in nanoseconds.
+/// Returns the processor time of each thread of the node so far, in nanoseconds.
 pub(super) fn processor_nanos(server: &Server) -> Result<HashMap<String, u64>, Failure> {
     let mut nanos = HashMap::new();
     for task in read_dir(format!("/proc/{}/task", server.id()))? {
@@ -168,7 +168,7 @@ pub(super) fn processor_nanos(server: &Server) -> Result<HashMap<String, u64>, F
     Ok(nanos)
 }
 
-/// Processor time of the node since then, in nanoseconds; without threads that ended meanwhile.
+/// Returns the processor time of the node since then, in nanoseconds, without threads that ended meanwhile.
 pub(super) fn processor_nanos_since(server: &Server, before: &HashMap<String, u64>) -> Result<u64, Failure> {
     let now = processor_nanos(server)?;
     Ok(now.iter().map(|(task, used)| used.saturating_sub(before.get(task).copied().unwrap_or(0))).sum())

@@ -1,5 +1,4 @@
-//! Two webhook receivers on their own runtime: one that never answers, and a healthy one that records
-//! when each webhook arrives.
+//! Two webhook receivers on their own runtime: one that never answers, and a healthy one that records the arrival time of each webhook.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -47,10 +46,10 @@ impl Receivers {
         Ok(Self { silent, healthy, arrivals, _end: end })
     }
 
-    /// Waits until the webhooks of these transactions have arrived, and returns when.
+    /// Waits for the webhooks of these transactions, and returns their arrival times.
     ///
     /// # Errors
-    /// When some have not arrived in time.
+    /// Some have not arrived in time.
     pub(super) fn arrivals(&self, txns: &[String], timeout: Duration) -> Result<Vec<Instant>, Failure> {
         let (arrivals, more) = &*self.arrivals;
         let missing = |arrivals: &mut HashMap<String, Instant>| !txns.iter().all(|txn| arrivals.contains_key(txn));

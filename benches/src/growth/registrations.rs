@@ -22,7 +22,7 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
         let scanned = node.each_once(vec![scan.clone(); measured])?;
         let answer = node.each_once(vec![look.clone()])?.remove(0);
         let registered = serde_json::from_slice::<Value>(&answer)?["registration_count"].as_u64().ok_or("no registration_count")? as usize;
-        // The most guests of an event, less those that are measured.
+        // The most guests of an event, minus those of the measurement.
         let filled = (*size).min(GUESTS_MAX as usize - measured);
         node.register(&event, filled.saturating_sub(registered))?;
 

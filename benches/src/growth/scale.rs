@@ -1,4 +1,4 @@
-//! The sizes of each series, and how long the node is measured at each size.
+//! The sizes of each series, and the length of the measurement at each.
 
 use std::time::Duration;
 
@@ -17,16 +17,16 @@ pub(super) struct GrowthScale {
     pub(super) churned: usize,
     /// The window of those transactions, longer than it takes to open them all.
     pub(super) churn_window: Duration,
-    /// Requests of one kind per second, so few that they do not wait for each other.
+    /// Requests of one kind per second: few enough never to queue.
     pub(super) rate: f64,
-    /// How long one kind of request is sent in a turn.
+    /// Duration of one kind of request in a turn.
     pub(super) span: Duration,
     /// Turns of each kind.
     pub(super) rounds: usize,
 }
 
 impl GrowthScale {
-    /// The scale that the bounds are for.
+    /// The scale of the bounds.
     pub(super) const FULL: Self = Self {
         live: &[1_000, 10_000, 100_000, 1_000_000],
         events: &[1, 100, 1_000, 10_000],
@@ -51,12 +51,12 @@ impl GrowthScale {
         rounds: 1,
     };
 
-    /// Requests of one kind in one turn.
+    /// Returns the number of requests of one kind in one turn.
     pub(super) fn of_a_turn(&self) -> usize {
         (self.rate * self.span.as_secs_f64()) as usize
     }
 
-    /// Requests of one kind at one size.
+    /// Returns the number of requests of one kind at one size.
     pub(super) fn of_a_size(&self) -> usize {
         self.of_a_turn() * self.rounds
     }

@@ -5,10 +5,10 @@ use std::fmt;
 use super::open_loop::Turn;
 use crate::report::{median, table};
 
-/// Processor time at the last size ÷ at the first that still counts as flat. A hundred times as many rows
-/// make a tree one level deeper, and no longer fit into the processor's caches.
+/// Largest flat ratio of processor time at the last size to that at the first. A hundred times as many rows make a tree one level deeper,
+/// and no longer fit into the processor's caches.
 const COST_RATIO_MAX: f64 = 1.3;
-/// The same for latencies, which vary more.
+/// Largest flat ratio of latencies, which vary more.
 const TIME_RATIO_MAX: f64 = 1.5;
 
 /// Share of late requests above which the result is not usable.
@@ -22,14 +22,14 @@ pub(super) struct Table {
     notes: Vec<String>,
 }
 
-/// A size with separators between thousands.
+/// Writes a size with separators between thousands.
 pub(super) fn counted(size: usize) -> String {
     let digits = size.to_string();
     let parts: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
     parts.join(",")
 }
 
-/// A figure in three digits; empty when it is NaN.
+/// Writes a figure in three digits; empty for NaN.
 fn number(figure: f64) -> String {
     match figure.abs() {
         none if none.is_nan() => String::new(),
@@ -85,7 +85,7 @@ impl Table {
         self.notes.push(text.into());
     }
 
-    /// Adds how many requests were late, and a warning when that was too many.
+    /// Adds the share of late requests, and a warning if it is too high.
     pub(super) fn note_late<'a>(&mut self, turns: impl IntoIterator<Item = &'a Vec<Turn>>) {
         let late: Vec<f64> = turns.into_iter().flatten().map(|turn| turn.late).collect();
         let (usual, worst) = (median(&late), late.iter().copied().fold(0.0, f64::max));

@@ -30,19 +30,19 @@ use tokio_rustls::rustls::server::NoServerSessionStorage;
 use crate::role::{commands, send_line};
 use crate::{Failure, load};
 
-/// Answers at once.
+/// Answer at once.
 const FAST: u8 = 0;
-/// Answers within 20 ms.
+/// Answer within 20 ms.
 const SLOW: u8 = 1;
-/// The same, and sometimes fails or hangs after it has counted a request.
+/// As [`SLOW`], with some failures and hangs after a request is counted.
 const FAULTY: u8 = 2;
 
-/// What connections do.
+/// The behaviour of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Connections {
     #[default]
     Keep,
-    /// They send GOAWAY, finish what is under way, and close.
+    /// They send GOAWAY, finish requests in flight, and close.
     Drain,
     /// They close at once.
     Cut,
@@ -153,7 +153,7 @@ impl Receiver {
         }
     }
 
-    /// How many ids arrived since the last call, how many twice, and how many of the given ones.
+    /// Counts the ids that arrived since the last call: all, duplicates, and those of the given ones.
     fn seen_ids(&self, ids: &[Value]) -> Value {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let doubled = seen.values().filter(|count| **count > 1).count();

@@ -1,5 +1,5 @@
-//! Webhooks over TLS to common receivers: how fast, and whether each arrives once while the receiver
-//! closes its connections at random moments.
+//! Webhooks over TLS to common receivers: their rate, and exactly one delivery of each while the receiver closes its connections at random
+//! moments.
 //!
 //! The receiving application counts ids, which are compared with the sender's outcomes.
 
@@ -23,14 +23,14 @@ use crate::report::{Report, Target};
 use crate::scale::Scale;
 use crate::summary::Line;
 
-/// The service's default for deliveries under way to one host.
+/// The service's default for deliveries in flight to one host.
 const IN_FLIGHT: usize = 64;
 const RECEIVERS: [&str; 4] = ["nginx", "haproxy", "Node", "hyper"];
-/// Milliseconds between two times that connections are closed.
+/// Milliseconds between two closings of connections.
 const PAUSES: std::ops::Range<u64> = 50..600;
 const RATIO_MIN: f64 = 5.0;
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// For a receiver that hangs on purpose.
+/// The timeout for a receiver that hangs on purpose.
 const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {

@@ -1,4 +1,4 @@
-//! nginx, haproxy and Node as receivers: configuration, start, and how each drains its connections.
+//! nginx, haproxy and Node as receivers: configuration, start, and draining of connections.
 
 use std::fs::write;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ use crate::Failure;
 use crate::process::Server;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Makes a configuration from the certificate's directory, the ports, and the application's port.
+/// A function that builds a configuration from the certificate's directory, the ports, and the application's port.
 type Configure = fn(&Path, &Value, u64) -> String;
 
 const NODE: &str = include_str!("receiver.mjs");

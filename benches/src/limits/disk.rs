@@ -12,7 +12,7 @@ const APPENDED: usize = 8 * 1_024;
 /// Appends that share an fdatasync.
 pub(super) const GROUP: usize = 64;
 
-/// Appends per second, with one fdatasync each and with one for a group, in turns.
+/// Measures appends per second, with one fdatasync each and with one for a group, in turns.
 pub(crate) fn rates(scale: Scale) -> Result<[Vec<f64>; 2], Failure> {
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..scale.rounds {

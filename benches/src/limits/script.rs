@@ -1,5 +1,4 @@
-//! Scripts per second on a Redis: many at a time over one connection per core, as the bare server sends
-//! them, and one after another.
+//! Scripts per second on a Redis: many at a time over one connection per core, as the bare server sends them, and one after another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +10,7 @@ use crate::bare_redis::{Script, connect, redis};
 use crate::scale::Scale;
 use crate::{Failure, load};
 
-/// Rates with as many at a time as the load generator has connections, and with one at a time.
+/// Measures rates with as many scripts at a time as the load generator has connections, and with one at a time.
 pub(super) fn rates(fsync: &str, scale: Scale) -> Result<[Vec<f64>; 2], Failure> {
     let redis = redis(fsync);
     let mut rates = [Vec::new(), Vec::new()];

@@ -32,7 +32,7 @@ const CONCURRENT: usize = 128;
 const REPLAY_WINDOW: Duration = Duration::from_secs(86_400);
 const RESULT_TTL: Duration = Duration::from_secs(86_400);
 
-/// Store, vault and, unless the store is measured alone, a tree.
+/// Store, vault and a tree; without the tree if the store is measured alone.
 pub(super) struct Workload {
     store: Store,
     vault: Arc<Vault>,
@@ -66,7 +66,7 @@ impl Workload {
         Ok(Self { store, vault, tree, opener: Arc::new(Opener::new(client, AppId::generate())?) })
     }
 
-    /// One worker for each core, with room for the ids of `live` transactions in total.
+    /// Returns one worker for each core, with room for the ids of `live` transactions in total.
     pub(super) async fn workers(&self, live: usize) -> Result<Vec<Worker>, Failure> {
         let mut workers = Vec::new();
         for _ in 0..load::cores() {
@@ -139,7 +139,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the work; the receiver resolves when all of it is done.
+    /// Starts the work; the receiver resolves when it is done.
     pub(super) fn start(&self, work: Work, count: usize) -> oneshot::Receiver<Result<(), Failure>> {
         let (sender, done) = oneshot::channel();
         let state = Arc::clone(&self.state);

@@ -28,7 +28,7 @@ const RESIDENT: &str = "asha";
 /// Transactions opened and completed at the same time.
 const CONCURRENT: usize = 256;
 const DAY: Duration = Duration::from_secs(86_400);
-/// How long the last record may take, and how often it is read.
+/// Time limit of the last record, and the pause between two reads.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_millis(5);
 
@@ -64,8 +64,8 @@ impl Backlog {
         Ok(())
     }
 
-    /// Waits until every attempt is recorded. Returns how many were delivered, the rates of completions and
-    /// of webhooks, and the 99th percentile of the delay between the two.
+    /// Waits until every attempt is recorded. Returns the number delivered, the rates of completions and of webhooks, and the 99th
+    /// percentile of the delay between the two.
     pub(crate) async fn settled(&mut self, node: &Node) -> Result<Value, Failure> {
         let until = Instant::now() + TIMEOUT;
         let mut delivered = 0;

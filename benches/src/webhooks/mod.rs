@@ -1,8 +1,7 @@
 //! Deliveries beside a bare hyper client that posts the same bytes to the same receiver.
 //!
-//! The whole path is measured: completions fill the outbox of a node while the receiver accepts
-//! requests and does not answer; then it answers. The outbound client alone shows its share of the
-//! difference.
+//! The whole path is measured: completions fill a node's outbox while the receiver accepts requests without answering; then it answers. The
+//! outbound client alone shows its share of the difference.
 
 pub(crate) mod backlog;
 pub(crate) mod pace;
@@ -22,7 +21,7 @@ use crate::scale::Scale;
 use crate::summary::Line;
 
 const RATIO_MIN: f64 = 0.7;
-/// The service's default for deliveries under way to one host.
+/// The service's default for deliveries in flight to one host.
 const IN_FLIGHT: usize = 64;
 /// One in this many deliveries is for warm-up.
 const WARM_SHARE: usize = 10;
@@ -63,7 +62,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// A receiver, a sender, and the webhook that is sent.
+/// A receiver, a sender, and the webhook to send.
 pub(crate) struct Post {
     receiver: Server,
     sender: Server,
@@ -91,7 +90,7 @@ impl Post {
         self.receiver.text("url").map(str::to_owned)
     }
 
-    /// Fills the outbox of a node and measures how fast it empties.
+    /// Fills the outbox of a node and measures the rate at which it empties.
     fn drain(&mut self, service: &mut Service, count: usize) -> Result<Measured, Failure> {
         self.receiver.command(&json!({ "hold": true }))?;
         service.server.command(&json!({ "deliver": count, "to": self.url()? }))?;
@@ -129,14 +128,14 @@ impl Post {
         self.receiver.command(&json!({ "count": { "warm": warm, "measured": count - warm } })).map(drop)
     }
 
-    /// How long the deliveries after the warm-up took.
+    /// Returns the duration of the deliveries after the warm-up.
     fn end(&mut self) -> Result<Duration, Failure> {
         let counted = self.receiver.read_line()?;
         Ok(Duration::from_secs_f64(counted["seconds"].as_f64().ok_or("the receiver sent no duration")?))
     }
 }
 
-/// The rate is of the deliveries after the warm-up, the processor time of all.
+/// Builds the result: the rate is of the deliveries after the warm-up, the processor time of all.
 fn measured(count: usize, took: Duration, used: Duration) -> Measured {
     let measured = Measured::of((count - count / WARM_SHARE) as u64, took, used);
     Measured { server_micros: used.as_secs_f64() * 1e6 / count as f64, ..measured }

@@ -1,5 +1,4 @@
-//! Whether webhooks keep up with the completions that queue them: callbacks at full load, a webhook for
-//! each, healthy receivers.
+//! The pace of webhooks beside the completions that queue them: callbacks at full load, a webhook for each, healthy receivers.
 //!
 //! Both rates and the delay come from the node's records of the deliveries.
 
@@ -21,7 +20,7 @@ use crate::{Failure, load, requests};
 
 /// Webhooks per completion.
 const RATIO_MIN: f64 = 0.8;
-/// From a completion to the end of its attempt, in milliseconds.
+/// Time from a completion to the end of its attempt, in milliseconds.
 const P99_MS: f64 = 1_000.0;
 /// Draining on Redis ÷ on the embedded store.
 const DRAIN_RATIO_MIN: f64 = 0.5;
@@ -126,7 +125,7 @@ fn turn(identity_app: &IdentityApp, service: &mut Service, receiver: &Server, or
     Ok(Turn { completions: figure("completions")?, webhooks: figure("webhooks")?, p99_ms: figure("p99_ms")?, node_micros })
 }
 
-/// The id of the transaction that an init has opened.
+/// Returns the id of the transaction opened by an init.
 pub(crate) fn id_of(opened: &[u8]) -> Result<String, Failure> {
     let opened: Value = serde_json::from_slice(opened)?;
     Ok(decode_unverified(opened["intentJwt"].as_str().unwrap_or_default())?.txn)

@@ -1,5 +1,5 @@
-//! A webhook receiver on hyper, on all cores: answers every POST with 200 and an empty body, counts, and
-//! measures their rate by its own clock.
+//! A webhook receiver on hyper, on all cores: answers every POST with 200 and an empty body, counts, and measures the rate by its own
+//! clock.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,20 +22,20 @@ use tokio::time::timeout;
 use crate::role::{commands, send_line};
 use crate::{Failure, load};
 
-/// How long the announced requests may take to arrive.
+/// Time limit for the arrival of the announced requests.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What has arrived since the count began, and what to do with it.
+/// The requests since the count began, and the state of the receiver.
 struct Tally {
     seen: AtomicU64,
     span: Mutex<Span>,
     complete: Notify,
     held: AtomicBool,
     gate: watch::Sender<bool>,
-    /// The next request is kept as the sample.
+    /// True if the next request becomes the sample.
     keep: AtomicBool,
     sample: Mutex<Value>,
-    /// Something else than a complete POST arrived.
+    /// True once something other than a complete POST arrived.
     broken: AtomicBool,
 }
 

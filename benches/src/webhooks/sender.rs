@@ -1,5 +1,5 @@
-//! The client that deliveries are compared with: it posts the same bytes, as many at a time, to the same
-//! receiver. Any answer but a success is an error.
+//! The client for comparison with deliveries: it posts the same bytes, as many at a time, to the same receiver. Any answer but a success is
+//! an error.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::role::{commands, send_line};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How a webhook is sent.
+/// The way to send a webhook.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendMode {
-    /// With the service's webhook client, on a new connection each.
+    /// The service's webhook client, on a new connection each.
     Service,
-    /// With hyper alone, on a new connection each.
+    /// hyper alone, on a new connection each.
     New,
-    /// With hyper alone, on kept connections, one for each concurrent request.
+    /// hyper alone, on kept connections, one for each concurrent request.
     Kept,
 }
 
-/// What is sent, where, and how many are left.
+/// The request, its destination, and the number left.
 struct Batch {
     mode: SendMode,
     client: WebhookClient,
@@ -150,7 +150,7 @@ impl Batch {
     }
 }
 
-/// A connection; it closes when it is dropped.
+/// Opens a connection, closed on drop.
 async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>, Failure> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;

@@ -13,7 +13,7 @@ use super::models::{BankOp, BankRet};
 use super::order::Fact;
 use super::scene::{Reply, Scene, pause};
 
-/// Entries of a ledger, so that one page has them all.
+/// Maximum entries of a ledger, so that one page has them all.
 const MOVEMENTS_MAX: u32 = 80;
 /// Operations of one process.
 const OPERATIONS: u64 = 25;
@@ -21,17 +21,17 @@ const OPERATIONS: u64 = 25;
 /// The reference of the first grant.
 pub(crate) const OPENING: &str = "opening balance";
 
-/// The movements of the client, known by numbers from 1; the grant of its opening is 0.
+/// The client's movements, numbered from 1; the opening grant is 0.
 #[derive(Default)]
 pub(crate) struct Movements {
     count: AtomicU32,
-    /// By the reference in the ledger: the transaction of a debit.
+    /// Numbers by the reference in the ledger; for a debit, the transaction.
     numbers: Mutex<BTreeMap<String, u32>>,
-    /// Debits that may have been made, although the last answer was a refusal.
+    /// Debits that may have been made although the last answer was a refusal.
     open: Mutex<BTreeSet<u32>>,
 }
 
-/// One of several processes.
+/// Runs one of several processes.
 pub(crate) async fn account(scene: Arc<Scene>, movements: Arc<Movements>, mut random: Random) {
     let process = scene.process();
     for _ in 0..OPERATIONS {
@@ -49,7 +49,7 @@ pub(crate) async fn account(scene: Arc<Scene>, movements: Arc<Movements>, mut ra
 }
 
 impl Movements {
-    /// The number of a new movement.
+    /// Returns the number of a new movement.
     fn number(&self) -> Option<u32> {
         let number = 1 + self.count.fetch_add(1, Ordering::Relaxed);
         (number < MOVEMENTS_MAX).then_some(number)
@@ -82,7 +82,7 @@ async fn charge(scene: &Scene, movements: &Movements, (number, process): (u32, u
     });
 }
 
-/// Repeats the debits that may have been made, so that it is known.
+/// Retries the uncertain debits until their outcome is known.
 pub(crate) async fn conclude(scene: &Scene, movements: &Movements, random: &mut Random) {
     let open = std::mem::take(&mut *movements.open.lock().unwrap());
     for number in open {
@@ -97,7 +97,7 @@ async fn grant(scene: &Scene, movements: &Movements, process: u32, random: &mut 
     let (before, body) = (scene.promises_readings(), json!({"amount": amount, "reference": reference}));
     let answered = scene.operate(random, || internal::move_credits(&scene.poor.client, &body)).await;
     let (place, is_repeated) = ((&scene.histories.banks, &*scene.poor.client), answered.first.is_some());
-    // Besides its entry the response has the balance at that time, which is a reading.
+    // The response has the balance at that time besides the entry, which is a reading.
     if before && scene.promises_readings() {
         let balance = |reply: &Reply| reply.body["balance"].as_u64().map(BankRet::Balance);
         scene.record_reading(place, (process, BankOp::Balance), answered.clone(), balance);
@@ -108,7 +108,7 @@ async fn grant(scene: &Scene, movements: &Movements, process: u32, random: &mut 
     });
 }
 
-/// Reads the balance, and records it where readings are promised to be of the last step.
+/// Reads the balance, and records it where readings are promised to be current.
 pub(crate) async fn balance(scene: &Scene, process: u32, random: &mut Random) {
     let before = scene.promises_readings();
     let answered = scene.call(&scene.poor, random, || Call::<Value>::new(Method::GET, "/api/v1/credits")).await;
@@ -118,7 +118,7 @@ pub(crate) async fn balance(scene: &Scene, process: u32, random: &mut Random) {
     }
 }
 
-/// Reads the ledger. Each entry adds up with the one before, whatever else happens.
+/// Reads the ledger. Each entry must add up with the one before, under any fault.
 pub(crate) async fn statement(scene: &Scene, process: u32, random: &mut Random) {
     let before = scene.promises_readings();
     let path = "/api/v1/credits/statement?page=1&page_size=100";
@@ -142,10 +142,10 @@ pub(crate) async fn statement(scene: &Scene, process: u32, random: &mut Random) 
     scene.histories.ledgers.lock().unwrap().push(Fact { process, op: BankOp::Statement, invoked: answered.invoked, ended });
 }
 
-/// A ledger that was read: the references of its entries. Those of debits are known when their responses have come.
+/// A ledger reading: the references of its entries. Debits are known once their responses have arrived.
 pub(crate) type Reading = Fact<BankOp, Vec<String>>;
 
-/// The facts of the ledgers that were read, when all movements are known; and what is wrong with them.
+/// Returns the facts of the ledger readings once all movements are known, and the errors in them.
 pub(crate) fn readings(scene: &Scene, movements: &Movements) -> (Vec<Fact<BankOp, BankRet>>, Vec<String>) {
     let (readings, numbers) = (scene.histories.ledgers.lock().unwrap(), movements.numbers.lock().unwrap());
     let (mut facts, mut wrong, mut longest) = (Vec::new(), Vec::new(), &Vec::new());

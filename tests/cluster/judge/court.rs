@@ -1,5 +1,5 @@
-//! The machines of a trial: haproxy, three nodes with ways and clocks of their own, Redis with a replica and three sentinels; and the
-//! faults that happen to them.
+//! The machines of a trial: haproxy, three nodes with their own routes and clocks, Redis with a replica and three sentinels; and their
+//! faults.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use super::scene::Scene;
 use super::ways::{Passage, Ways};
 use crate::nodes::prepared;
 
-/// Answers while something is broken: the fewest, and how often they are doubled at most.
+/// Fewest answers during a fault; doubled fewer than [`DOUBLINGS`] times.
 const WHILE_BROKEN: usize = 20;
 const DOUBLINGS: u64 = 5;
 /// Answers between two restarts, or after a second master has come back.
@@ -27,16 +27,16 @@ const BETWEEN: usize = 10;
 /// Seconds by which a clock is set.
 const JUMPS: [i32; 4] = [-75, -20, 20, 240];
 
-/// One thing that breaks, until it is mended.
+/// A fault, until it is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A node is killed.
     Kill,
-    /// A node stands still.
+    /// A node is paused.
     Pause,
-    /// A node cannot reach Redis.
+    /// A node is cut off from Redis.
     Cut,
-    /// Nothing that Redis says reaches a node.
+    /// Replies of Redis do not reach a node.
     Mute,
     /// The clock of a node jumps.
     Clock,
@@ -44,13 +44,13 @@ pub(crate) enum Fault {
     Roll,
     /// The master is killed, and a replica takes over.
     Failover,
-    /// The master stands still until a replica has taken over, and goes on as a second master.
+    /// The master is paused until a replica has taken over, and resumes as a second master.
     SecondMaster,
-    /// The master is killed and starts at once.
+    /// The master is killed and restarts at once.
     Redis,
-    /// The replica stands still, so no write is confirmed.
+    /// The replica is paused, so no write is confirmed.
     Replica,
-    /// The same, and then the master is killed: all that was not confirmed is lost.
+    /// The replica is paused, and then the master is killed: all unconfirmed writes are lost.
     Loss,
 }
 
@@ -79,25 +79,25 @@ pub(crate) struct Court {
     redis: Sentinels,
 }
 
-/// The library that gives a process a clock of its own.
+/// Returns the library that gives a process its own clock.
 fn fake_clock() -> PathBuf {
     let machine = std::env::consts::ARCH;
     Path::new("/usr/lib").join(format!("{machine}-linux-gnu/faketime/libfaketime.so.1"))
 }
 
-/// The file that says by how much the clock of a node is wrong.
+/// Returns the file with the error of a node's clock.
 fn clock_file(node: &TestNode, number: usize) -> PathBuf {
     node.directory.path().join(format!("clock-{number}"))
 }
 
 fn set_clock(node: &TestNode, number: usize, seconds: i32) {
-    // The library reads the file at any moment.
+    // The library may read the file at any moment.
     let (file, next) = (clock_file(node, number), clock_file(node, number).with_extension("next"));
     std::fs::write(&next, format!("{seconds:+}\n")).expect("a file");
     std::fs::rename(next, file).expect("a file");
 }
 
-/// Waits until the dates in the responses of a node are right.
+/// Waits until the dates in a node's responses are right.
 async fn tells_the_time(node: &TestNode) {
     eventually("a right clock", TIMEOUT, || async {
         let response = node.http.get(node.addresses.internal("/livez")).send().await.ok()?;
@@ -109,7 +109,7 @@ async fn tells_the_time(node: &TestNode) {
 }
 
 impl Court {
-    /// Starts all with the promises at their strongest: every write is on the disk of two servers before its answer.
+    /// Starts everything with the strongest promises: every write is on the disks of two servers before its answer.
     pub(crate) async fn start() -> Self {
         let redis = block_in_place(|| Sentinels::start(1, DURABLE));
         let mut nodes = prepared(
@@ -147,7 +147,7 @@ impl Court {
         Self { nodes, balancer, ways, redis }
     }
 
-    /// Breaks something under the load of a scene, and mends it.
+    /// Injects a fault under the load of a scene, and repairs it.
     pub(crate) async fn suffer(&mut self, fault: Fault, scene: &Scene, random: &mut Random) {
         let number = random.below(self.nodes.len() as u64) as usize;
         let while_broken = WHILE_BROKEN << random.below(DOUBLINGS);
@@ -209,7 +209,7 @@ impl Court {
         scene.may_fail_over.store(false, Ordering::SeqCst);
     }
 
-    /// Waits until another server is master. Sentinels promote no replica that was away for too long; then the old one comes back.
+    /// Waits until another server is master. Sentinels promote no replica that was away too long; then the old one returns.
     async fn replaced(&self, old: &RedisServer) {
         let begun = Instant::now();
         eventually("a failover, or none", 2 * TIMEOUT, || async {
@@ -234,12 +234,12 @@ impl Court {
         }
     }
 
-    /// The replica stands still until requests are not answered.
+    /// Pauses the replica until requests go unanswered.
     async fn without_replica(&self, scene: &Scene) {
         let before = scene.unanswered();
         let master = block_in_place(|| self.redis.master());
         self.replica().pause();
-        // What was sent before waits in the replica's socket; from now on nothing is.
+        // Earlier writes wait in the replica's socket; nothing is sent from now on.
         master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
         eventually("writes are not confirmed", 2 * TIMEOUT, || async { (scene.unanswered() > before + 5).then_some(()) }).await;
     }
@@ -248,7 +248,7 @@ impl Court {
         block_in_place(|| self.redis.replicas().next().expect("a replica"))
     }
 
-    /// Waits until one master has its replica and all nodes are in service. A server that was master follows the new one.
+    /// Waits until one master has its replica and all nodes are in service. A former master follows the new one.
     async fn settle(&self) {
         eventually("one master with its replica", 2 * TIMEOUT, || async {
             block_in_place(|| {

@@ -1,4 +1,4 @@
-//! Guests who race for the places of an event that gives each person one, and its organiser.
+//! Guests who race for the places of an event with one place per person, and its organiser.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +37,7 @@ fn history<'a>(scene: &'a Scene, event: &'a Event) -> History<'a> {
     (&scene.histories.events, &event.id)
 }
 
-/// Guests, one after the other.
+/// Runs guests, one after another.
 pub(crate) async fn visit(scene: Arc<Scene>, event: Arc<Event>, mut random: Random) {
     let process = scene.process();
     for _ in 0..VISITS {

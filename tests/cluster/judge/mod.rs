@@ -1,9 +1,8 @@
-//! The judge: clients that see nothing but HTTP, and write down every request with the times of its request and its response; faults that happen
-//! to nodes, networks, clocks and Redis meanwhile; and a checker that looks for one order of all that explains every response, for each
-//! transaction, idempotency key, account and event.
+//! The judge: clients that use only HTTP and record the times of every request and response; faults of nodes, networks, clocks and Redis;
+//! and a checker. It looks for one order that explains every response, for each transaction, idempotency key, account and event.
 //!
-//! `SAKSHI_JUDGE_MINUTES` says how long the long form goes on, and `SAKSHI_JUDGE_FAULTS` names faults, if it is not to be all of them.
-//! The histories are kept as lines of JSON.
+//! `SAKSHI_JUDGE_MINUTES` sets the duration of the long form, and `SAKSHI_JUDGE_FAULTS` restricts its faults. The histories are written as
+//! lines of JSON.
 
 mod bank;
 mod court;
@@ -44,11 +43,11 @@ use self::models::{Bank, BankOp, BankRet, IdempotencyKey, Places, Transaction};
 use self::order::{Fact, Verdict, order};
 use self::scene::{Doors, Records, Scene};
 
-/// Credits of the poor client at first.
+/// Initial credits of the poor client.
 const CREDITS: u64 = 4;
-/// Places of the event at first.
+/// Initial places of the event.
 const PLACES: u64 = 3;
-/// Time that a webhook takes, so that faults come in the middle of one.
+/// Duration of a webhook, so that faults can interrupt one.
 const TAKES: Duration = Duration::from_millis(50);
 /// Answers before the first fault of a round, and after the last.
 const CALM: usize = 60;
@@ -70,7 +69,7 @@ struct Trial {
     origin: Instant,
     random: Random,
     rich: Backend,
-    /// The receivers of all rounds: a webhook may come again after its round.
+    /// The receivers of all rounds: a webhook may be repeated after its round.
     receivers: Vec<Arc<Scene>>,
     totals: Totals,
     file: File,
@@ -87,7 +86,7 @@ impl Trial {
         Self { court, origin: Instant::now(), random, rich, receivers: Vec::new(), totals: Totals::default(), file, path }
     }
 
-    /// One round: fresh records, the load, the faults, the last readings and the verdict.
+    /// Runs one round: fresh records, the load, the faults, the last readings and the verdict.
     async fn round(&mut self, faults: &[Fault]) {
         let node = &self.court.nodes[0];
         let poor = node.backend(CREDITS).await;
@@ -138,7 +137,7 @@ impl Trial {
         load
     }
 
-    /// Reads every record once more, when all is well again.
+    /// Reads every record once more, after all faults are repaired.
     async fn last_readings(&mut self, scene: &Scene, event: &Event) {
         let random = &mut self.random;
         let process = scene.process();
@@ -174,7 +173,7 @@ impl Trial {
         assert!(wrong.is_empty(), "after {faults:?}; all of it is in {}:\n{}", self.path.display(), wrong.join("\n"));
     }
 
-    /// Holds histories against their model.
+    /// Checks histories against their model.
     fn hold<M>(&mut self, kind: &str, begin: &M, histories: Records<M::Op, M::Ret>, wrong: &mut Vec<String>)
     where
         M: SequentialSpec + Clone + Eq + Hash,
@@ -199,7 +198,7 @@ impl Trial {
         }
     }
 
-    /// Ends all, and looks at the webhooks of all rounds.
+    /// Stops everything, and checks the webhooks of all rounds.
     fn end(self) {
         let Self { court, receivers, totals, path, origin, .. } = self;
         drop(court);
@@ -214,7 +213,7 @@ impl Trial {
     }
 }
 
-/// Webhooks that came twice, differ from the result, or are of nobody.
+/// Returns webhooks that are duplicates, differ from the result, or belong to nobody.
 fn differences(webhooks: &[(String, Value)], results: &BTreeMap<String, Value>, guests: &BTreeSet<String>) -> Vec<String> {
     let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
     for (txn, body) in webhooks {

@@ -1,12 +1,11 @@
-//! What each kind of record does, one operation at a time: the models that histories are held against. A state knows which operations have made
-//! it what it is.
+//! The models for the check of histories: each kind of record, one operation at a time. A state includes the operations that produced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use stateright::semantics::SequentialSpec;
 
-/// A transaction: waits, is completed by one answer, may be erased.
+/// A transaction: pending, completed by one answer, perhaps erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Transaction {
     outcome: Option<u8>,
@@ -56,14 +55,14 @@ impl SequentialSpec for Transaction {
     }
 
     fn is_valid_step(&mut self, op: &TransactionOp, ret: &TransactionRet) -> bool {
-        // docs/promises.md: a transaction that waited when it was erased may be shown as waiting.
+        // docs/promises.md: a transaction that was pending when it was erased may still appear pending.
         let shown_as_waiting =
             self.is_erased && self.outcome.is_none() && matches!((op, ret), (TransactionOp::Poll, TransactionRet::Pending));
         shown_as_waiting || self.invoke(op) == *ret
     }
 }
 
-/// An idempotency key: the first body opens a transaction, which every later request with that body gets.
+/// An idempotency key: the first body opens a transaction, returned to every later request with that body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct IdempotencyKey(Option<(u8, Option<u32>)>);
 
@@ -102,7 +101,7 @@ impl SequentialSpec for IdempotencyKey {
     }
 }
 
-/// The credits of a client. An entry is known by the number of its movement.
+/// The credits of a client. An entry is identified by the number of its movement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Bank {
     balance: u64,
@@ -122,7 +121,7 @@ pub(crate) enum BankRet {
     Debited,
     /// The balance does not cover it.
     Refused,
-    /// The balance after the entry; `None` for a request that was repeated, whose entry may be that of an earlier attempt.
+    /// The balance after the entry; `None` for a retried request, whose entry may be that of an earlier attempt.
     Granted(Option<u64>),
     Balance(u64),
     Statement(BTreeSet<u32>),
@@ -162,9 +161,9 @@ impl SequentialSpec for Bank {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Places {
     max: u64,
-    /// Guests by number, with the person that each is.
+    /// Guests by number, with the person of each.
     registered: BTreeMap<u32, u8>,
-    /// Guests who were refused, which is final.
+    /// Guests who were refused, finally.
     refused: BTreeSet<u32>,
     /// Changes that were made.
     changes: BTreeSet<u32>,
@@ -176,7 +175,7 @@ pub(crate) enum PlacesOp {
     Scan,
     /// A guest answers as a person.
     Register(u32, u8),
-    /// The organiser makes a change, known by its number, of the places.
+    /// The organiser changes the places; the first number identifies the change.
     Change(u32, u64),
     /// The organiser reads the event.
     Look,
@@ -257,7 +256,7 @@ impl SequentialSpec for Places {
     fn is_valid_step(&mut self, op: &PlacesOp, ret: &PlacesRet) -> bool {
         let (refused, is_full) = (self.refused.clone(), self.is_full());
         let made = self.invoke(op);
-        // Of two reasons that hold, either may be given; a repeated answer gives the one that was given first.
+        // If two reasons apply, either may be given; a repeated answer gives the first again.
         let PlacesOp::Register(guest, _) = op else { return made == *ret };
         let is_full_too = made == PlacesRet::Duplicate && *ret == PlacesRet::Full && (is_full || refused.contains(guest));
         is_full_too || made == *ret

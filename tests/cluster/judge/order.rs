@@ -1,5 +1,5 @@
-//! The check of a history: `stateright` looks for an order in which every operation happens once, between its request and its response,
-//! and every response is that of the model (linearisability).
+//! The check of a history: `stateright` searches for an order in which every operation happens once, between its request and its response,
+//! with the model's response (linearisability).
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 use stateright::semantics::{ConsistencyTester as _, LinearizabilityTester, SequentialSpec};
 
-/// Positions of a search, after which it ends without a verdict.
+/// Positions of a search after which it ends without a verdict.
 const POSITIONS_MAX: usize = 200_000;
 /// Threads from here on have an operation without a response. They are tried last.
 const UNANSWERED: usize = 1_000_000;
@@ -22,7 +22,7 @@ pub(crate) struct Fact<Op, Ret> {
     pub(crate) process: u32,
     pub(crate) op: Op,
     pub(crate) invoked: Duration,
-    /// `None` for an operation that may have happened at any time since, or never.
+    /// `None` for an operation that may have happened at any later time, or never.
     pub(crate) ended: Option<(Duration, Ret)>,
 }
 
@@ -35,16 +35,15 @@ pub(crate) enum Verdict {
     Undecided,
 }
 
-/// A model that refuses a position which the search has left before: the same answered operations done, and the same state.
+/// A model that rejects positions that the search has already left: the same answered operations done, and the same state.
 ///
-/// An operation without a response has one after all others, whatever it is: so it may happen at any time, and what would have come of it after the
-/// last response is the same as never. Before that it is placed only where it changes the state. A state knows the operations that have made it, so
-/// it tells which of them are left.
+/// An operation without a response may happen at any time; after the last response, that is the same as never. Before that, it is placed
+/// only where it changes the state. A state includes the operations that produced it, so it tells which are left.
 #[derive(Clone)]
 struct Memo<M> {
     model: M,
     done: Vec<u64>,
-    /// Answered operations that are not done.
+    /// Number of answered operations that are not done.
     left: usize,
     seen: Rc<RefCell<HashSet<Position<M>>>>,
 }
@@ -53,7 +52,7 @@ struct Memo<M> {
 type Position<M> = (Vec<u64>, M);
 
 impl<M: SequentialSpec + Clone + Eq + Hash> Memo<M> {
-    /// Returns true if the search comes here for the first time.
+    /// Returns true on the first visit of this position.
     fn is_new(&self) -> bool {
         let mut seen = self.seen.borrow_mut();
         seen.len() <= POSITIONS_MAX && seen.insert((self.done.clone(), self.model.clone()))
@@ -81,7 +80,7 @@ impl<M: SequentialSpec + Clone + Eq + Hash> SequentialSpec for Memo<M> {
     }
 }
 
-/// Looks for an order of a history that begins with this state.
+/// Searches for an order of a history that begins with this state.
 pub(crate) fn order<M>(begin: &M, facts: &[Fact<M::Op, M::Ret>]) -> Verdict
 where
     M: SequentialSpec + Clone + Eq + Hash,
@@ -100,7 +99,7 @@ where
     }
 }
 
-/// Returns true if the responses up to a time have an order; `None` when the search is too long.
+/// Returns true if the responses up to a time have an order; `None` if the search is too long.
 fn is_ordered<M>(begin: &M, facts: &[Fact<M::Op, M::Ret>], until: Duration) -> Option<bool>
 where
     M: SequentialSpec + Clone + Eq + Hash,
@@ -109,7 +108,7 @@ where
 {
     let response = |at: usize| facts[at].ended.as_ref().filter(|(end, _)| *end <= until);
     let asked: Vec<usize> = (0..facts.len()).filter(|at| facts[*at].invoked <= until).collect();
-    // At the same moment a request comes before a response: such operations overlap.
+    // At equal times a request comes before a response: such operations overlap.
     let requests = asked.iter().map(|&at| (facts[at].invoked, false, at));
     let responses = asked.iter().map(|&at| (response(at).map_or(Duration::MAX, |(end, _)| *end), true, at));
     let mut moments: Vec<_> = requests.chain(responses).collect();

@@ -1,4 +1,4 @@
-//! A round of the judge: its clients, who know addresses and keys and nothing else, and the histories that they write.
+//! A round of the judge: its clients, who know only addresses and keys, and the histories that they record.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -23,12 +23,12 @@ use super::bank::Reading;
 use super::models::{BankOp, BankRet, InitOp, InitRet, PlacesOp, PlacesRet, TransactionOp, TransactionRet};
 use super::order::Fact;
 
-/// How long a client repeats a request that has no answer.
+/// Time for which a client retries a request without an answer.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// The longest pause before a request is repeated, in milliseconds.
+/// Longest pause before a retry, in milliseconds.
 const PAUSE_MS_MAX: u64 = 150;
 
-/// Facts by the record that they are about.
+/// Facts by their record.
 pub(crate) type Records<Op, Ret> = BTreeMap<String, Vec<Fact<Op, Ret>>>;
 
 /// The facts about records of one kind.
@@ -63,9 +63,9 @@ pub(crate) struct Histories {
     pub(crate) events: Book<PlacesOp, PlacesRet>,
     /// The last body of the result of each transaction.
     pub(crate) results: Mutex<BTreeMap<String, Value>>,
-    /// Ledgers as they were read.
+    /// Ledger readings.
     pub(crate) ledgers: Mutex<Vec<Reading>>,
-    /// Responses that should never be given.
+    /// Responses that should never occur.
     pub(crate) problems: Mutex<Vec<String>>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Doors {
 }
 
 impl Doors {
-    /// Half of the requests go through the balancer.
+    /// Returns the balancer for half of the requests, else any node.
     fn any(&self, random: &mut Random) -> &Addresses {
         if random.below(2) == 0 { &self.balancer } else { self.node(random) }
     }
@@ -99,31 +99,31 @@ pub(crate) struct Reply {
 /// An answer with the times of its request and its arrival.
 #[derive(Clone)]
 pub(crate) struct Answered {
-    /// The time of the first attempt, if the last one is another.
+    /// The time of the first attempt, if it was not the last.
     pub(crate) first: Option<Duration>,
     /// The time of the last attempt.
     pub(crate) invoked: Duration,
-    /// `None` when no attempt was answered.
+    /// `None` if no attempt was answered.
     pub(crate) reply: Option<(Duration, Reply)>,
 }
 
-/// What all processes of a round share.
+/// The shared state of all processes of a round.
 pub(crate) struct Scene {
     pub(crate) origin: Instant,
     pub(crate) http: reqwest::Client,
     pub(crate) doors: Doors,
     pub(crate) identity_app: IdentityApp,
-    /// A client with credits for all.
+    /// A client with enough credits for all.
     pub(crate) client: Backend,
-    /// A client with few.
+    /// A client with few credits.
     pub(crate) poor: Backend,
     pub(crate) receiver: WebhookReceiver,
     pub(crate) histories: Histories,
-    /// The round ends: no process begins anything new.
+    /// True at the end of the round: no process begins anything new.
     pub(crate) over: AtomicBool,
-    /// A replica may take over: readings that wait for nobody may be of what is then undone (docs/promises.md).
+    /// True if a replica may take over: unconfirmed readings may include writes that are then lost (docs/promises.md).
     pub(crate) may_fail_over: AtomicBool,
-    /// A node has a wrong clock: it may refuse credentials and take windows for ended.
+    /// True if a node has a wrong clock: it may refuse credentials and end windows early.
     pub(crate) is_clock_wrong: AtomicBool,
     answers: AtomicUsize,
     unanswered: AtomicUsize,
@@ -165,28 +165,28 @@ impl Scene {
         !self.over.load(Ordering::SeqCst)
     }
 
-    /// The number of a new process.
+    /// Returns the number of a new process.
     pub(crate) fn process(&self) -> u32 {
         self.processes.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Answers that have come so far.
+    /// Returns the number of answers so far.
     pub(crate) fn answers(&self) -> usize {
         self.answers.load(Ordering::SeqCst)
     }
 
-    /// Requests that have no answer, so far.
+    /// Returns the number of requests without an answer so far.
     pub(crate) fn unanswered(&self) -> usize {
         self.unanswered.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many more requests are answered.
+    /// Waits until `more` further requests are answered.
     pub(crate) async fn grown(&self, more: usize) {
         let goal = self.answers() + more;
         eventually("the clients are answered", 5 * TIMEOUT, || async { (self.answers() >= goal).then_some(()) }).await;
     }
 
-    /// Returns true if readings are promised to be of the last step.
+    /// Returns true if readings are promised to be current.
     pub(crate) fn promises_readings(&self) -> bool {
         !self.may_fail_over.load(Ordering::SeqCst)
     }
@@ -195,18 +195,18 @@ impl Scene {
         self.histories.problems.lock().unwrap().push(sentence);
     }
 
-    /// A client's backend at an address.
+    /// Returns the API of a client's backend at an address.
     pub(crate) fn api(&self, backend: &Backend, door: &Addresses) -> Client {
         let credentials = Credentials::Client { key: backend.key.clone().into(), app: backend.app.clone() };
         Client::new(self.http.clone(), door.public_base(), credentials)
     }
 
-    /// The operation of a client's backend, through any door.
+    /// Calls an operation of a client's backend, through any address.
     pub(crate) async fn call<T>(&self, backend: &Backend, random: &mut Random, call: impl Fn() -> Call<T>) -> Answered {
         self.insist(random, |door| self.api(backend, door).request(call()).expect("a body")).await
     }
 
-    /// The operation of the operator, at any node.
+    /// Calls an operation of the operator, at any node.
     pub(crate) async fn operate<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> Answered {
         let nodes = Doors { balancer: self.doors.node(random).clone(), ..self.doors.clone() };
         let admin =
@@ -214,7 +214,7 @@ impl Scene {
         self.insist_at(&nodes, random, |node| admin(node).request(call()).expect("a body")).await
     }
 
-    /// Repeats a request until it is answered, as `docs/errors.md` says.
+    /// Retries a request until it is answered, as `docs/errors.md` says.
     pub(crate) async fn insist(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
         self.insist_at(&self.doors, random, request).await
     }
@@ -232,12 +232,12 @@ impl Scene {
         }
     }
 
-    /// The same by a client that now and then gives up at the first request without an answer.
+    /// As [`Scene::insist`], but now and then gives up at the first request without an answer.
     pub(crate) async fn try_hard(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
         if random.below(4) == 0 { self.once(random, request).await } else { self.insist(random, request).await }
     }
 
-    /// One request through any door; `None` when it is not known whether it was carried out.
+    /// Sends one request through any address; `None` if its outcome is unknown.
     pub(crate) async fn once(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
         let (invoked, door) = (self.now(), self.doors.any(random).clone());
         let reply = self.ask(request(&door)).await;
@@ -251,7 +251,7 @@ impl Scene {
         reply
     }
 
-    /// Records an operation with its response. Attempts without a response may have been carried out, or may be later.
+    /// Records an operation with its response. Attempts without a response may take effect at any time.
     pub(crate) fn record<Op: Clone + Debug, Ret: Clone>(
         &self,
         (book, record): (&Book<Op, Ret>, &str),
@@ -271,7 +271,7 @@ impl Scene {
         }
     }
 
-    /// The same of a reading, whose attempts without a response change nothing.
+    /// Records a reading. Its attempts without a response change nothing.
     pub(crate) fn record_reading<Op: Clone + Debug, Ret: Clone>(
         &self,
         place: (&Book<Op, Ret>, &str),
@@ -284,7 +284,7 @@ impl Scene {
         }
     }
 
-    /// Notes a response that is none of those that the model has, unless a wrong clock explains it.
+    /// Records a response that the model lacks, unless a wrong clock explains it.
     pub(crate) fn unexpected(&self, what: &str, reply: &Reply) {
         let is_of_clock = self.is_clock_wrong.load(Ordering::SeqCst) && matches!(reply.status, 400 | 410);
         if !is_of_clock {
@@ -293,7 +293,7 @@ impl Scene {
     }
 }
 
-/// A pause of at most so many milliseconds.
+/// Pauses for at most `ms_max` milliseconds.
 pub(crate) async fn pause(random: &mut Random, ms_max: u64) {
     sleep(Duration::from_millis(random.below(ms_max))).await;
 }

@@ -30,7 +30,7 @@ fn a_transaction_has_one_outcome_and_no_poll_forgets_it() {
     assert_eq!(of(&[fact(0, 4, Answer(1), Accepted), fact(5, 6, Answer(2), Accepted)]), Verdict::Impossible(ms(6)));
     assert_eq!(of(&[fact(0, 4, Answer(1), Accepted), fact(5, 6, Poll, Pending)]), Verdict::Impossible(ms(6)));
     assert_eq!(of(&[fact(0, 4, Answer(1), Accepted), fact(3, 6, Poll, Pending)]), Verdict::Ordered);
-    // An answer without a response counts, or does not.
+    // An operation without a response may have happened, or not.
     assert_eq!(of(&[unknown(0, Answer(1)), fact(5, 6, Poll, Outcome(1))]), Verdict::Ordered);
     assert_eq!(of(&[unknown(0, Answer(1)), fact(5, 6, Poll, Pending), fact(7, 8, Poll, Outcome(1))]), Verdict::Ordered);
     let forgotten = [unknown(0, Answer(1)), fact(5, 6, Poll, Outcome(1)), fact(7, 8, Poll, Pending)];
@@ -80,7 +80,7 @@ fn an_event_has_no_more_guests_than_places_and_each_person_once() {
     assert_eq!(of(&[first, fact(6, 7, List, PlacesRet::Guests(BTreeSet::new()))]), Verdict::Impossible(ms(7)));
 }
 
-/// A history with many operations at once and many without a response has a verdict, whatever it is.
+/// Any verdict will do, for many concurrent operations and many without a response.
 #[test]
 fn a_long_history_has_a_verdict() {
     let of = |facts: &[Fact<BankOp, BankRet>]| order(&Bank::default(), facts);
@@ -89,7 +89,7 @@ fn a_long_history_has_a_verdict() {
         let at = u64::from(round) * 100;
         facts.extend((0..4).map(|other| fact(at + 2, at + 50, BankOp::Debit(10 * round + other + 1), BankRet::Debited)));
         facts.push(unknown(at + 3, BankOp::Grant(10 * round + 9, 2)));
-        // Each grant without a response is made at once.
+        // Each grant without a response takes effect at once.
         let balance = 50 + 2 * u64::from(round + 1) - 4 * u64::from(round + 1);
         facts.push(fact(at + 60, at + 61, BankOp::Balance, BankRet::Balance(balance)));
     }

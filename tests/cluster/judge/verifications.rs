@@ -20,7 +20,7 @@ use super::models::{InitOp, InitRet, TransactionOp, TransactionRet};
 use super::order::Fact;
 use super::scene::{Scene, pause};
 
-/// People who answer: the number of an answer is that of its person, and one more is the refusal.
+/// People who answer: an answer has the number of its person; the next number is the refusal.
 pub(crate) const PEOPLE: [&str; 5] = ["asha", "vikram", "meena", "kabir", "rohan"];
 /// The answer of a person who declines.
 const DECLINED: u8 = PEOPLE.len() as u8;
@@ -29,7 +29,7 @@ const POLLS: u64 = 4;
 /// Requests with one idempotency key.
 const RIVALS: u64 = 3;
 
-/// Opens a transaction after the other, each of which several processes answer and poll at once.
+/// Opens transactions one after another; several processes answer and poll each at once.
 pub(crate) async fn verify(scene: Arc<Scene>, mut random: Random) {
     while scene.goes_on() {
         let key = format!("{:016x}", random.next());
@@ -82,7 +82,7 @@ async fn answer(scene: &Scene, opened: &Opened, number: u8, mut random: Random) 
     }
 }
 
-/// Polls so many times.
+/// Polls `times` times.
 pub(crate) async fn poll(scene: &Scene, txn: &str, times: u64, mut random: Random) {
     let process = scene.process();
     for _ in 0..times {
@@ -104,7 +104,7 @@ pub(crate) async fn poll(scene: &Scene, txn: &str, times: u64, mut random: Rando
     }
 }
 
-/// The outcome that the body of a result or a webhook tells.
+/// Returns the outcome in the body of a result or a webhook.
 pub(crate) fn outcome(body: &Value) -> Option<TransactionRet> {
     let data = &body["data"];
     if data["pending"] == true {
@@ -128,7 +128,7 @@ async fn erase(scene: &Scene, txn: &str, random: &mut Random) {
     });
 }
 
-/// Races for one idempotency key after the other.
+/// Races for one idempotency key after another.
 pub(crate) async fn race(scene: Arc<Scene>, mut random: Random) {
     while scene.goes_on() {
         let key = format!("{:016x}", random.next());
@@ -155,19 +155,19 @@ async fn init(scene: &Scene, key: &str, body: u8, mut random: Random) {
     }
 }
 
-/// The webhooks that came, as facts about their transactions; the bodies by transaction.
+/// Records the webhooks as facts about their transactions; returns their bodies by transaction.
 pub(crate) fn webhooks(scene: &Scene, began: (Timestamp, Duration)) -> Vec<(String, Value)> {
     let process = scene.process();
     let mut bodies = Vec::new();
     for request in scene.receiver.received() {
         let body: Value = serde_json::from_slice(&request.body).expect("JSON");
         let txn = body["data"]["txn_id"].as_str().expect("a transaction").to_owned();
-        // The receiver tells the time in whole milliseconds.
+        // The receiver's times are whole milliseconds.
         let arrived = began.1 + request.at.since(began.0) + Duration::from_millis(2);
         match outcome(&body) {
             Some(ret) => {
                 let fact = Fact { process, op: TransactionOp::Webhook, invoked: began.1, ended: Some((arrived, ret)) };
-                // Guests have no model of a transaction of their own.
+                // Guests' transactions have no model of their own.
                 if scene.histories.transactions.has(&txn) {
                     scene.histories.transactions.add(&txn, fact);
                 }

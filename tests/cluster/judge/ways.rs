@@ -1,4 +1,4 @@
-//! Ways between one node and Redis that can be cut: TCP proxies, whose addresses the sentinels seem to name.
+//! Routes between one node and Redis that can be cut: TCP proxies, whose addresses appear in the sentinels' replies.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Which bytes pass. The others wait, as they do when a network drops packets.
+/// The direction in which bytes pass. The others wait, as when a network drops packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Passage {
     Open,
@@ -19,14 +19,14 @@ pub(crate) enum Passage {
     Cut,
 }
 
-/// All ways of one node.
+/// All routes of one node.
 pub(crate) struct Ways {
-    /// Those to the sentinels.
+    /// URLs of the routes to the sentinels.
     pub(crate) urls: Vec<String>,
     passage: watch::Sender<Passage>,
 }
 
-/// Ports of servers as they are written on the wire, and what is written instead.
+/// Ports of servers as on the wire, and their replacements.
 type Ports = Arc<BTreeMap<[u8; 5], [u8; 5]>>;
 
 impl Ways {
@@ -51,7 +51,7 @@ impl Ways {
     }
 }
 
-/// Opens a way and returns its port.
+/// Opens a route and returns its port.
 async fn open(address: String, passage: watch::Receiver<Passage>, ports: Ports) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let own = listener.local_addr().expect("an address").port();
@@ -87,7 +87,7 @@ async fn carry(
     }
 }
 
-/// Replaces ports that are bulk strings of RESP.
+/// Replaces ports in RESP bulk strings.
 fn rewrite(bytes: &mut [u8], ports: &BTreeMap<[u8; 5], [u8; 5]>) {
     const BEFORE: &[u8] = b"$5\r\n";
     for at in BEFORE.len()..bytes.len().saturating_sub(4) {

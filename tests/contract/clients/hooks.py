@@ -1,4 +1,4 @@
-"""What schemathesis cannot know from a schema: sentences of refusals, and why no schema says what they say."""
+"""Knowledge that schemathesis cannot get from a schema: sentences of refusals, and the reason why no schema expresses each."""
 
 import re
 
@@ -34,7 +34,7 @@ BEYOND_A_SCHEMA_CODES = {"event_changed", "idempotency_key_reused", "malformed_g
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Keeps a failure unless a request was refused for nothing but what is listed above, or accepted with null for absent."""
+    """Keeps a failure unless a request was refused only for the listed reasons, or accepted with null for absent."""
     if failure.code == "ST201":
         return not has_null(case.body)
     if failure.code != "ST202":

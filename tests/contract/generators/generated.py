@@ -1,4 +1,4 @@
-"""What OpenAPI Generator (python) and datamodel-code-generator make of the document reads what the service answers, and errors with
+"""The models of OpenAPI Generator (python) and datamodel-code-generator from the document read the service's answers, and errors with
 codes that came later.
 
     generated.py BASE KEY APP

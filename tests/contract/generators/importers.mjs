@@ -9,7 +9,7 @@ const require = createRequire(import.meta.url);
 const [, , file, base, apiKey, appId] = process.argv;
 const document = JSON.parse(readFileSync(file, "utf8"));
 
-// What a person sets once in the tool.
+// Settings that a person makes once in the tool.
 const known = { apiKey, appId, baseUrl: base };
 const filled = (text) => String(text ?? "").replace(/{{(\$?\w+)}}/g, (whole, name) => (name === "$guid" ? randomUUID() : (known[name] ?? whole)));
 const leaves = (items, key) => items.flatMap((item) => (item[key] ? leaves(item[key], key) : [item]));

@@ -1,4 +1,4 @@
-// What hey-api and zod make of the document reads what the service answers, and errors with codes that came later.
+// The schemas of hey-api and zod from the document read the service's answers, and errors with later codes.
 import assert from "node:assert/strict";
 import { zError, zOvseResult, zPong } from "./out/hey/zod.gen.js";
 

@@ -1,4 +1,4 @@
-"""The Docker engine of a run, and what it says of its containers.
+"""The Docker engine of a run, and its reports about containers.
 
 It starts with an empty data directory and without a registry. Commands go through the same `docker` and `docker-compose` that a user has."""
 
@@ -109,13 +109,13 @@ class Engine:
         self.docker("build", "--quiet", "--tag", name, str(context))
 
     def find_container(self, project, service):
-        """The container of a service; versions of Compose name it differently."""
+        """Returns the container of a service; versions of Compose name it differently."""
         labels = [f"--filter=label=com.docker.compose.{key}={value}" for key, value in (("project", project), ("service", service), ("oneoff", "False"))]
         (name,) = self.docker("ps", "--all", "--format", "{{.Names}}", *labels).split() or [f"no container of {service}"]
         return name
 
     def list_ends(self, project):
-        """Every end of a project's containers: the service, the exit code, and the seconds since it was asked to stop."""
+        """Returns every exit of a project's containers: service, exit code, and seconds since the stop was requested."""
         ended, asked = [], {}
         for event in map(json.loads, (self.work / "events").read_text().splitlines()):
             about, at = event["Actor"]["Attributes"], event["timeNano"] / 1e9

@@ -1,4 +1,4 @@
-"""Images under the very names that the shipped files use, made without a registry, and what differs from the real ones.
+"""Images under the names in the shipped files, made without a registry, and their differences from the real ones.
 
 Programs are Debian's, users, directories and commands those of the official images. In the short form the build base has a `cargo` that puts
 given binaries where cargo would, so that every line of the Dockerfile runs."""
@@ -29,7 +29,7 @@ case $1 in --print) echo /usr/local ;; -vV) echo "release: 1.95.0" ;; esac
 
 
 def fetch():
-    """Fetches what the images are made of, and keeps it. The run itself has no network."""
+    """Fetches and stores the parts of the images. The run itself has no network."""
     for packages in (PROGRAMS, LIBRARIES, *([toolchain.PACKAGES] if IS_LONG else [])):
         unpack(*packages)
     if IS_LONG:
@@ -37,12 +37,12 @@ def fetch():
 
 
 def unpack(*packages):
-    """The tar with files of these Debian packages."""
+    """Returns the tar with files of these Debian packages."""
     return pathlib.Path(run(str(HERE.parent / "debian.sh"), *packages).strip())
 
 
 def bundle_roots(tar, further):
-    """The bundle of root certificates, which the package puts together when it is set up, and one more."""
+    """Returns the bundle of root certificates, which the package builds at setup, and one more."""
     bundle = subprocess.run(["tar", "-xOf", tar, "--wildcards", "./usr/share/ca-certificates/mozilla/*.crt"], capture_output=True, check=True).stdout
     return bundle + further.read_bytes()
 

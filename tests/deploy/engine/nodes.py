@@ -31,7 +31,7 @@ android_app_action = "example.APP"
 ios_scheme = "idauthority"
 ios_host = "verify"
 """
-# README.md on docker-compose 1.29: another name, no --wait, and -T where there is no terminal.
+# README.md on docker-compose 1.29: another name, no --wait, and -T without a terminal.
 OLDER = """docker() {
   [ "$1" = compose ] || { command docker "$@"; return; }
   shift
@@ -49,12 +49,12 @@ OLDER = """docker() {
 
 
 def find_blocks(page):
-    """The commands of a page that stand between fences of bash."""
+    """Returns the commands of a page between fences of bash."""
     return re.findall(r"^```bash\n(.*?)^```$", page.read_text(), re.M | re.S)
 
 
 def find_commands(page, after):
-    """The indented commands below the paragraph that begins with these words."""
+    """Returns the indented commands below the paragraph that begins with these words."""
     text = page.read_text()
     return re.search(rf"^{re.escape(after)}.*\n(?:.+\n)*\n((?:    .*\n)+)", text, re.M)[1]
 
@@ -70,7 +70,7 @@ class Cluster:
         self.differences = self.override()
 
     def override(self):
-        """A file beside the shipped one for what this machine cannot do. Returns a sentence for it."""
+        """Writes a file beside the shipped one for features that this machine lacks. Returns a sentence for it."""
         with open("/proc/self/limits") as limits:
             files = int(re.search(r"^Max open files +\d+ +(\d+)", limits.read(), re.M)[1])
         changed = {name: files for name, service in self.services.items() if service.get("ulimits", {}).get("nofile", 0) > files}
@@ -101,7 +101,7 @@ class Cluster:
         self.engine.wait_until_healthy(*map(self.find_container, services or USERS))
 
     def prepare(self):
-        """Runs the README's block, with files in the place of those that others give, and fills in the authority."""
+        """Runs the README's block, with files in place of those that others provide, and fills in the authority."""
         work = self.engine.work
         (work / "jwks.json").write_text(run(sys.executable, str(HERE.parent / "jwks.py"), str(work / "issuer.pem")))
         block = re.sub("^jwks=.*", f"jwks={work}/jwks.json tls={work}/tls.pem", find_blocks(self.readme)[0])
@@ -119,7 +119,7 @@ class Cluster:
         return time.monotonic() - built, built - began
 
     def drain_and_back(self):
-        """The runbook's commands that keep requests away from a node, and bring them back."""
+        """Returns the runbook's commands that take a node out of service, and bring it back."""
         return find_commands(self.runbook, "On SIGTERM the node is unready at once").splitlines()
 
     def become_client(self):
@@ -200,7 +200,7 @@ def make_anew(cluster, traffic, service):
 
 
 def expect_records(cluster, traffic):
-    """What was answered is there, also after everything was restarted; a webhook that did not come is recorded as such."""
+    """Checks that all acknowledged data survives, also after a restart of everything, and that a lost webhook is recorded as such."""
     cluster.operate("sakshi admin credits audit")
     for txn in traffic.judge(CREDITS):
         record = json.loads(cluster.operate(f"sakshi admin --json delivery {txn}"))
@@ -208,7 +208,7 @@ def expect_records(cluster, traffic):
 
 
 def expect_good_ends(cluster):
-    """Every container ended by itself within its grace and with code 0, but for those that were killed."""
+    """Checks that every container ended by itself within its grace and with code 0, except those that were killed."""
     killed = 0
     for service, code, seconds in cluster.engine.list_ends("sakshi"):
         grace = int(cluster.services[service]["stop_grace_period"][:-1])
@@ -241,7 +241,7 @@ def check(cluster):
 
 
 def check_restart(cluster):
-    """Restarts the engine, as a machine does: containers start in whatever order."""
+    """Restarts the engine, as a machine does: containers start in any order."""
     began = time.monotonic()
     cluster.engine.restart()
     cluster.wait_until_healthy()

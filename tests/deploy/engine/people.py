@@ -34,7 +34,7 @@ class IdentityApp:
         self.key = serialization.load_pem_private_key(key.read_bytes(), None)
 
     def credential(self, claims):
-        """A new credential of these claims, without key binding."""
+        """Issues a new credential of these claims, without key binding."""
         made = [encode(json.dumps([secrets.token_hex(8), name, value]).encode()) for name, value in claims.items()]
         digests = [encode(hashlib.sha256(one.encode()).digest()) for one in made]
         now = int(time.time())
@@ -57,7 +57,7 @@ class IdentityApp:
 
 
 def ask(method, url, body=None, headers=None, timeout=30):
-    """Status (0: no answer), headers and body of a request on a connection of its own. Redirects are not followed."""
+    """Sends a request on a connection of its own; returns status (0: no answer), headers and body. Redirects are not followed."""
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname, parts.port, timeout=timeout)

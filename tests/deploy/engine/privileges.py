@@ -1,4 +1,4 @@
-"""What a container may do, as the engine and the kernel have it: user, capabilities, its file system, its limits."""
+"""A container's privileges according to the engine and the kernel: user, capabilities, file system, limits."""
 
 import pathlib
 
@@ -11,7 +11,7 @@ def read_status(pid):
 
 
 def read_limit(pid, controller, first, second):
-    """A limit of the process's control group, under its name in version 1 or 2."""
+    """Returns a limit of the process's control group, under its name in version 1 or 2."""
     for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         number, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
@@ -22,7 +22,7 @@ def read_limit(pid, controller, first, second):
 
 
 def expect_contained(engine, container, user):
-    """Not root, without capabilities, unable to gain any or to write to its image."""
+    """Checks that it is not root, has no capabilities, can gain none, and cannot write to its image."""
     said = engine.inspect(container)
     host, pid = said["HostConfig"], said["State"]["Pid"]
     expect(host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"] and not host["CapAdd"] and not host["Privileged"], f"{container}: the engine gives it {host}")
@@ -39,7 +39,7 @@ def expect_contained(engine, container, user):
 
 
 def expect_limits(engine, container, service):
-    """The limits that a service of the file names, as they are in effect."""
+    """Checks that the limits of a service in the file are in effect."""
     pid = engine.inspect(container)["State"]["Pid"]
     files = next(line for line in pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines() if line.startswith("Max open files")).split()[3:5]
     wanted = {"memory": parse_bytes(service.get("mem_limit")), "processes": service.get("pids_limit"), "files": service.get("ulimits", {}).get("nofile")}

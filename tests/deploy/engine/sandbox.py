@@ -16,7 +16,7 @@ class Sandbox:
         self.receiver = Receiver()
 
     def compose(self, *arguments, **environment):
-        """The command of the file's first lines."""
+        """Returns the command of the file's first lines."""
         command = [*self.engine.compose, "-p", PROJECT, "-f", "deploy/compose/sandbox.yaml", *arguments]
         return run(*command, cwd=self.repository, env=self.engine.environment | environment)
 
@@ -26,13 +26,13 @@ class Sandbox:
         self.engine.wait_until_healthy(self.container)
 
     def read_key(self):
-        """The client's key and app id, as the log shows them once."""
+        """Returns the client's key and app id, which the log shows once."""
         said = dict(line.strip().split(": ", 1) for line in self.engine.read_log(self.container).splitlines() if line.strip().startswith("X-API-"))
         expect(said.keys() == {"X-API-KEY", "X-API-APP-ID"}, f"the log shows no key: {self.engine.read_log(self.container)[:600]}")
         return said
 
     def verify(self, base, key, receiver="host.docker.internal"):
-        """One verification by the API, with the sandbox's own person. Returns its transaction."""
+        """Runs one verification by the API, with the sandbox's own person. Returns its transaction."""
         terms = {"claims": ["name"], "channel": "qr", "webhook_url": f"http://{receiver}:{self.receiver.port}/hook"}
         status, _, text = ask("POST", f"{base}/api/v1/nationalid-ovse/init", json.dumps(terms), key)
         expect(status == 200, f"the sandbox answers an init with {status} {text}")
@@ -55,7 +55,7 @@ class Sandbox:
         expect(status == 200 and json.loads(text)["data"].get("verification_passed") is True, f"the result of {txn} is {status} {text}")
 
     def stop(self):
-        """Stops it with the grace of the file. Returns the seconds it took."""
+        """Stops it with the grace of the file. Returns the duration in seconds."""
         began = time.monotonic()
         self.engine.docker("stop", self.container)
         took = time.monotonic() - began

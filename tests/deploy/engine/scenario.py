@@ -55,7 +55,7 @@ def clone(deploy, work):
 
 
 def run_side_by_side(*steps):
-    """Runs named steps in threads and prints what each found. Ends the run as soon as one fails."""
+    """Runs named steps in threads and prints the findings of each. Ends the run at the first failure."""
     ended = queue.Queue()
 
     def do(name, step):

@@ -9,7 +9,7 @@ import shutil
 from daemon import run
 
 ROOT = pathlib.Path(__file__).parents[3]
-# The packages that the official slim image adds to Debian's essential ones, and what of the latter a build needs.
+# Packages that the official slim image adds to Debian's essential ones, and those of the latter that a build needs.
 PACKAGES = ("bookworm", "base-files", "bash", "dash", "coreutils", "grep", "sed", "tar", "gzip", "findutils", "perl-base", "gcc", "libc6-dev",
             "ca-certificates")
 TARGET = "x86_64-unknown-linux-gnu"

@@ -1,4 +1,4 @@
-"""Clients and guests that use the service without a break, what they were answered, and the comparison of both with the records.
+"""Clients and guests that use the service without a break, their answers, and the comparison of both with the records.
 
 Clients are the library of clients/python, which repeats requests as documented, with an Idempotency-Key."""
 
@@ -31,14 +31,14 @@ def import_library():
 
 
 class Traffic:
-    """Three clients and one guest after the other, each with a pause after each verification."""
+    """Runs three clients and one guest after another, each with a pause after each verification."""
 
     def __init__(self, base, key, app, identity_app, receiver, webhook):
         self.base, self.identity_app, self.receiver, self.webhook = base, identity_app, receiver, webhook
         self.phase, self.stopped, self.lock = "quiet", threading.Event(), threading.Lock()
-        # Transactions that were opened, and those whose answer was taken with 200, by whom.
+        # Transactions that were opened, and those whose answer was accepted with 200, by opener.
         self.opened, self.taken = {"client": [], "guest": []}, {"client": [], "guest": []}
-        # Requests that failed, each attempt for itself, and those that failed for good.
+        # Failed requests: every attempt, and those that failed for good.
         self.attempts, self.lost, self.took = collections.Counter(), collections.Counter(), {}
         self.sakshi = self.count_failures(import_library())(base, key, app)
         self.threads, self.errors = [], []
@@ -68,7 +68,7 @@ class Traffic:
             self.attempts[self.phase, request, status or "no answer"] += 1
 
     def expect_none_failed(self, phase, but=()):
-        """No attempt failed, except requests that are not repeated because that may spend a credit twice."""
+        """Checks that no attempt failed, except requests that are not repeated because that may spend a credit twice."""
         failed = {key[1:]: count for key, count in self.attempts.items() if key[0] == phase and key[1] not in but}
         expect(not failed, f"{phase}: requests failed, {failed}")
 
@@ -99,7 +99,7 @@ class Traffic:
             self.errors.append(error)
 
     def go_on(self, verifications=10):
-        """Waits until so many more were answered."""
+        """Waits for this many more answers."""
         goal = len(self.taken["client"]) + verifications
         until(lambda: f"clients get no answer: {self.attempts}", lambda: len(self.taken["client"]) >= goal or self.errors)
 
@@ -113,7 +113,7 @@ class Traffic:
         self.answer("client", opened["txnId"], opened["intentJwt"])
 
     def scan(self):
-        """A guest starts at the event's page, and the identity app asks the verify page for the intent."""
+        """Starts as a guest at the event's page, and requests the intent from the verify page as the identity app."""
         status, headers, _ = ask("POST", f"{self.base}/e/{self.event}/start", "", {"Sec-Fetch-Site": "same-origin"})
         if status != 303:
             self.failed("start", status)
@@ -134,7 +134,7 @@ class Traffic:
         self.taken[who].append(txn)
 
     def list_states(self):
-        """The state of every transaction, as the client's own list has it."""
+        """Returns the state of every transaction, from the client's own list."""
         states, page = {}, f"{OVSE}/transactions?limit=100"
         while page:
             answer = self.sakshi.call("GET", page)
@@ -143,7 +143,7 @@ class Traffic:
         return states
 
     def judge(self, granted):
-        """Compares what was answered with the records."""
+        """Compares the answers with the records."""
         opened, taken = ([txn for list in lists.values() for txn in list] for lists in (self.opened, self.taken))
         states = self.list_states()
         gone = [txn for txn in opened if txn not in states]
@@ -164,7 +164,7 @@ class Traffic:
         return [txn for txn in taken if txn not in self.receiver.arrived]
 
     def report(self):
-        """A line for each phase, with the requests that failed."""
+        """Returns a line for each phase, with its failed requests."""
         yield f"{len(self.opened['client'])} verifications and {len(self.opened['guest'])} guests: nothing lost, no webhook twice"
         for phase, seconds in self.took.items():
             failed = [f"{count} {request} ({status})" for (when, request, status), count in sorted(self.attempts.items(), key=str) if when == phase]

@@ -1,4 +1,4 @@
-//! Bodies of requests and of reports: the first byte chooses which.
+//! Bodies of requests and of reports: the first byte chooses the reader.
 
 use std::sync::OnceLock;
 
@@ -33,7 +33,7 @@ pub(crate) fn context() -> Context<'static> {
     Context { urls: &Rules, now: Timestamp::from_millis(1_800_000_000_000) }
 }
 
-/// What is wrong is told in our own words, of fields that were sent or are known, and not without end.
+/// Checks a refusal: in our own words, about fields that were sent or are known, and of bounded length.
 pub(crate) fn assert_echoes_nothing(invalid: &Invalid) {
     assert!((1..=REPORT_PROBLEMS_MAX).contains(&invalid.fields().len()));
     assert!(invalid.fields().iter().all(|problem| !problem.message.contains(CANARY) && problem.field.chars().count() <= 400));
@@ -71,7 +71,7 @@ fn reported_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schema
 
 type Reader = fn(&[u8]);
 
-/// A reader for each body.
+/// Defines a reader for each body.
 macro_rules! readers {
     ($read:ident: $($body:ty),+ $(,)?) => {
         &[$({
@@ -118,7 +118,7 @@ const REPORTS: &[Reader] = readers!(reported_as:
     sakshi_wire::wealth::WealthHistoricalNotice,
 );
 
-/// Letters choose the body, `A` the first, so that seeds can be read.
+/// Splits off the letter that chooses the body, `A` for the first, so that seeds are readable.
 fn chosen(data: &[u8], of: usize) -> Option<(usize, &[u8])> {
     let (first, rest) = data.split_first()?;
     choice(&[first.wrapping_sub(b'A')], of).map(|(index, _)| (index, rest))

@@ -1,4 +1,4 @@
-//! What browsers send: headers with cookies, forms, and query strings.
+//! Browser input: headers with cookies, forms, and query strings.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{HeaderName, HeaderValue};
@@ -13,7 +13,7 @@ use sakshi_wire::json::Json;
 use crate::CANARY;
 use crate::bodies::{assert_echoes_nothing, context};
 
-/// Lines of `name: value`; what is no header is left out. A line that begins with `?` is the query.
+/// Builds a request from lines of `name: value`; invalid headers are skipped. A line that begins with `?` is the query.
 fn request(data: &[u8]) -> HttpRequest {
     let mut request = TestRequest::get();
     for line in data.split(|byte| *byte == b'\n').take(40) {

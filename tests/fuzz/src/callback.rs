@@ -28,7 +28,7 @@ fn check(media_type: &str, form: CallbackForm, data: &[u8]) {
             assert!(!format!("{error} {error:?}").contains(CANARY));
         }
     }
-    // Without a media type the first character decides, and what is read is the same.
+    // Without a media type the first character decides, with the same result.
     if let (Ok(told), Ok(sniffed)) = (callback::parse(Some(media_type), data), callback::parse(None, data)) {
         assert_eq!(told, sniffed);
     }
@@ -59,7 +59,7 @@ fn within_bounds(message: &CallbackMessage) {
     }
 }
 
-/// The same message in both forms is the same message.
+/// Checks that a message survives both formats.
 fn read_again(message: &CallbackMessage) {
     let CallbackMessage { txn, body, .. } = message;
     let mut object = json!({ "txn": txn });
@@ -77,20 +77,20 @@ fn read_again(message: &CallbackMessage) {
     written += "</Request>";
     let again = callback::parse(Some("application/json"), object.to_string().as_bytes()).expect("it was read before");
     assert_eq!((&again.txn, &again.body), (txn, body));
-    // There is no way to write NUL in XML.
+    // XML cannot express NUL.
     if !written.contains('\0') {
         let again = callback::parse(Some("text/xml"), written.as_bytes()).expect("it was read before");
         assert_eq!((&again.txn, &again.body), (txn, body));
     }
 }
 
-/// Text as a value of an element; characters that XML reads as others are numbers.
+/// Escapes text for an element; characters that XML would normalise become numbers.
 fn escaped(text: &str) -> String {
     let number = |c: char| (c.is_control() && c != '\0') || matches!(c, '&' | '<' | '>' | '\u{2028}');
     text.chars().map(|c| if number(c) { format!("&#{};", u32::from(c)) } else { c.to_string() }).collect()
 }
 
-/// The first byte chooses form and status; a line names the transaction, the rest is the message.
+/// Writes a reply: the first byte chooses format and status; a line names the transaction, the rest is the message.
 pub(crate) fn reply(data: &[u8]) {
     let Some((form, rest)) = choice(data, 2) else { return };
     let text = String::from_utf8_lossy(rest);

@@ -1,9 +1,8 @@
-//! Credentials, key bindings and key sets. A fixed issuer and a fixed holder sign what the input says, so that the fuzzer
-//! gets behind the signatures.
+//! Credentials, key bindings and key sets. A fixed issuer and a fixed holder sign the input, so that the fuzzer gets behind the signatures.
 //!
-//! An input is a few lines; the first character says what a line is: `h` the header, `p` the payload, `d` a disclosure that is
-//! presented, `x` one that is not, `b` and `k` header and payload of a key binding. In a line `#0` to `#9` stand for the digests of
-//! disclosures before it, `#c` for the holder's key, `#n` for the nonce and `#s` for the digest of what is presented.
+//! An input is a few lines. The first character names the content: `h` the header, `p` the payload, `d` a presented disclosure, `x` one
+//! that is withheld, `b` and `k` header and payload of a key binding. In a line `#0` to `#9` stand for the digests of earlier disclosures,
+//! `#c` for the holder's key, `#n` for the nonce and `#s` for the digest of the presentation.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -82,11 +81,11 @@ fn jws(key: &EcdsaKeyPair, header: &str, payload: &str) -> String {
     format!("{signed}.{}", encoded(signature.as_ref()))
 }
 
-/// A credential as the lines of an input say.
+/// A credential built from the lines of an input.
 #[derive(Default)]
 struct Made {
     payload: String,
-    /// Decoded disclosures that are presented, with their digests.
+    /// Decoded presented disclosures, with their digests.
     disclosed: Vec<(String, String)>,
     binding: Option<String>,
     text: String,
@@ -139,7 +138,7 @@ pub(crate) fn signed(data: &[u8]) {
     judge(&made(input), &world().optional);
 }
 
-/// A good credential whose key binding is the input.
+/// Verifies a good credential whose key binding is the input.
 pub(crate) fn bound(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let payload = format!(r##"p{{"iss":"{ISSUER}","exp":{},"_sd":["#0"],"cnf":{{"jwk":#c}}}}"##, NOW + 60);
@@ -161,13 +160,13 @@ fn accepted(made: &Made, verified: &VerifiedCredential) {
     let payload: Value = serde_json::from_str(&made.payload).expect("an accepted payload is JSON");
     assert_eq!(payload["iss"], ISSUER);
     assert!(payload["exp"].as_f64().is_some_and(|at| at >= NOW as f64));
-    // Every requested claim is kept, missing or malformed, and no other is kept.
+    // Every requested claim is kept, missing or malformed, and no other one is kept.
     for claim in Claim::ALL {
         let states = [claims.contains_key(credential_name(claim)), missing.contains(claim), malformed.contains(claim)];
         assert_eq!(states.iter().filter(|state| **state).count(), usize::from(requested().contains(claim)), "{claim:?}");
     }
     assert!(claims.len() <= requested().iter().count());
-    // What is disclosed has its digest in what was signed, or in another disclosure that has.
+    // The digest of every disclosure is in the signed payload, or in another such disclosure.
     let texts = || std::iter::once(&made.payload).chain(made.disclosed.iter().map(|(plain, _)| plain));
     let digests: BTreeSet<String> = texts().flat_map(|text| leaves(&serde_json::from_str(text).unwrap())).collect();
     assert!(made.disclosed.iter().all(|(_, digest)| digests.contains(digest)), "a disclosure without a digest");
@@ -187,13 +186,13 @@ fn accepted(made: &Made, verified: &VerifiedCredential) {
         assert_eq!(binding["sd_hash"], hashed(presented));
         assert!(binding["iat"].as_i64().is_some_and(|at| at.abs_diff(NOW) <= 300));
     }
-    // Another transaction does not accept a bound one, and one that is cut is not the same.
+    // Another transaction refuses a bound credential, and a cut one is not the same.
     let other = Expectation { nonce: TxnId::from_bytes([0x41; 16]), ..expectation() };
     assert!(made.binding.is_none() || world().optional.verify(&made.text, &other).is_err());
     assert!(world().optional.verify(&made.text[1..], &expectation()).is_err());
 }
 
-/// Every string and every name in a value.
+/// Returns every string and every name in a value.
 fn leaves(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -214,7 +213,7 @@ fn has_id_number(value: &Value) -> bool {
     }
 }
 
-/// A text that no issuer has signed.
+/// Verifies a text that no issuer has signed.
 pub(crate) fn text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let refusal = world().optional.verify(text, &expectation()).expect_err("nobody has signed it");

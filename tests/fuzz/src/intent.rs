@@ -1,4 +1,4 @@
-//! Intents and QR values: what the service makes is always read, and what a stranger makes is read within bounds.
+//! Intents and QR values: the service's own are always readable; a stranger's are read within bounds.
 
 use futures_util::FutureExt as _;
 use std::sync::OnceLock;
@@ -38,7 +38,7 @@ fn signer() -> &'static IntentSigner {
     })
 }
 
-/// Lines of header, payload and signature, or a text as it is.
+/// Reads lines of header, payload and signature, or a text as it is.
 pub(crate) fn read(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
@@ -59,7 +59,7 @@ pub(crate) fn read(data: &[u8]) {
     assert!(verify(&text, public).is_err(), "nobody has signed it");
 }
 
-/// An intent of any transaction is read as it was asked for.
+/// Checks that an intent of any transaction reads as requested.
 pub(crate) fn signed(data: &[u8]) {
     let Some((bits, rest)) = data.split_first_chunk::<4>() else { return };
     let Some((&[channel, language, face], rest)) = rest.split_first_chunk::<3>() else { return };
@@ -108,13 +108,13 @@ pub(crate) fn signed(data: &[u8]) {
     assert!(native.matches(';').count() == 3 && native.matches('#').count() == 1, "nothing ends a value early");
 }
 
-/// A QR value of a stranger, a small gzip of a stranger, or a text that is made one.
+/// Reads a stranger's QR value or small gzip, or a QR value made from a text.
 pub(crate) fn qr(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     let text = match first {
         b'#' => rest.iter().fold(String::new(), |text, byte| text + &byte.to_string()),
         b'=' => {
-            // Repeated a lot, a short text becomes a long one.
+            // A short text, repeated often, becomes a long one.
             let jwt: String = rest.iter().map(|byte| char::from(byte & 0x7f)).collect();
             let times = rest.first().map_or(1, |byte| usize::from(*byte) * 8 + 1);
             let jwt = if jwt.len() < 16 { jwt.repeat(times) } else { jwt };

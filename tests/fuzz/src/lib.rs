@@ -1,8 +1,8 @@
-//! Everything that strangers feed, as targets of a fuzzer: functions of bytes that panic when a promise is broken.
+//! All untrusted input, as fuzz targets: functions of bytes that panic if a promise is broken.
 //!
-//! A target checks more than that nothing panics: what is read and written again reads the same, what is accepted is within its
-//! bounds, and what is refused is not echoed. `tests/fuzz/README.md` says how targets are run. The functions are called by
-//! the fuzzer (`programs/`) and by the replay of the corpus (`tests/corpus.rs`).
+//! A target checks more than the absence of panics: values survive writing and reading, accepted input is within its bounds, and refused
+//! input is not echoed. See `tests/fuzz/README.md`. The fuzzer (`programs/`) and the replay of the corpus (`tests/corpus.rs`) call the
+//! functions.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a target that fails must end the run")]
 
@@ -19,16 +19,16 @@ mod schema;
 mod upstream;
 mod values;
 
-/// A target.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, and that of its folder in the corpus.
+    /// Its name, also that of its folder in the corpus.
     pub name: &'static str,
-    /// Feeds it.
+    /// The function to feed.
     pub run: fn(&[u8]),
 }
 
-/// The targets of parsers that know nothing of HTTP and of stores.
+/// Targets of parsers without HTTP and stores.
 pub const PARSERS: &[Target] = &[
     Target { name: "callback_xml", run: callback::xml },
     Target { name: "callback_json", run: callback::json },
@@ -48,24 +48,24 @@ pub const PARSERS: &[Target] = &[
     Target { name: "upstream_answers", run: upstream::answers },
 ];
 
-/// The targets of what browsers send.
+/// Targets of browser input.
 pub const BROWSERS: &[Target] = &[
     Target { name: "headers", run: browser::headers },
     Target { name: "forms", run: browser::forms },
     Target { name: "queries", run: browser::queries },
 ];
 
-/// The targets of what stores read.
+/// Targets of input from stores.
 pub const STORES: &[Target] = &[
     Target { name: "store_rows", run: rows::rows },
     Target { name: "sealed_records", run: rows::sealed },
     Target { name: "redis_replies", run: redis_replies::replies },
 ];
 
-/// Every target. Each group is a program of its own, because libFuzzer looks at the counters of a whole program after every execution.
+/// All targets. Each group is a program of its own, because libFuzzer reads the counters of a whole program after every execution.
 pub const GROUPS: [&[Target]; 3] = [PARSERS, BROWSERS, STORES];
 
-/// Runs the target of this group that `SAKSHI_FUZZ_TARGET` names, the same one every time.
+/// Runs the target of this group named by `SAKSHI_FUZZ_TARGET`; the name may not change.
 pub fn run(group: &'static [Target], data: &[u8]) {
     static TARGET: OnceLock<&Target> = OnceLock::new();
     let target = TARGET.get_or_init(|| {
@@ -75,10 +75,10 @@ pub fn run(group: &'static [Target], data: &[u8]) {
     (target.run)(data);
 }
 
-/// Splits off the first byte, which chooses among several things.
+/// Splits off the first byte, which selects one of several cases.
 pub(crate) fn choice(data: &[u8], of: usize) -> Option<(usize, &[u8])> {
     data.split_first().map(|(first, rest)| (usize::from(*first) % of, rest))
 }
 
-/// What inputs put where nothing may be echoed: no sentence and no name of ours contains it.
+/// Marker in inputs that may not be echoed: no sentence and no name of ours contains it.
 pub(crate) const CANARY: &str = "Zq7";

@@ -53,7 +53,7 @@ fn world() -> &'static World {
     })
 }
 
-/// What the lines say; what is not closed ends with the input.
+/// Reads the values in the lines; an open list or map ends with the input.
 fn values(world: &World, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, end: u8) -> Vec<Value> {
     let mut values = Vec::new();
     while let Some(line) = lines.next() {
@@ -100,7 +100,7 @@ pub(crate) fn replies(data: &[u8]) {
     }
 }
 
-/// Letters choose, `A` the first.
+/// Makes the chosen call: `A` is the first.
 async fn call(world: &World, kind: u8) -> Result<(), StoreError> {
     let World { store, ids, .. } = world;
     let (client, app) = (ids.client.clone(), ids.app.clone());

@@ -1,7 +1,7 @@
-//! What the embedded store reads out of damaged columns, and what is in sealed records.
+//! The embedded store's reads of damaged columns, and the content of sealed records.
 //!
-//! An input of `rows` is a few lines of four bytes, which choose a table, a column, a row and a type, and a value. What is read
-//! is everything that can be: an answer or an error, and never a panic.
+//! An input of `rows` is a few lines of four bytes, which choose a table, a column, a row and a type, and a value. Then everything is read:
+//! each read gives an answer or an error, and never a panic.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(crate) fn vault() -> Arc<Vault> {
     Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap())
 }
 
-/// Ids of everything that is in the store.
+/// Ids of everything in the store.
 pub(crate) struct Ids {
     pub(crate) client: ClientId,
     pub(crate) app: AppId,
@@ -68,7 +68,7 @@ impl Ids {
         }
     }
 
-    /// What sealed records are bound to.
+    /// Returns the owners to which sealed records are bound.
     pub(crate) fn owners(&self) -> Vec<Vec<u8>> {
         let texts = [self.app.as_str(), "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9", "audit:1"];
         let ids = [self.txn.as_bytes().to_vec(), self.event.as_bytes().to_vec(), self.flow.as_bytes().to_vec()];
@@ -102,7 +102,7 @@ struct World {
     vault: Arc<Vault>,
 }
 
-/// The answer of a store in memory, which is there at once.
+/// Returns the answer of a store in memory, which is immediate.
 fn now<T>(answer: StoreFuture<T>) -> Result<T, StoreError> {
     answer.now_or_never().expect("a store in memory answers at once")
 }
@@ -301,7 +301,7 @@ fn damaged(world: &World, kind: u8, value: &[u8]) -> Value {
     }
 }
 
-/// Whatever the store answers.
+/// Reads everything; any answer of the store is valid.
 fn everything(world: &World) {
     let World { store, ids, .. } = world;
     let page = || PageRequest { page: 1, page_size: 20 };
@@ -345,7 +345,7 @@ fn everything(world: &World) {
 
 fn same<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(json: &[u8]) {
     let Ok(value) = serde_json::from_slice::<T>(json) else { return };
-    // A time beyond the year 9999 is not written as one.
+    // A time beyond the year 9999 cannot be written.
     let Ok(written) = serde_json::to_vec(&value) else { return };
     let Ok(again) = serde_json::from_slice::<T>(&written) else {
         assert!(
@@ -357,7 +357,7 @@ fn same<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(json: &[u
     assert_eq!(serde_json::to_vec(&again).ok(), Some(written));
 }
 
-/// What is sealed, and the sealing itself. Letters choose, `A` the first.
+/// Opens sealed content, and the sealing itself. Letters choose, `A` the first.
 pub(crate) fn sealed(data: &[u8]) {
     let Some((&first, json)) = data.split_first() else { return };
     let Some((kind, _)) = choice(&[first.wrapping_sub(b'A')], 11) else { return };

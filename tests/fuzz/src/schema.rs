@@ -1,11 +1,11 @@
-//! Whether a value is as the schema says under which it is published.
+//! Conformance of values to their published schemas.
 
 use std::sync::OnceLock;
 
 use sakshi_wire::{Describe, Schemas};
 use serde_json::Value;
 
-/// What is written of `T` is as `T` is described.
+/// Checks a written `T` against its description.
 pub(crate) fn assert_described<T: Describe>(schemas: &'static OnceLock<Schemas>, value: &Value) {
     let schemas = schemas.get_or_init(|| {
         let mut schemas = Schemas::new();

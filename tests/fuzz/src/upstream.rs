@@ -1,4 +1,4 @@
-//! Answers of upstreams: the first byte chooses what was asked.
+//! Answers of upstreams: the first byte chooses the request.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,4 @@
-//! Values that are texts, and JSON: what is read and written again is the same.
+//! Values with a text form, and JSON: a written value reads the same.
 
 use sakshi_domain::claims::Claim;
 use sakshi_domain::flow::dates::{Day, LocalTime};
@@ -15,7 +15,7 @@ use sakshi_wire::PageUrl;
 use sakshi_wire::json::{Json, JsonRefusal, ValuesLeft, read};
 use serde_json::Value;
 
-/// The identifiers that are parsed and shown by the same rule.
+/// The identifiers that share one rule for parsing and display.
 macro_rules! identifiers {
     ($text:expr, $($id:ty),+) => {
         $(if let Ok(id) = $text.parse::<$id>() {
@@ -67,7 +67,7 @@ pub(crate) fn values(data: &[u8]) {
     }
 }
 
-/// The first byte is the depth, the second the number of values.
+/// Reads JSON: the first byte is the depth, the second the number of values.
 pub(crate) fn json(data: &[u8]) {
     let Some((&[depth, most], text)) = data.split_first_chunk::<2>() else { return };
     let (depth, most) = (usize::from(depth % 32), usize::from(most.max(1)));
@@ -107,7 +107,7 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Members are sorted in one tree and in the order of the text in the other.
+/// Returns true if a value has many members: one tree sorts them, the other keeps the order of the text.
 fn has_many_members(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_many_members),

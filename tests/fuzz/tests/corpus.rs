@@ -1,4 +1,4 @@
-//! Every input of the corpus once more, with every input that has ever found something, and small changes of each.
+//! A replay of the corpus, including every input that has ever found a bug, and of small changes to each input.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "an error here is a failed test")]
 
@@ -10,31 +10,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sakshi_fuzz::{GROUPS, Target};
 use sakshi_kit::random::Random;
 
-/// Changes of each input that are fed.
+/// Number of changes to each input.
 const CHANGES: usize = 300;
 
-/// Panics, also those that a store catches.
+/// Number of panics, including those that a store catches.
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 fn corpus() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// The inputs of a target, in order.
+/// Returns the inputs of a target, in order.
 fn inputs(target: &Target) -> Vec<Vec<u8>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(corpus().join(target.name)).expect("inputs").map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|path| fs::read(path).expect("an input")).collect()
 }
 
-/// The words of the fuzzer's dictionary, as they are written there.
+/// Returns the words of the fuzzer's dictionary, verbatim.
 fn words() -> Vec<Vec<u8>> {
     let text = fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("words.txt")).expect("words");
     let words = text.lines().filter_map(|line| line.strip_prefix('"')?.strip_suffix('"'));
     words.map(|word| word.replace("\\\"", "\"").into_bytes()).collect()
 }
 
-/// An input with one to four small changes: a bit, a byte, a piece that is missing, twice or another's, or a word.
+/// Returns an input with one to four small changes: a bit, a byte, a piece removed, doubled or taken from another, or a word.
 fn changed(input: &[u8], other: &[u8], words: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut changed = input.to_vec();
     for _ in 0..=random.below(4) {
@@ -56,7 +56,7 @@ fn changed(input: &[u8], other: &[u8], words: &[Vec<u8>], random: &mut Random) -
     changed
 }
 
-/// Feeds an input; a panic that a target catches itself fails too.
+/// Feeds an input; a panic that a target catches also fails.
 fn feed(target: &Target, input: &[u8]) {
     (target.run)(input);
     assert_eq!(PANICS.load(Ordering::SeqCst), 0, "{}: {}", target.name, input.escape_ascii());

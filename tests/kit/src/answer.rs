@@ -1,4 +1,4 @@
-//! An HTTP answer as a test looks at it.
+//! An HTTP response, read by a test.
 
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Response};
@@ -19,7 +19,7 @@ impl Answer {
         Self::attempt(request).await.expect("the service answers")
     }
 
-    /// The answer to an operation of the typed API.
+    /// Returns the answer to an operation of the typed API.
     pub async fn of<T>(api: &Client, call: Call<T>) -> Self {
         Self::to(api.request(call).expect("a body")).await
     }
@@ -32,7 +32,7 @@ impl Answer {
         let response: Response = http.execute(request).await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let answer = Self { status, headers, text: response.text().await? };
-        // The balancer's own answer, of a node that was killed before it answered: docs/errors.md.
+        // The balancer's own response for a node that was killed before it answered: docs/errors.md.
         if status != 502 || answer.json()["code"] != "node_lost" {
             documented::assert_listed(&http, &method, &url, status).await;
         }
@@ -47,13 +47,13 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().expect("a header of ASCII"))
     }
 
-    /// The body of a success.
+    /// Returns the body of a success.
     pub fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text);
         self.json()
     }
 
-    /// The code of a refusal whose body must be the envelope that every refusal has.
+    /// Returns the code of a refusal and checks its body: every refusal has the same envelope.
     pub fn refusal(&self, status: u16) -> String {
         assert_eq!(self.status, status, "{}", self.text);
         let body = self.json();
@@ -73,7 +73,7 @@ impl Answer {
         code.to_owned()
     }
 
-    /// The fields that a validation 400 names.
+    /// Returns the fields that a validation 400 names.
     pub fn refused_fields(&self) -> Vec<String> {
         assert_eq!(self.refusal(400), "validation_failed", "{}", self.text);
         let body = self.json();

@@ -1,11 +1,11 @@
-//! Entries of the operators' audit log as a receiver of it has them.
+//! Entries of the operators' audit log, as a receiver gets them.
 
 use std::collections::BTreeMap;
 
 use sakshi_store::AuditHash;
 use serde_json::Value;
 
-/// An entry as it was received: its number, the hash before it, its own, and the text.
+/// A received entry: number, previous hash, own hash, text.
 pub type Received = (u64, AuditHash, AuditHash, String);
 
 /// Reads a log record of OTLP.
@@ -20,7 +20,7 @@ pub fn of_record(record: &Value) -> Received {
     (value("audit.number", "intValue").parse().unwrap(), hash("audit.previous_hash"), hash("audit.hash"), text)
 }
 
-/// Reads a line as [`super::rsyslog`] writes it.
+/// Reads a line written by [`super::rsyslog`].
 pub fn of_line(line: &str) -> Received {
     let element = line.strip_prefix("109 sakshi audit [sakshi@32473 ").unwrap_or_else(|| panic!("{line}"));
     let (element, text) = element.split_once("] ").unwrap();
@@ -29,7 +29,7 @@ pub fn of_line(line: &str) -> Received {
     (next().parse().unwrap(), next().parse().unwrap(), next().parse().unwrap(), text.to_owned())
 }
 
-/// Checks that the first so many entries are there, that each follows from the one before, and that doubles are the same.
+/// Returns true if the first `count` entries are present, each follows from the one before, and duplicates are equal.
 pub fn is_whole(received: &[Received], count: u64) -> bool {
     let mut entries: BTreeMap<u64, &Received> = BTreeMap::new();
     for entry in received {
@@ -45,7 +45,7 @@ pub fn is_whole(received: &[Received], count: u64) -> bool {
     follow && entries.len() as u64 == count
 }
 
-/// Checks that entries arrived in order, but for those that came again.
+/// Returns true if entries arrived in order, duplicates aside.
 pub fn is_in_order(received: &[Received]) -> bool {
     let mut newest = 0;
     received.iter().all(|(number, ..)| {

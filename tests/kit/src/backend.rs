@@ -21,7 +21,7 @@ pub struct Backend {
     pub secrets: Secrets,
 }
 
-/// A transaction that init has opened.
+/// A transaction opened by init.
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub txn: String,
@@ -36,7 +36,7 @@ impl Opened {
         Self { txn, answer: answer.clone(), intent }
     }
 
-    /// The path of the callback address; the host may be one that only the world outside knows.
+    /// Returns the path of the callback address; its host may resolve only outside.
     pub fn callback_path(&self) -> String {
         let cb = url::Url::parse(&self.intent.cb).expect("a URL");
         cb.path().to_owned()
@@ -56,23 +56,23 @@ impl Backend {
         Self { client, app, key_id, key, http, addresses, secrets }
     }
 
-    /// The same backend with another key or app id.
+    /// Returns the same backend with another key and app id.
     pub fn with_credentials(&self, key: &str, app: &str) -> Self {
         Self { key: key.to_owned(), app: app.to_owned(), ..self.clone() }
     }
 
-    /// The same backend, calling another node.
+    /// Returns the same backend, calling another node.
     pub fn through(&self, addresses: &Addresses) -> Self {
         Self { addresses: addresses.clone(), ..self.clone() }
     }
 
-    /// The typed API.
+    /// Returns the typed API.
     pub fn api(&self) -> Client {
         let credentials = Credentials::Client { key: self.key.clone().into(), app: self.app.clone() };
         Client::new(self.http.clone(), self.addresses.public_base(), credentials)
     }
 
-    /// A request with the two headers of the specification.
+    /// Builds a request with the two headers of the specification.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.api().plain(method, path)
     }
@@ -101,7 +101,7 @@ impl Backend {
         answer
     }
 
-    /// Intents may not be logged: whoever has one can answer for the person.
+    /// Registers the intent as a secret: anyone who has it can answer for the person.
     fn remember(&self, answer: &Answer) {
         if answer.status == 200 {
             let opened = Opened::read(&answer.json());
@@ -114,12 +114,12 @@ impl Backend {
         Opened::read(&self.init(body).await.ok())
     }
 
-    /// A transaction on channel qr for these claims.
+    /// Opens a transaction on channel qr for these claims.
     pub async fn open(&self, claims: &[&str]) -> Opened {
         self.open_with(&json!({"claims": claims, "channel": "qr"})).await
     }
 
-    /// The same, reported to `webhook`.
+    /// As [`Backend::open`], reported to `webhook`.
     pub async fn open_reported(&self, claims: &[&str], webhook: &str) -> Opened {
         self.open_with(&json!({"claims": claims, "channel": "qr", "webhook_url": webhook})).await
     }
@@ -128,7 +128,7 @@ impl Backend {
         Answer::of(&self.api(), public::result(txn)).await
     }
 
-    /// Whether the transaction still waits.
+    /// Returns true if the transaction is pending.
     pub async fn is_pending(&self, txn: &str) -> bool {
         self.result(txn).await.ok()["pending"] == true
     }

@@ -1,4 +1,4 @@
-//! haproxy in front of three nodes, with the configuration that operators are given.
+//! haproxy in front of three nodes, with the shipped configuration.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -12,14 +12,14 @@ use super::waiting::{TIMEOUT, eventually};
 
 const CONFIGURATION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy/haproxy.cfg");
 
-/// A running haproxy. It stops when it is dropped.
+/// A running haproxy, stopped on drop.
 pub struct Balancer {
     pub addresses: Addresses,
     child: Child,
     _directory: TempDir,
 }
 
-/// Makes a node listen on the same ports after every restart, as a node behind a balancer does.
+/// Makes a node listen on the same ports after every restart, as behind a real balancer.
 pub fn fix_ports(node: &mut TestNode) {
     for key in ["SERVER__PUBLIC_ADDR", "SERVER__INTERNAL_ADDR"] {
         node.set(key, &format!("127.0.0.1:{}", free_port()));
@@ -28,7 +28,7 @@ pub fn fix_ports(node: &mut TestNode) {
 }
 
 impl Balancer {
-    /// Starts in front of three nodes that have been given fixed ports, and waits until all are in service.
+    /// Starts in front of three nodes with fixed ports, and waits until all are in service.
     pub async fn start(nodes: &[TestNode]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (public, statistics) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
@@ -51,7 +51,7 @@ impl Balancer {
         balancer
     }
 
-    /// Waits until so many nodes are in service.
+    /// Waits until `count` nodes are in service.
     pub async fn in_service(&self, count: usize) {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("an HTTP client");
         eventually("the nodes are in service", TIMEOUT, || async {
@@ -65,13 +65,13 @@ impl Balancer {
 
 impl Drop for Balancer {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to end.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A port below those that the system hands out by itself, which was free a moment ago.
+/// Returns a free port below the system's ephemeral range.
 fn free_port() -> u16 {
     let start = u16::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..2].try_into().expect("two bytes"));
     (0..10_000)

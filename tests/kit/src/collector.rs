@@ -1,5 +1,4 @@
-//! A collector of spans and log records: an HTTP server that reads OTLP and keeps what it gets. Spans come as the messages of
-//! OpenTelemetry itself, log records as JSON.
+//! A collector of spans and log records: an HTTP server for OTLP. Spans come as OpenTelemetry's own messages, log records as JSON.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,11 +21,11 @@ use tokio::task::AbortHandle;
 
 use super::waiting::{TIMEOUT, eventually};
 
-/// One span as it arrived.
+/// A span as it arrived.
 #[derive(Clone, Debug)]
 pub struct Received {
     pub name: String,
-    /// Ids in hexadecimal; the parent of a root is empty.
+    /// Ids in hexadecimal; a root has an empty parent.
     pub trace: String,
     pub id: String,
     pub parent: String,
@@ -36,7 +35,7 @@ pub struct Received {
     /// Nanoseconds since 1970.
     pub start: u64,
     pub end: u64,
-    /// The name of the service, and its other attributes.
+    /// Attributes of the resource, including the service name.
     pub resource: BTreeMap<String, String>,
 }
 
@@ -46,7 +45,7 @@ impl Received {
     }
 }
 
-/// It stops when it is dropped.
+/// A running collector, stopped on drop.
 pub struct Collector {
     pub url: String,
     kept: Kept,
@@ -65,7 +64,7 @@ impl Collector {
         Self::start_at("127.0.0.1:0", Kept::default()).await
     }
 
-    /// Takes its place after it has stopped.
+    /// Starts a new collector on the same address after this one has stopped.
     pub async fn start_again(self) -> Self {
         let (address, kept) = (self.url.replace("http://", ""), self.kept.clone());
         drop(self);
@@ -81,28 +80,28 @@ impl Collector {
         Self { url, kept, server }
     }
 
-    /// Takes no more connections.
+    /// Stops accepting connections.
     pub fn stop(&self) {
         self.server.abort();
     }
 
-    /// The log records that have arrived so far.
+    /// Returns the log records received so far.
     pub fn logs(&self) -> Vec<Value> {
         self.kept.logs.lock().unwrap().clone()
     }
 
-    /// What has arrived so far.
+    /// Returns the spans received so far.
     pub fn spans(&self) -> Vec<Received> {
         self.kept.spans.lock().unwrap().clone()
     }
 
-    /// The first span of this name about which this holds, once it is there.
+    /// Waits for a span with this name for which `holds` is true.
     pub async fn span(&self, name: &str, holds: impl Fn(&Received) -> bool) -> Received {
         let found = || async { self.spans().into_iter().find(|span| span.name == name && holds(span)) };
         eventually(&format!("the span {name}"), TIMEOUT, found).await
     }
 
-    /// The span that is the parent of another one.
+    /// Returns the parent of a span.
     pub fn parent(&self, child: &Received) -> Received {
         let found = self.spans().into_iter().find(|span| span.trace == child.trace && span.id == child.parent);
         found.unwrap_or_else(|| panic!("no parent of {child:?}"))
@@ -140,7 +139,7 @@ async fn answer(request: Request<Incoming>, kept: Kept) -> Result<Response<Full<
     Ok(Response::new(Full::default()))
 }
 
-/// The records of an `ExportLogsServiceRequest` in JSON.
+/// Returns the records of an `ExportLogsServiceRequest` in JSON.
 fn log_records(body: &[u8]) -> Vec<Value> {
     let message: Value = serde_json::from_slice(body).expect("JSON");
     let within = |value: &Value, name: &str| value[name].as_array().expect("a list").clone();

@@ -1,4 +1,4 @@
-//! An upstream's connector: it reports what became of flows, on the internal listener.
+//! An upstream's connector: it reports on flows, on the internal listener.
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder};
@@ -28,17 +28,17 @@ impl Connector {
         Self { http, addresses, secrets, token: CONNECTOR_TOKEN.to_owned() }
     }
 
-    /// The same connector, reporting to another node.
+    /// Returns the same connector, reporting to another node.
     pub fn through(&self, addresses: &Addresses) -> Self {
         Self { addresses: addresses.clone(), ..self.clone() }
     }
 
-    /// The same connector with another token.
+    /// Returns the same connector with another token.
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: token.to_owned(), ..self.clone() }
     }
 
-    /// A report whose body is still to be given.
+    /// Builds a report without a body.
     pub fn request(&self, kind: &str) -> RequestBuilder {
         self.api().plain(Method::POST, &format!("/internal/v1/flows/{kind}")).header(CONTENT_TYPE, "application/json")
     }
@@ -57,18 +57,18 @@ impl Connector {
         Answer::attempt(self.api().request(internal::report(kind, report)).expect("a body")).await
     }
 
-    /// Reports something new.
+    /// Sends a new report.
     pub async fn report_new(&self, kind: &str, report: &Value) {
         assert_eq!(result_of(&self.report(kind, report).await), "accepted");
     }
 
-    /// Reports something that was reported before.
+    /// Repeats a report.
     pub async fn report_again(&self, kind: &str, report: &Value) {
         assert_eq!(result_of(&self.report(kind, report).await), "repeated");
     }
 }
 
-/// The result of a report that was taken.
+/// Returns the result of an accepted report.
 pub fn result_of(answer: &Answer) -> String {
     let body = answer.ok();
     let result = body["result"].as_str().expect("a result").to_owned();

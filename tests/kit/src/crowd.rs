@@ -1,4 +1,4 @@
-//! Clients who come at a rate that does not depend on the answers (an open loop), and repeat as `docs/guides/errors.md` says.
+//! Clients who arrive at a rate independent of the answers (an open loop), and retry as `docs/guides/errors.md` says.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,27 +13,27 @@ use tokio::time::{sleep, sleep_until, timeout};
 use super::random::Random;
 use super::waiting::eventually;
 
-/// Attempts of a client, and the timeout of each, as those of `clients/`.
+/// Attempts of a client, and the timeout of each: those of `clients/`.
 const ATTEMPTS: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One second of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Second {
-    /// Clients that came.
+    /// Clients that arrived.
     pub came: u64,
-    /// Clients that got what they wanted.
+    /// Clients whose request succeeded.
     pub served: u64,
-    /// Answers that were a refusal, and requests without an answer.
+    /// Refusals, and requests without an answer.
     pub refused: u64,
-    /// Clients that have given up.
+    /// Clients that gave up.
     pub gave_up: u64,
-    /// Times from coming to the answer, of those who came in this second.
+    /// Latencies of the clients that arrived in this second.
     pub took: Vec<Duration>,
 }
 
 impl Second {
-    /// The time within which all but a hundredth were served.
+    /// Returns the 99th percentile of the latencies.
     pub fn p99(&self) -> Duration {
         let mut took = self.took.clone();
         took.sort_unstable();
@@ -41,10 +41,10 @@ impl Second {
     }
 }
 
-/// The bytes of a request, by its number.
+/// Builds the bytes of a request from its number.
 pub type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
-/// Clients of one address.
+/// Clients that share one address.
 #[derive(Clone)]
 pub struct Crowd {
     shared: Arc<Shared>,
@@ -53,11 +53,11 @@ pub struct Crowd {
 struct Shared {
     address: SocketAddr,
     request: Requests,
-    /// Each pause is longer by a random part of itself.
+    /// True if each pause is longer by a random share.
     has_jitter: bool,
     began: Instant,
     count: AtomicU64,
-    /// Clients that are neither served nor have given up.
+    /// Clients still waiting for success.
     here: AtomicU64,
     seconds: Mutex<Vec<Second>>,
     idle: Mutex<Vec<TcpStream>>,
@@ -69,14 +69,14 @@ impl Crowd {
         Self { shared: Arc::new(Shared { address, request, has_jitter, began: Instant::now(), count, here, seconds, idle }) }
     }
 
-    /// The seconds so far, without the one that has just begun.
+    /// Returns the seconds so far, without the current one.
     pub fn seconds(&self) -> Vec<Second> {
         let mut seconds = self.shared.seconds.lock().unwrap().clone();
         seconds.resize(usize::try_from(self.shared.began.elapsed().as_secs()).expect("a number"), Second::default());
         seconds
     }
 
-    /// Answers per second to as many clients, each of whom sends its next request when it has an answer.
+    /// Returns the answers per second to `clients` clients in a closed loop.
     pub async fn capacity(&self, clients: usize, span: Duration) -> f64 {
         let (over, mut tasks) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
         let answered = Arc::new(AtomicU64::new(0));
@@ -100,7 +100,7 @@ impl Crowd {
         rate
     }
 
-    /// So many clients come each second for so long. Those who are not served then go on trying.
+    /// Sends `rate` clients each second for `span`. Unserved ones keep trying afterwards.
     pub async fn come(&self, rate: f64, span: Duration) {
         let (began, every) = (Instant::now(), Duration::from_secs_f64(1.0 / rate));
         for number in 0_u32.. {
@@ -108,12 +108,12 @@ impl Crowd {
             if due - began >= span {
                 break;
             }
-            // A timer that is late by a little wakes a few clients at once.
+            // A slightly late timer wakes several clients at once.
             if due > Instant::now() {
                 sleep_until(due.into()).await;
             }
             let shared = Arc::clone(&self.shared);
-            // Before it runs: this process may be short of time, too.
+            // Counted before it runs: this process may be short of time, too.
             shared.note(due, |second| second.came += 1);
             shared.here.fetch_add(1, Ordering::SeqCst);
             tokio::spawn(async move {
@@ -123,7 +123,7 @@ impl Crowd {
         }
     }
 
-    /// Waits until all who came are served or have given up.
+    /// Waits until every client is served or has given up.
     pub async fn gone(&self) {
         let most = PATIENCE * (ATTEMPTS + 1);
         eventually("all clients are served or gave up", most, || async { (self.shared.here.load(Ordering::SeqCst) == 0).then_some(()) })
@@ -162,7 +162,7 @@ impl Shared {
         self.note(Instant::now(), |second| second.gave_up += 1);
     }
 
-    /// Sends a request on a free connection: the status, and the seconds of `Retry-After`. `None` without an answer.
+    /// Sends a request on a free connection. Returns the status and the seconds of `Retry-After`; `None` without an answer.
     async fn exchange(&self, request: &[u8]) -> Option<(u16, Option<u64>)> {
         timeout(PATIENCE, async {
             let free = self.idle.lock().unwrap().pop();
@@ -189,7 +189,7 @@ fn is_open(stream: &TcpStream) -> bool {
     matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
-/// Reads a whole answer and returns its head.
+/// Reads a whole response and returns its head.
 async fn head_of(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::with_capacity(4_096);
     loop {

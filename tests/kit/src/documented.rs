@@ -1,13 +1,13 @@
-//! Checks that every status that a test gets from the API is listed for its operation in `/openapi.json`.
+//! Checks that every response status seen in a test is listed for its operation in `/openapi.json`.
 
 use reqwest::{Client, Method, Url};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-/// The document of the first node that a test of this process asked; it is the same for all.
+/// The document of the first node asked in this process; it is the same for all.
 static DOCUMENT: OnceCell<Value> = OnceCell::const_new();
 
-/// Holds the status of a response against the document.
+/// Checks the status of a response against the document.
 pub(crate) async fn assert_listed(http: &Client, method: &Method, url: &Url, status: u16) {
     if !url.path().starts_with("/api/v1/") {
         return;
@@ -18,7 +18,7 @@ pub(crate) async fn assert_listed(http: &Client, method: &Method, url: &Url, sta
         address.set_query(None);
         http.get(address).send().await?.error_for_status()?.json::<Value>().await
     });
-    // A node that is going away does not answer.
+    // A node that is shutting down does not answer.
     let Ok(document) = document.await else { return };
     let fits = |pattern: &str| {
         let (parts, known) = (url.path().split('/'), pattern.split('/'));

@@ -1,7 +1,7 @@
 //! An event: its organiser, who calls the API, and its guests, who use a browser.
 //!
-//! A guest here does what a real one does: opens the printed address, presses the button, follows the
-//! redirect, and lets the identity app fetch the intent.
+//! A guest acts as in reality: opens the printed address, presses the button, follows the redirect, and lets the identity app fetch the
+//! intent.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ pub const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 pub const IDENTITY_APP: &str = "application/jwt";
 pub const PROGRAM: &str = "application/json";
 
-/// The RFC 3339 timestamp of a moment to come.
+/// Returns the RFC 3339 timestamp `duration` from now.
 pub fn within(duration: Duration) -> String {
     (SystemClock.now() + duration).to_string()
 }
 
-/// What creates an event for `max_guests` that lasts for a day.
+/// Builds the request for an event with `max_guests` that lasts a day.
 pub fn terms(max_guests: u64) -> Value {
     json!({"name": "Open day", "claims": ["name", "gender"], "expires_at": within(Duration::from_secs(86_400)), "max_guests": max_guests})
 }
@@ -48,7 +48,7 @@ impl TestEvent {
         Self { id, organiser: organiser.clone(), http: node.http.clone(), addresses: node.addresses.clone(), secrets: node.secrets.clone() }
     }
 
-    /// For `max_guests`, of whom any number may be verified at one time, reported to `webhook`.
+    /// Creates an event for `max_guests`, with no limit on simultaneous verifications, reported to `webhook`.
     pub async fn reported(node: &TestNode, organiser: &Backend, max_guests: u64, webhook: &str) -> Self {
         let mut terms = terms(max_guests);
         terms["max_pending"] = json!(100_000);
@@ -56,7 +56,7 @@ impl TestEvent {
         Self::open(node, organiser, &terms).await
     }
 
-    /// The same event on another node.
+    /// Returns the same event on another node.
     pub fn through(&self, addresses: &Addresses) -> Self {
         Self { addresses: addresses.clone(), organiser: self.organiser.through(addresses), ..self.clone() }
     }
@@ -65,12 +65,12 @@ impl TestEvent {
         public::event_path(&self.id)
     }
 
-    /// The event as its organiser sees it.
+    /// Returns the event as its organiser sees it.
     pub async fn state(&self) -> Value {
         Answer::of(&self.organiser.api(), public::event(&self.id)).await.ok()
     }
 
-    /// Its status and how many were registered, scanned and abandoned.
+    /// Returns its status and the numbers of registered, scanned and abandoned guests.
     pub async fn counts(&self) -> (String, u64, u64, u64) {
         let event = self.organiser.api().send(public::event(&self.id)).await.expect("the event");
         assert_eq!(event.remaining, event.max_guests.get().saturating_sub(event.registration_count), "{event:?}");
@@ -81,13 +81,13 @@ impl TestEvent {
         Answer::of(&self.organiser.api(), public::change_event(&self.id, change)).await
     }
 
-    /// A page of the registered guests.
+    /// Returns a page of the registered guests.
     pub async fn page(&self, page: u64, page_size: u64) -> Value {
         let path = format!("{}/registrations?page={page}&page_size={page_size}", self.path());
         self.organiser.get(&path).await.ok()
     }
 
-    /// Every registered guest, oldest first.
+    /// Returns every registered guest, oldest first.
     pub async fn registrations(&self) -> Vec<Value> {
         let mut guests = Vec::new();
         for number in 1.. {
@@ -100,22 +100,22 @@ impl TestEvent {
         guests
     }
 
-    /// The transactions of all registered guests.
+    /// Returns the transactions of all registered guests.
     pub async fn registered(&self) -> Vec<String> {
         self.organiser.api().registered(&self.id).await.expect("the guests")
     }
 
-    /// A request to the printed address.
+    /// Builds a request to the printed address.
     pub fn visit(&self, method: Method, accept: &str) -> reqwest::RequestBuilder {
         self.http.request(method, self.addresses.public(&format!("/e/{}", self.id))).header(ACCEPT, accept)
     }
 
-    /// The button's request, as the event's own page sends it.
+    /// Builds the button's request, as the event's own page sends it.
     pub fn button(&self, accept: &str) -> reqwest::RequestBuilder {
         self.bare_button().header(ACCEPT, accept).header("sec-fetch-site", "same-origin")
     }
 
-    /// The button's request with nothing that says who sends it.
+    /// Builds the button's request without any sign of its sender.
     pub fn bare_button(&self) -> reqwest::RequestBuilder {
         self.http.post(self.addresses.public(&format!("/e/{}/start", self.id)))
     }
@@ -136,20 +136,20 @@ impl TestEvent {
         Answer::to(button.header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin").header(COOKIE, cookie)).await
     }
 
-    /// Opens the page, presses the button and scans what the verify page shows.
+    /// Opens the page, presses the button and scans the code of the verify page.
     pub async fn scan(&self) -> Opened {
         let page = Answer::to(self.visit(Method::GET, BROWSER)).await;
         assert_eq!(page.status, 200, "{}", page.text);
         self.follow(&self.press(None).await).await
     }
 
-    /// The transaction that the answer to the button leads to.
+    /// Returns the transaction to which the answer to the button leads.
     pub async fn follow(&self, pressed: &Answer) -> Opened {
         assert_eq!(pressed.status, 303, "{}", pressed.text);
         self.fetch(led_to(pressed)).await.expect("the service answers")
     }
 
-    /// The identity app fetches the intent of a transaction.
+    /// Fetches the intent of a transaction as the identity app.
     pub async fn fetch(&self, txn: &str) -> Result<Opened, reqwest::Error> {
         let request = self.http.get(self.addresses.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP);
         let answer = Answer::attempt(request).await?;
@@ -157,7 +157,7 @@ impl TestEvent {
         Ok(self.intent(txn, &answer.text))
     }
 
-    /// The transaction of an intent, which may not be logged.
+    /// Returns the transaction of an intent, and registers the intent as a secret.
     pub fn intent(&self, txn: &str, jwt: &str) -> Opened {
         let opened = Opened::read(&json!({"txnId": txn, "intentJwt": jwt}));
         self.secrets.keep(jwt);
@@ -166,13 +166,13 @@ impl TestEvent {
     }
 }
 
-/// The transaction of a redirect to its verify page.
+/// Returns the transaction of a redirect to its verify page.
 pub fn led_to(pressed: &Answer) -> &str {
     let location = pressed.header(LOCATION.as_str()).expect("a Location");
     location.strip_prefix("/v/").expect("the verify page")
 }
 
-/// What a browser sends back of an answer's cookie.
+/// Returns the part of an answer's cookie that a browser sends back.
 pub fn cookie_of(pressed: &Answer) -> String {
     let set = pressed.header(SET_COOKIE.as_str()).expect("a cookie");
     set.split(';').next().expect("a name and value").to_owned()

@@ -1,5 +1,4 @@
-//! The flows that call back, from a client's side: what opens each of them, and what the golden
-//! payloads of the domain become for one that was opened.
+//! The flows that call back, from a client's side: requests that open them, and golden payloads adapted to an opened flow.
 
 use reqwest::{Method, RequestBuilder};
 use sakshi_client::public;
@@ -12,12 +11,12 @@ use super::event::within;
 /// The declaration that the tests' end users have agreed to.
 pub const CONSENT_TEXT: &str = "I agree that Example Bank may see these documents of mine.";
 
-/// The file of the golden payloads.
+/// The file in the golden payloads.
 pub const PDF: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
 
 const DAY: u64 = 86_400;
 
-/// What the golden files call the flow, its signers, its consent handle and the ends of its invitations.
+/// Placeholders of the golden files: ids of the flow, its signers and its consent handle, and ends of invitations.
 const GOLDEN_ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 const GOLDEN_SIGNERS: [&str; 2] = ["signer-1", "signer-2"];
 const GOLDEN_UNTIL: [&str; 2] = ["2026-02-07T09:30:00.000Z", "2026-02-14T09:30:00.000Z"];
@@ -33,7 +32,7 @@ pub enum Flow {
 impl Flow {
     pub const ALL: [Self; 4] = [Self::Esign, Self::DocLocker, Self::EStamp, Self::Wealth];
 
-    /// Where it is opened.
+    /// Returns the path that opens it.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Esign => "/api/v1/esign/request",
@@ -43,7 +42,7 @@ impl Flow {
         }
     }
 
-    /// What settings and orders call it.
+    /// Returns its name in settings and orders.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Esign => "esign",
@@ -53,7 +52,7 @@ impl Flow {
         }
     }
 
-    /// The kind of its reports; of a wealth-data flow, of the first of three.
+    /// Returns the kind of its reports; for wealth data, the first of three.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Wealth => "wealth-consent",
@@ -61,7 +60,7 @@ impl Flow {
         }
     }
 
-    /// The member that holds its id.
+    /// Returns the member that holds its id.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Esign => "documentId",
@@ -71,7 +70,7 @@ impl Flow {
         }
     }
 
-    /// What opens the flow that the golden files tell of.
+    /// Builds the request for the flow of the golden files.
     pub fn body(self) -> Value {
         let until = |days: u64| within(std::time::Duration::from_secs(days * DAY));
         match self {
@@ -95,7 +94,7 @@ impl Flow {
         }
     }
 
-    /// The body with members at JSON pointers set to other values, or left out where there is none.
+    /// Returns the body with the members at JSON pointers replaced, or removed if `None`.
     pub fn body_with(self, changes: &[(&str, Option<Value>)]) -> Value {
         let mut body = self.body();
         for (pointer, value) in changes {
@@ -118,7 +117,7 @@ pub fn change(body: &mut Value, pointer: &str, value: Option<Value>) {
     }
 }
 
-/// A flow that was opened.
+/// An opened flow.
 #[derive(Clone, Debug)]
 pub struct OpenedFlow {
     pub flow: Flow,
@@ -130,7 +129,7 @@ pub struct OpenedFlow {
 }
 
 impl OpenedFlow {
-    /// From what was asked and answered.
+    /// Reads a flow from its request and answer.
     pub fn read(flow: Flow, app: &str, asked: &Value, answer: &Value) -> Self {
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let each = |list: &Value, member: &str| -> Vec<String> {
@@ -141,12 +140,12 @@ impl OpenedFlow {
         Self { flow, id: text(&answer[flow.id()]), app: app.to_owned(), answer: answer.clone(), signers, until }
     }
 
-    /// The ends of its signers' invitations.
+    /// Returns the ends of its signers' invitations.
     pub fn until(&self) -> &[String] {
         &self.until
     }
 
-    /// A golden file of this flow, with its ids and invitations.
+    /// Returns a golden file with this flow's ids and invitations.
     fn fill(&self, golden: &str) -> String {
         let mut filled = golden.replace(GOLDEN_ID, &self.id);
         let replaced = GOLDEN_SIGNERS.iter().zip(&self.signers).chain(GOLDEN_UNTIL.iter().zip(&self.until));
@@ -156,17 +155,17 @@ impl OpenedFlow {
         filled
     }
 
-    /// The bytes that a client must receive for a golden file.
+    /// Returns the bytes that a client must receive for a golden file.
     pub fn sent(&self, golden: &str) -> String {
         compact(&self.fill(golden))
     }
 
-    /// A connector's report of a golden file.
+    /// Returns the connector's report of a golden file.
     pub fn report(&self, golden: &str) -> Value {
         self.report_with(golden, &[])
     }
 
-    /// The report with members at JSON pointers changed.
+    /// Returns the report with members at JSON pointers changed.
     pub fn report_with(&self, golden: &str, changes: &[(&str, Option<Value>)]) -> Value {
         let mut report: Value = serde_json::from_str(&self.fill(golden)).expect("JSON");
         report["app_id"] = json!(self.app);
@@ -177,7 +176,7 @@ impl OpenedFlow {
     }
 }
 
-/// A JSON text without the spaces and line ends between its tokens, its members in their order.
+/// Returns a JSON text without whitespace between tokens, members in their order.
 fn compact(json: &str) -> String {
     let (mut within_string, mut escaped) = (false, false);
     let keep = |character: &char| {
@@ -190,7 +189,7 @@ fn compact(json: &str) -> String {
 }
 
 impl Backend {
-    /// A request to open a flow, under the correlation id of the golden files.
+    /// Builds a request to open a flow, under the correlation id of the golden files.
     pub fn flow_request(&self, flow: Flow, body: &Value) -> RequestBuilder {
         self.secrets.keep_personal(body);
         self.request(Method::POST, flow.path()).header("X-Request-ID", "req-1").json(body)
@@ -208,12 +207,12 @@ impl Backend {
         OpenedFlow::read(flow, &self.app, body, &self.try_open_flow(flow, body).await.ok())
     }
 
-    /// The flow that the golden files tell of.
+    /// Opens the flow of the golden files.
     pub async fn open_flow(&self, flow: Flow) -> OpenedFlow {
         self.open_flow_with(flow, &flow.body()).await
     }
 
-    /// The poll of an eSign or a document locker flow.
+    /// Polls an eSign or a document locker flow.
     pub async fn poll(&self, opened: &OpenedFlow) -> Answer {
         match opened.flow {
             Flow::Esign => Answer::of(&self.api(), public::esign_status(&opened.id)).await,

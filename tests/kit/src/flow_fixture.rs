@@ -1,5 +1,5 @@
-//! The parties of a flow that calls back: a node, the upstream from which it orders, the upstream's
-//! connector, a client's backend and its webhook receiver.
+//! The parties of a flow that calls back: a node, the upstream that takes its orders, the upstream's connector, a client's backend and its
+//! webhook receiver.
 
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 
@@ -11,10 +11,10 @@ use super::waiting::TIMEOUT;
 
 /// The APIs for which a client can register a webhook URL.
 pub const API_TYPES: [&str; 4] = ["ESign", "DocLocker", "RegistryEStamp", "PhysicalEStamp"];
-/// The wealth-data streams, whose URLs the operator sets.
+/// The wealth-data streams; the operator sets their URLs.
 pub const STREAMS: [&str; 3] = ["wealth-consent", "wealth-data", "wealth-historical"];
 
-/// The node is the first field so that it stops before those whom it calls.
+/// The node is the first field, so that it stops before the servers that it calls.
 pub struct FlowFixture {
     pub node: TestNode,
     pub backend: Backend,
@@ -28,7 +28,7 @@ impl FlowFixture {
         Self::with(&[]).await
     }
 
-    /// With further settings.
+    /// Starts with further settings.
     pub async fn with(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let node = TestNode::ordering_from(&upstream, settings).await;
@@ -37,7 +37,7 @@ impl FlowFixture {
         Self { node, backend, connector, upstream, receiver }
     }
 
-    /// The URL at which webhooks of an API or a stream arrive. Its path is a secret of the client.
+    /// Returns the URL for webhooks of an API or a stream. Its path is a secret of the client.
     pub fn hook(&self, of: &str) -> String {
         self.receiver.url(&format!("/secret-path/{of}"))
     }
@@ -54,14 +54,14 @@ impl FlowFixture {
         self.node.operator().wealth_urls(&backend.app, urls).await;
     }
 
-    /// With a URL registered for every API and every stream.
+    /// Starts with a URL registered for every API and every stream.
     pub async fn registered() -> Self {
         let fixture = Self::start().await;
         fixture.register_all(&fixture.backend).await;
         fixture
     }
 
-    /// The webhooks, of which there must be exactly so many.
+    /// Returns the webhooks, of which there must be exactly `count`.
     pub async fn webhooks(&self, count: usize) -> Vec<Received> {
         let arrived = self.receiver.wait_for(count, TIMEOUT).await;
         assert_eq!(arrived.len(), count, "webhooks");
@@ -69,12 +69,12 @@ impl FlowFixture {
     }
 }
 
-/// The body of a webhook, as text.
+/// Returns the body of a webhook as text.
 pub fn body_of(arrived: &Received) -> &str {
     std::str::from_utf8(&arrived.body).expect("UTF-8")
 }
 
-/// The API or the stream of a webhook.
+/// Returns the API or the stream of a webhook.
 pub fn hook_of(arrived: &Received) -> &str {
     arrived.path.strip_prefix("/secret-path/").expect("a registered path")
 }

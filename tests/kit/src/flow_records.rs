@@ -1,4 +1,4 @@
-//! Flows that tests open in a store without HTTP, and reports about them as a connector would send them.
+//! Flows opened in a store without HTTP, and reports about them as a connector would send them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use sakshi_store::{CreateOutcome, OpenFlow, Store};
 use sakshi_wire::esign::EsignOutcome;
 use serde_json::{Value, json};
 
-/// How long signers are invited.
+/// Duration of signers' invitations.
 pub const INVITED: Duration = Duration::from_secs(7_200);
 
 /// An app that opens flows.
@@ -73,12 +73,12 @@ impl TestFlow {
         OpenFlow { flow, payload, until: self.party.now + INVITED * 2, idempotency: None }
     }
 
-    /// What opens a flow of the document locker.
+    /// Builds the opening of a document locker flow.
     pub fn locker_opening(&self) -> OpenFlow {
         self.opening(FlowState::DocLocker(DocLockerFlow::new(self.header())), None)
     }
 
-    /// What opens a document with so many signers.
+    /// Builds the opening of a document with this number of signers.
     pub fn document_opening(&self, signers: usize, response_url: Option<HttpUrl>) -> OpenFlow {
         let mut body = self.document_of("Pending", &vec!["Pending"; signers]);
         body.as_object_mut().expect("an object").remove("app_id");
@@ -88,12 +88,12 @@ impl TestFlow {
         self.opening(FlowState::ESign(flow), Some(payload))
     }
 
-    /// A report of documents of the locker.
+    /// Builds a report of documents of the locker.
     pub fn locker(&self, status: &str) -> Value {
         self.locker_with(status, "UERG".into())
     }
 
-    /// The same with a file in Base64.
+    /// As [`TestFlow::locker`], with a file in Base64.
     pub fn locker_with(&self, status: &str, file: String) -> Value {
         let fetched = status == "Fetched";
         let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u", "doctype": "C", "issuer": "i"});
@@ -106,12 +106,12 @@ impl TestFlow {
         }})
     }
 
-    /// A report of a document with one signer.
+    /// Builds a report of a document with one signer.
     pub fn document(&self, status: &str) -> Value {
         self.document_of(status, &[status])
     }
 
-    /// A report of a document whose signers have these statuses.
+    /// Builds a report of a document whose signers have these statuses.
     pub fn document_of(&self, status: &str, signers: &[&str]) -> Value {
         let audit = json!({"name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990", "gender": "F"});
         let signer = |(number, status): (usize, &&str)| {

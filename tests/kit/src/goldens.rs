@@ -1,4 +1,4 @@
-//! The golden payloads of the domain, as reports, webhooks and polls of the flows that tests open.
+//! The domain's golden payloads, as reports, webhooks and polls of flows opened in tests.
 
 use serde_json::{Value, json};
 
@@ -22,12 +22,12 @@ pub const DATA_FAILED: &str = include_str!("../../../src/wire/tests/golden/wealt
 pub const HISTORICAL: &str = include_str!("../../../src/wire/tests/golden/wealth_historical.json");
 pub const PAN_VALID: &str = include_str!("../../../src/wire/tests/golden/pan_valid.json");
 
-/// The members of `details` are the issuer's and have no order of ours.
+/// Orders the members of `details`: they are the issuer's, in any order.
 pub fn ordered_details(body: &str) -> String {
     body.replace(r#""details":{"dob":"1990-02-14","name":"Asha Rao"}"#, r#""details":{"name":"Asha Rao","dob":"1990-02-14"}"#)
 }
 
-/// The report that the first of two signers has signed.
+/// Builds the report that the first of two signers has signed.
 pub fn half_signed(opened: &OpenedFlow) -> Value {
     let mut report = opened.report(ESIGN_COMPLETED);
     for (pointer, value) in [

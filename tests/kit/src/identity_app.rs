@@ -28,7 +28,7 @@ pub struct IdentityApp {
     secrets: Secrets,
 }
 
-/// The form in which a callback is sent and answered.
+/// The format of a callback and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallbackFormat {
     Xml,
@@ -61,7 +61,7 @@ impl CallbackFormat {
         }
     }
 
-    /// Checks that a reply has this form, and returns its message.
+    /// Checks the format of a reply and returns its message.
     pub fn reply(self, answer: &Answer, txn: &str, status: u16) -> String {
         assert_eq!(answer.status, status, "{}", answer.text);
         assert_eq!(answer.header("content-type"), Some(self.content_type()), "{}", answer.text);
@@ -87,18 +87,18 @@ impl IdentityApp {
         Self { issuer: Arc::new(issuer), holders: Arc::default(), http, addresses, secrets }
     }
 
-    /// With a new key of the sandbox issuer, for a server that has made none.
+    /// Uses a new key of the sandbox issuer, for a server that has made none.
     pub fn with_new_issuer(http: reqwest::Client, addresses: Addresses, secrets: Secrets) -> Self {
         let issuer = SandboxIssuer::generate(SANDBOX_ISSUER).expect("a key");
         Self { issuer: Arc::new(issuer), holders: Arc::default(), http, addresses, secrets }
     }
 
-    /// The same identity app, answering to another node.
+    /// Returns the same identity app, answering to another node.
     pub fn through(&self, addresses: &Addresses) -> Self {
         Self { addresses: addresses.clone(), ..self.clone() }
     }
 
-    /// A resident's credential for what the intent asks, bound to the transaction.
+    /// Issues a resident's credential for the intent's claims, bound to the transaction.
     pub fn credential(&self, opened: &Opened, resident: &str) -> String {
         let bare = self.bare(opened.intent.requested(), resident);
         let bound = self.holder(resident).bind(&bare, &opened.txn, &opened.intent.aud, SystemClock.now()).expect("a signature");
@@ -110,7 +110,7 @@ impl IdentityApp {
         self.holders.of(Resident::find(resident).expect("a resident")).expect("a key")
     }
 
-    /// A resident's credential without proof of the holder's key.
+    /// Issues a resident's credential without proof of the holder's key.
     pub fn bare(&self, claims: ClaimSet, resident: &str) -> String {
         let (resident, now) = (Resident::find(resident).expect("a resident"), SystemClock.now());
         for value in claims.iter().filter_map(|claim| resident.claim(claim, now)) {
@@ -129,19 +129,19 @@ impl IdentityApp {
         Answer::to(self.request(&opened.callback_path(), form.content_type(), body)).await
     }
 
-    /// Answers with a credential, whatever it is.
+    /// Answers with any credential.
     pub async fn present(&self, opened: &Opened, credential: &str) -> Answer {
         self.secrets.keep(credential);
         self.post(opened, CallbackFormat::Json, CallbackFormat::Json.success(&opened.txn, credential)).await
     }
 
-    /// The person consents, and the service accepts.
+    /// Answers as a consenting person, and expects acceptance.
     pub async fn approve(&self, opened: &Opened, resident: &str) {
         let answer = self.present(opened, &self.credential(opened, resident)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
 
-    /// The app reports a failure.
+    /// Reports a failure.
     pub async fn fail(&self, opened: &Opened, code: &str, message: &str) -> Answer {
         self.post(opened, CallbackFormat::Json, CallbackFormat::Json.failure(&opened.txn, code, message)).await
     }

@@ -1,5 +1,4 @@
-//! An issuer whose key the server trusts and whose every mistake is deliberate: header, payload,
-//! disclosures and key binding are open to tampering.
+//! A trusted issuer that makes deliberate mistakes: header, payload, disclosures and key binding can be tampered with.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -54,7 +53,7 @@ impl TestIssuer {
         json!({"keys": [jwk]})
     }
 
-    /// A good credential of these claims, still to be signed.
+    /// Builds a valid credential of these claims, not yet signed.
     pub fn draft(&self, claims: &[(&str, Value)]) -> CredentialDraft {
         let disclosures: Vec<String> = claims.iter().map(|(name, value)| disclosure(name, value)).collect();
         let digests: Vec<String> = disclosures.iter().map(|text| digest_of(text)).collect();
@@ -65,7 +64,7 @@ impl TestIssuer {
         CredentialDraft { header: json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": KID}), payload, disclosures }
     }
 
-    /// The credential of Asha Rao, with what a request for name, dob and gender needs.
+    /// Returns the credential of Asha Rao for a request of name, dob and gender.
     pub fn good(&self) -> CredentialDraft {
         self.draft(&[("residentName", json!("Asha Rao")), ("dob", json!("14-02-1990")), ("gender", json!("F"))])
     }
@@ -75,7 +74,7 @@ impl TestIssuer {
         with_disclosures(&jws, &draft.disclosures)
     }
 
-    /// Key binding for a transaction, with its parts open to `change`.
+    /// Returns key binding for a transaction; `change` edits its parts.
     pub fn bind(&self, presented: &str, opened: &Opened, change: impl FnOnce(&mut Value, &mut Value)) -> String {
         let mut header = json!({"alg": "ES256", "typ": "kb+jwt"});
         let mut payload = json!({"nonce": opened.txn, "aud": opened.intent.aud, "iat": now(), "sd_hash": digest_of(presented)});
@@ -89,7 +88,7 @@ pub fn with_disclosures(jws: &str, disclosures: &[String]) -> String {
     format!("{jws}~{tail}")
 }
 
-/// The credential under the second signature that anybody can make of an ECDSA signature: s becomes n - s.
+/// Replaces an ECDSA signature by the second valid one, which anybody can compute: s becomes n - s.
 pub fn with_the_other_signature(credential: &str) -> String {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [

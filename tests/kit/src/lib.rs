@@ -1,9 +1,7 @@
-//! What the test suites share: nodes as real processes, each on free ports with a store of its own,
-//! and everybody who talks to them.
+//! Shared parts of the test suites: nodes as real processes, on free ports with their own stores, and everybody who talks to them.
 //!
-//! Nothing here reaches into the server's memory. What a test needs to know it asks over HTTP, or
-//! reads from the process's output. Only [`records`] and [`flow_records`] are for tests inside one process: they make what is
-//! put into a store without HTTP.
+//! Tests read state over HTTP or from a process's output, never from the server's memory. Only [`records`] and [`flow_records`] are for
+//! tests inside one process: they make records for a store without HTTP.
 
 #![allow(
     missing_docs,

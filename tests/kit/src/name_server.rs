@@ -1,20 +1,20 @@
-//! A name server on a loopback address of its own. It answers as a test tells it, from one moment to the next.
+//! A name server on a loopback address of its own, whose answers a test can change at any time.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// How every question is answered.
+/// The answer to every question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answering {
-    /// Every name has this address.
+    /// This address, for every name.
     Address(Ipv4Addr),
-    /// No name exists.
+    /// NXDOMAIN, for every name.
     NxDomain,
     /// SERVFAIL.
     Failure,
-    /// Not at all.
+    /// No answer.
     Silence,
 }
 
@@ -26,7 +26,7 @@ pub struct NameServer {
 }
 
 impl NameServer {
-    /// Serves until the process ends. The resolver knows no port but 53, which needs root.
+    /// Serves until the process ends. The resolver uses only port 53, which needs root.
     pub fn start(answering: Answering) -> Self {
         let bound = (1..=254).find_map(|last| {
             let address = Ipv4Addr::new(127, 53, (std::process::id() % 255) as u8, last);
@@ -52,18 +52,18 @@ impl NameServer {
         *self.answering.lock().unwrap() = answering;
     }
 
-    /// The number of questions so far.
+    /// Returns the number of questions so far.
     pub fn questions(&self) -> usize {
         self.questions.load(Ordering::SeqCst)
     }
 
-    /// A `resolv.conf` with this name server alone.
+    /// Writes a `resolv.conf` with this name server alone.
     pub fn resolv_conf(&self) -> String {
         format!("nameserver {}\n", self.address)
     }
 }
 
-/// The answer to a question (RFC 1035 §4.1).
+/// Builds the answer to a question (RFC 1035 §4.1).
 fn answer(question: &[u8], answering: Answering) -> Option<Vec<u8>> {
     const A: [u8; 4] = [0, 1, 0, 1];
     let name = question[12..].iter().position(|length| *length == 0)?;

@@ -1,7 +1,7 @@
 //! A node as a process of its own, on free ports and with its own store.
 //!
-//! Dropping it checks it: the ledger must add up, SIGTERM must end the process with exit code 0,
-//! no actor may have panicked, and no secret may appear in a log line.
+//! A drop checks it: the ledger must add up, SIGTERM must end the process with exit code 0, no actor may have panicked, and no log line may
+//! contain a secret.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use super::redis::{DURABLE, RedisServer};
 use super::secrets::Secrets;
 use super::upstream::{self, Upstream};
 
-/// How long a process may take to stop after SIGTERM.
+/// Time limit for stopping after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// The addresses of the two listeners; a restart changes them.
@@ -34,7 +34,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(25);
 pub struct Addresses(Arc<RwLock<(String, String)>>);
 
 impl Addresses {
-    /// Two addresses that stay the same.
+    /// Returns two addresses that stay the same.
     pub fn of(public: &str, internal: &str) -> Self {
         Self(Arc::new(RwLock::new((public.to_owned(), internal.to_owned()))))
     }
@@ -56,13 +56,13 @@ impl Addresses {
     }
 }
 
-/// The environment variable that chooses the store of a suite: `embedded`, or `redis` for one server per node.
+/// Environment variable with the store of a suite: `embedded`, or `redis` for one server per node.
 const STORE: &str = "SAKSHI_TEST_STORE";
 
 /// The key that nodes on one Redis share.
 const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
 
-/// The settings of a node that uses this Redis as its store.
+/// Returns the settings of a node with this Redis as its store.
 pub fn on_redis(url: &str) -> [(&'static str, String); 3] {
     [("STORE__KIND", "redis".to_owned()), ("STORE__REDIS_URL", url.to_owned()), ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned())]
 }
@@ -80,13 +80,13 @@ pub struct TestNode {
     pub redis: Option<Arc<RedisServer>>,
 }
 
-/// The intent key of every node of this test program: to make one costs more than to start a node.
+/// Returns the intent key of every node of this test program: making one takes longer than starting a node.
 pub fn intent_key() -> &'static str {
     static KEY: OnceLock<String> = OnceLock::new();
     KEY.get_or_init(|| IntentKey::generate_rs256().expect("a key").1)
 }
 
-/// Settings of a node on free ports that keeps everything in `directory`.
+/// Returns the settings of a node on free ports that keeps everything in `directory`.
 pub fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<String, String> {
     let path = |name: &str| directory.join(name).display().to_string();
     let mut environment = BTreeMap::from([
@@ -116,14 +116,14 @@ impl TestNode {
         Self::with(&[]).await
     }
 
-    /// With further settings, named as in the environment without `SAKSHI__`.
+    /// Starts with further settings, named as in the environment without `SAKSHI__`.
     pub async fn with(settings: &[(&str, &str)]) -> Self {
         let mut node = Self::unlaunched(settings);
         node.launch().await;
         node
     }
 
-    /// With every flow ordered from this upstream, and further settings.
+    /// Starts with every flow ordered from this upstream, and further settings.
     pub async fn ordering_from(upstream: &Upstream, settings: &[(&str, &str)]) -> Self {
         let mut node = Self::unlaunched(settings);
         for (key, value) in upstream.settings() {
@@ -133,14 +133,14 @@ impl TestNode {
         node
     }
 
-    /// With other keys in the JWKS of the configured issuer than `issuer` has.
+    /// Starts with keys in the configured issuer's JWKS that differ from those of `issuer`.
     pub async fn trusting(issuer: TestIssuer, jwks: &Value, settings: &[(&str, &str)]) -> Self {
         let mut node = Self::prepared(issuer, jwks, settings);
         node.launch().await;
         node
     }
 
-    /// Not started yet.
+    /// Prepares a node without starting it.
     pub fn unlaunched(settings: &[(&str, &str)]) -> Self {
         let issuer = TestIssuer::generate();
         let jwks = issuer.jwks();
@@ -163,7 +163,7 @@ impl TestNode {
         Self { directory, issuer, addresses: Addresses::default(), secrets, http, environment, process: None, past: Vec::new(), redis }
     }
 
-    /// Another node on the same store, with the same keys. It is not started yet.
+    /// Prepares another node on the same store, with the same keys, without starting it.
     pub fn beside(&self) -> Self {
         Self {
             directory: Arc::clone(&self.directory),
@@ -183,22 +183,22 @@ impl TestNode {
         self.environment.insert(format!("SAKSHI__{key}"), value.to_owned());
     }
 
-    /// Sets a variable of the environment for the next start.
+    /// Sets an environment variable for the next start.
     pub fn set_variable(&mut self, name: &str, value: &str) {
         self.environment.insert(name.to_owned(), value.to_owned());
     }
 
-    /// A setting of the next start.
+    /// Returns a setting of the next start.
     pub fn setting(&self, key: &str) -> &str {
         &self.environment[&format!("SAKSHI__{key}")]
     }
 
-    /// Starts the process on what the directory holds.
+    /// Starts the process on the content of its directory.
     pub async fn launch(&mut self) {
         self.serving(Process::start(&["serve"], &self.environment, self.directory.path())).await;
     }
 
-    /// Starts the process with at most so many file descriptors.
+    /// Starts the process with at most `most` file descriptors.
     pub async fn launch_with_descriptors(&mut self, most: u32) {
         self.serving(Process::start_with_descriptors(most, &self.environment, self.directory.path())).await;
     }
@@ -242,7 +242,7 @@ impl TestNode {
         self.past.extend(process.log());
     }
 
-    /// Runs `sakshi admin` with these words against this node.
+    /// Runs `sakshi admin` with these arguments against this node.
     pub async fn admin(&self, words: &[&str]) -> Ending {
         let url = self.addresses.internal("");
         let words: Vec<String> = ["admin", "--url", &url].iter().chain(words).map(|word| (*word).to_owned()).collect();
@@ -268,33 +268,33 @@ impl TestNode {
         Operator::new(self.http.clone(), self.addresses.clone(), self.secrets.clone(), token)
     }
 
-    /// An upstream's connector, with the node's connector token.
+    /// Returns an upstream's connector, with the node's connector token.
     pub fn connector(&self) -> Connector {
         Connector::new(self.http.clone(), self.addresses.clone(), self.secrets.clone())
     }
 
-    /// A backend of a new client with an app, a key and credits.
+    /// Creates a client with an app, a key and credits, and returns its backend.
     pub async fn backend(&self, credits: u64) -> Backend {
         self.operator().backend(credits).await
     }
 
-    /// The sandbox's identity app, with the issuer key that the server made for it.
+    /// Returns the sandbox's identity app, with the issuer key that the server made for it.
     pub fn identity_app(&self) -> IdentityApp {
         IdentityApp::new(&self.store(), self.http.clone(), self.addresses.clone(), self.secrets.clone())
     }
 
-    /// A request to the public listener without any credentials.
+    /// Sends a request without credentials to the public listener.
     pub async fn get(&self, path: &str) -> Answer {
         Answer::to(self.http.get(self.addresses.public(path))).await
     }
 
-    /// The output of all processes of this node, line by line.
+    /// Returns the output lines of all processes of this node.
     pub fn log(&self) -> Vec<String> {
         let now = self.process.as_ref().map(Process::log).unwrap_or_default();
         [self.past.clone(), now].concat()
     }
 
-    /// Stops the process with SIGTERM and checks everything that a drop checks.
+    /// Stops the process with SIGTERM, with all checks of a drop.
     pub fn stop(&mut self) -> Ending {
         self.audit();
         let process = self.process.take().expect("it runs");
@@ -302,7 +302,7 @@ impl TestNode {
         self.conclude(&process)
     }
 
-    /// Waits for the end of a process that was told to stop, and checks its exit code and its log.
+    /// Waits for a stopping process, and checks its exit code and its log.
     pub fn conclude(&mut self, process: &Process) -> Ending {
         let ending = process.wait(STOP_TIMEOUT).unwrap_or_else(|| {
             process.signal("KILL");
@@ -314,7 +314,7 @@ impl TestNode {
         ending
     }
 
-    /// Takes the process out, for a test that stops it itself and then calls [`Self::conclude`].
+    /// Takes out the process, for a test that stops it itself and then calls [`Self::conclude`].
     pub fn take_process(&mut self) -> Process {
         self.process.take().expect("it runs")
     }
@@ -327,7 +327,7 @@ impl TestNode {
         }
     }
 
-    /// Asks for the audit of all ledgers from a thread of its own, because a drop cannot await.
+    /// Requests the audit of all ledgers from a thread of its own, because a drop cannot await.
     fn audit(&self) {
         let operator = self.operator();
         let asked = thread::spawn(move || {

@@ -30,13 +30,13 @@ impl Operator {
         Self { http, addresses, secrets, token: token.to_owned() }
     }
 
-    /// With connections of its own.
+    /// Returns an operator with connections of its own.
     pub fn with_own_connections(&self) -> Self {
         let http = sakshi_client::http(Duration::from_secs(20), false).expect("an HTTP client");
         Self { http, ..self.clone() }
     }
 
-    /// The typed admin API.
+    /// Returns the typed admin API.
     pub fn api(&self) -> Client {
         Client::new(self.http.clone(), self.addresses.internal_base(), Credentials::Bearer(self.token.clone().into()))
     }
@@ -66,12 +66,12 @@ impl Operator {
         self.ask(Method::DELETE, path, None).await
     }
 
-    /// What the answer to an operation says, which must succeed.
+    /// Returns the content of a successful answer.
     async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> T {
         self.api().send(call).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A request to the internal listener without the token.
+    /// Sends a request without the token to the internal listener.
     pub async fn probe(&self, path: &str) -> Answer {
         Answer::to(self.http.get(self.addresses.internal(path))).await
     }
@@ -84,7 +84,7 @@ impl Operator {
         self.send(internal::create_app(client, "App")).await.app_id.to_string()
     }
 
-    /// A new key: its id and the key itself.
+    /// Issues a key; returns its id and the key.
     pub async fn issue_key(&self, client: &str, terms: &Value) -> (String, String) {
         let issued = self.send(internal::issue_key(client, terms)).await;
         self.secrets.keep(&issued.api_key.0);
@@ -99,7 +99,7 @@ impl Operator {
         self.send(internal::balance(client)).await.balance
     }
 
-    /// Every entry of a client's ledger, oldest first.
+    /// Returns every entry of a client's ledger, oldest first.
     pub async fn statement(&self, client: &str) -> Vec<Value> {
         self.api().ledger(client).await.expect("the ledger").iter().map(|entry| json!(entry)).collect()
     }
@@ -114,7 +114,7 @@ impl Operator {
         Backend::new(self.http.clone(), self.addresses.clone(), self.secrets.clone(), client, app, key_id, key)
     }
 
-    /// What became of a transaction's webhook, once its attempt has ended.
+    /// Returns a transaction's delivery, once its attempt has ended.
     pub async fn delivery(&self, txn: &str) -> Value {
         eventually("the end of the delivery", TIMEOUT, || async {
             match self.api().send(internal::delivery(txn)).await {
@@ -126,12 +126,12 @@ impl Operator {
         .await
     }
 
-    /// How the attempt at a transaction's webhook ended.
+    /// Returns the outcome of a transaction's webhook.
     pub async fn outcome(&self, txn: &str) -> String {
         text(&self.delivery(txn).await["attempt"], "outcome")
     }
 
-    /// Every webhook that a flow has queued, once all attempts have ended, in the order of queueing.
+    /// Returns every webhook queued by a flow, in order, once all attempts have ended.
     pub async fn deliveries(&self, flow: &str) -> Vec<Value> {
         eventually("the end of the deliveries", TIMEOUT, || async {
             let rows = self.send(internal::flow_deliveries(flow)).await.deliveries;
@@ -141,7 +141,7 @@ impl Operator {
         .await
     }
 
-    /// How each of the webhooks of a flow ended.
+    /// Returns the outcomes of a flow's webhooks.
     pub async fn outcomes(&self, flow: &str) -> Vec<String> {
         self.deliveries(flow).await.iter().map(|row| text(row, "state")).collect()
     }

@@ -1,4 +1,4 @@
-//! Issuers written by others, run as scripts: see tests/contract/README.md.
+//! Third-party issuer libraries, run as scripts: see tests/contract/README.md.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Has a library issue what the request describes, installing it first when it is not there.
+/// Issues the described credential with a library, which is installed if missing.
 pub fn issue(library: Library, request: &Value) -> Value {
     run(library, if matches!(library, Library::Python) { "issue.py" } else { "issue.mjs" }, &request.to_string())
 }
 
-/// Has libraries of Python check an evidence file; returns what they read in it.
+/// Checks an evidence file with Python libraries; returns their reading of it.
 pub fn check_evidence(file: &str) -> Value {
     run(Library::Python, "evidence.py", file)
 }

@@ -1,4 +1,4 @@
-//! Verifications whose webhooks are queued, and what became of these webhooks.
+//! Verifications with queued webhooks, and the outcomes of these.
 
 use futures_util::future::join_all;
 use sakshi_sandbox::receiver::WebhookReceiver;
@@ -8,7 +8,7 @@ use super::backend::{Backend, Opened};
 use super::identity_app::IdentityApp;
 use super::operator::Operator;
 
-/// Opens so many transactions that are reported to the receiver, and approves all of them.
+/// Opens `count` transactions that are reported to the receiver, and approves all of them.
 pub async fn approve_many(count: usize, backend: &Backend, identity_app: &IdentityApp, receiver: &WebhookReceiver) -> Vec<Opened> {
     let url = receiver.url("/hook");
     let opened = join_all((0..count).map(|_| backend.open_reported(&["name"], &url))).await;
@@ -18,7 +18,7 @@ pub async fn approve_many(count: usize, backend: &Backend, identity_app: &Identi
     opened
 }
 
-/// How the attempts ended, sorted.
+/// Returns the outcomes of the attempts, sorted.
 pub async fn outcomes(operator: &Operator, opened: &[Opened]) -> Vec<String> {
     let mut outcomes = Vec::new();
     for opened in opened {
@@ -28,13 +28,13 @@ pub async fn outcomes(operator: &Operator, opened: &[Opened]) -> Vec<String> {
     outcomes
 }
 
-/// The transaction of a webhook.
+/// Returns the transaction of a webhook.
 pub fn txn_of(body: &[u8]) -> String {
     let body: Value = serde_json::from_slice(body).expect("JSON");
     body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()
 }
 
-/// Fails unless webhooks of exactly so many transactions have arrived, one of each.
+/// Fails unless webhooks of exactly `count` transactions have arrived, one of each.
 pub fn assert_each_came_once(receiver: &WebhookReceiver, count: usize) {
     let mut txns: Vec<String> = receiver.received().iter().map(|request| txn_of(&request.body)).collect();
     assert_eq!(txns.len(), count);

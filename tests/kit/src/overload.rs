@@ -1,18 +1,18 @@
-//! An overload: twice as many clients as can be served come, then half as many.
+//! An overload: clients arrive at twice the capacity, then at half of it.
 
 use std::time::Duration;
 
 use super::crowd::{Crowd, Second};
 
-/// Clients of which each waits for its answer, to measure the capacity.
+/// Clients in the closed loop that measures the capacity.
 const CLIENTS: usize = 64;
-/// Seconds that half the load lasts before.
+/// Seconds at half the load before the overload.
 const CALM: u64 = 5;
-/// A hundredth of the requests may take this many times what it took before, or this long in any case.
+/// Factor by which p99 may exceed that of the calm time, and the p99 allowed in any case.
 pub const AS_BEFORE: u32 = 3;
 pub const NOTICEABLE: Duration = Duration::from_millis(50);
 
-/// How long each part lasts.
+/// Duration of each part.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     pub capacity: Duration,
@@ -23,17 +23,17 @@ pub struct Parts {
 /// The figures of an overload.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Clients served per second when each waits for its answer.
+    /// Clients served per second in a closed loop.
     pub capacity: f64,
-    /// The p99 at half of it.
+    /// The p99 at half the capacity.
     pub calm: Duration,
-    /// Clients served per second when twice as many come, after the queues are full.
+    /// Clients served per second at twice the capacity, after the queues are full.
     pub goodput: f64,
-    /// Seconds at half of it until nothing is refused and p99 is as before.
+    /// Seconds at half the capacity until nothing is refused and p99 is normal again.
     pub normal: usize,
     /// The share of clients that gave up.
     pub gave_up: f64,
-    /// Seconds from the beginning of the overload.
+    /// The seconds from the start of the overload.
     pub seconds: Vec<Second>,
 }
 

@@ -1,4 +1,4 @@
-//! A browser at the portal: it keeps one cookie and sends the forms of the pages that it was shown.
+//! A browser at the portal: it keeps one cookie and sends the forms of the pages it has loaded.
 
 use reqwest::header::{CONTENT_TYPE, COOKIE};
 use reqwest::{Method, RequestBuilder};
@@ -10,13 +10,13 @@ use super::backend::{Backend, Opened};
 use super::node::{Addresses, TestNode};
 use super::secrets::Secrets;
 
-/// How the characters that have a meaning in HTML are written in a page; `&` itself comes last.
+/// HTML entities and their characters; `&` comes last.
 const WRITTEN: [(&str, &str); 5] = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")];
 
 /// The field of a form that holds the session's token.
 pub const CSRF_FIELD: &str = "form_word";
 
-/// What a trial asks for unless the person changes it.
+/// Default fields of a trial.
 pub const TRIAL: [(&str, &str); 4] = [("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "english")];
 
 #[derive(Clone)]
@@ -29,13 +29,13 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// One that nobody has signed in with.
+    /// Returns a browser without a session.
     pub fn at(node: &TestNode) -> Self {
         let TestNode { http, addresses, secrets, .. } = node;
         Self { cookie: String::new(), http: http.clone(), addresses: addresses.clone(), secrets: secrets.clone() }
     }
 
-    /// One that has signed in with the credentials of this backend.
+    /// Returns a browser signed in with the credentials of this backend.
     pub async fn signed_in(node: &TestNode, backend: &Backend) -> Self {
         let mut browser = Self::at(node);
         let answer = browser.sign_in(&backend.key, &backend.app).await;
@@ -43,7 +43,7 @@ impl Browser {
         browser
     }
 
-    /// The same browser, led to another node.
+    /// Returns the same browser, directed to another node.
     pub fn through(&self, addresses: &Addresses) -> Self {
         Self { addresses: addresses.clone(), ..self.clone() }
     }
@@ -65,13 +65,13 @@ impl Browser {
         Answer::to(self.request(Method::GET, path)).await
     }
 
-    /// Sends these fields and no others.
+    /// Sends these fields alone.
     pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         Answer::to(self.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)).await
     }
 
-    /// The token that the forms of this session carry.
+    /// Returns the token in the forms of this session.
     pub async fn csrf_token(&self) -> String {
         let token = hidden(&self.get("/portal").await.text, CSRF_FIELD);
         self.secrets.keep(&token);
@@ -103,24 +103,24 @@ impl Browser {
     }
 }
 
-/// A transaction that the trial screen has opened.
+/// A transaction opened by the trial screen.
 pub struct Trial {
     pub opened: Opened,
     pub path: String,
     pub page: String,
 }
 
-/// The value of a page's hidden field.
+/// Returns the value of a page's hidden field.
 pub fn hidden(page: &str, name: &str) -> String {
     between(page, &format!("name=\"{name}\" value=\""), "\"")
 }
 
-/// The text of the element with this id, as a browser shows it.
+/// Returns the text of the element with this id, as a browser shows it.
 pub fn shown(page: &str, id: &str) -> String {
     plain(&between(page, &format!("id=\"{id}\">"), "<"))
 }
 
-/// The line that gives a shell its credentials, and then every command of a page with its title.
+/// Returns the line that gives a shell its credentials, and every command of a page with its title.
 pub fn commands(page: &str) -> (String, Vec<(String, String)>) {
     let (_, section) = page.split_once("class=\"card commands\"").expect("commands");
     let command = |part: &str| {

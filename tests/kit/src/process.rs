@@ -13,16 +13,16 @@ use serde_json::Value;
 
 use super::waiting::{TIMEOUT, eventually};
 
-/// The variable of a node's environment that names the binary of another release.
+/// Environment variable of a node with the binary of another release.
 pub const BINARY: &str = "SAKSHI_TEST_BINARY";
 
-/// The binary under test: cargo tells the integration tests of its package where it is. A node may run that of another release.
+/// Returns the binary under test, which cargo names to the integration tests of its package, or that of another release.
 fn binary(environment: &BTreeMap<String, String>) -> OsString {
     let own = || std::env::var_os("CARGO_BIN_EXE_sakshi").expect("this test belongs to the package sakshi and is run by cargo");
     environment.get(BINARY).map_or_else(own, OsString::from)
 }
 
-/// What is known of a process so far.
+/// The observed state of a process.
 #[derive(Debug, Default)]
 struct Seen {
     out: Vec<String>,
@@ -37,7 +37,7 @@ pub struct Process {
     shared: Arc<(Mutex<Seen>, Condvar)>,
 }
 
-/// How a process ended and what it said.
+/// The exit of a process, and its output.
 #[derive(Clone, Debug)]
 pub struct Ending {
     pub status: ExitStatus,
@@ -46,19 +46,19 @@ pub struct Ending {
 }
 
 impl Process {
-    /// Starts the binary with nothing of the test's own environment but what is given.
+    /// Starts the binary with the given environment alone.
     pub fn start(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         Self::spawn(Command::new(binary(environment)), arguments, environment, directory)
     }
 
-    /// As [`Process::start`] for a process that may open so many files and no more.
+    /// As [`Process::start`], with at most `most` open files.
     pub fn start_with_descriptors(most: u32, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]).arg(binary(environment));
         Self::spawn(shell, &["serve"], environment, directory)
     }
 
-    /// Serves with a `resolv.conf` of its own, in a mount namespace, which needs root.
+    /// Starts with a `resolv.conf` of its own, in a mount namespace, which needs root.
     pub fn start_with_resolv_conf(resolv_conf: &Path, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         let mut shell = Command::new("unshare");
         shell
@@ -80,7 +80,7 @@ impl Process {
         Self { pid, shared }
     }
 
-    /// Runs the binary to its end, which must come by itself.
+    /// Runs the binary until it exits by itself.
     pub fn run(arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Ending {
         let process = Self::start(arguments, environment, directory);
         process.wait(TIMEOUT).unwrap_or_else(|| {
@@ -94,7 +94,7 @@ impl Process {
         assert!(sent.success() || self.with(|seen| seen.ended.is_some()), "SIG{name} could not be sent");
     }
 
-    /// The addresses of the one line on stdout, once it serves.
+    /// Returns the addresses of the one line on stdout, once it serves.
     pub async fn listening(&self) -> (String, String) {
         eventually("the line on stdout", TIMEOUT, || async {
             let (line, ended) = self.with(|seen| (seen.out.first().cloned(), seen.ended));
@@ -106,12 +106,12 @@ impl Process {
         .await
     }
 
-    /// The one line on stdout of a process that serves.
+    /// Returns the one line on stdout of a process that serves.
     pub fn announced(&self) -> Value {
         self.with(|seen| serde_json::from_str(&seen.out[0])).expect("a line of JSON")
     }
 
-    /// Blocks until the process has ended and all of its output is read; `None` after `bound`.
+    /// Blocks until the process has exited and all of its output is read; `None` after `bound`.
     pub fn wait(&self, bound: Duration) -> Option<Ending> {
         let (seen, changed) = &*self.shared;
         let going_on = |seen: &mut Seen| seen.ended.is_none() || seen.open_pipes > 0;
@@ -119,17 +119,17 @@ impl Process {
         seen.ended.map(|status| Ending { status, out: seen.out.join("\n"), err: seen.err.join("\n") })
     }
 
-    /// As [`Process::wait`] for a test that has other things going on meanwhile.
+    /// As [`Process::wait`], without blocking the test's other tasks.
     pub async fn ended(&self, bound: Duration) -> Ending {
         eventually("the end of the process", bound, || async { self.wait(Duration::ZERO) }).await
     }
 
-    /// The most memory that it has had resident at any time so far, in bytes (proc(5), `VmHWM`).
+    /// Returns its peak resident memory in bytes (proc(5), `VmHWM`).
     pub fn resident_at_most(&self) -> u64 {
         self.memory("VmHWM:")
     }
 
-    /// The memory that it has resident now, in bytes (proc(5), `VmRSS`).
+    /// Returns its resident memory in bytes (proc(5), `VmRSS`).
     pub fn resident(&self) -> u64 {
         self.memory("VmRSS:")
     }

@@ -1,6 +1,6 @@
-//! Choices that can be made again: a failing run prints its seed.
+//! Repeatable choices: a failing run prints its seed.
 
-/// The environment variable that sets the seed.
+/// Environment variable with the seed.
 const SEED: &str = "SAKSHI_FAULTS_SEED";
 
 /// SplitMix64.
@@ -8,7 +8,7 @@ const SEED: &str = "SAKSHI_FAULTS_SEED";
 pub struct Random(u64);
 
 impl Random {
-    /// From the environment, or of its own.
+    /// Returns the seed from the environment, or a new one, with its generator.
     pub fn of_this_run() -> (u64, Self) {
         let set = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
         let seed = set.unwrap_or_else(|| u64::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..8].try_into().expect("eight bytes")));

@@ -1,4 +1,4 @@
-//! Requests over bare sockets, sent in pieces that no client library would send.
+//! Requests over bare sockets, in pieces that no client library would send.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::node::TestNode;
 use super::waiting::TIMEOUT;
 
-/// A connection of a stranger.
+/// A stranger's connection.
 #[derive(Debug)]
 pub struct Raw(pub TcpStream);
 
@@ -18,8 +18,7 @@ fn host(node: &TestNode) -> SocketAddr {
 }
 
 impl Raw {
-    /// Sends the head of a request, and of its body what is given. A service that has answered and
-    /// closed meanwhile takes no more of it.
+    /// Sends the head of a request and the given part of its body. A service that has answered and closed meanwhile accepts no more of it.
     pub async fn post(node: &TestNode, path: &str, headers: &str, body: &[u8]) -> Self {
         let mut raw = Self(TcpStream::connect(host(node)).await.expect("a connection"));
         raw.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()).await;
@@ -27,7 +26,7 @@ impl Raw {
         raw
     }
 
-    /// As [`Raw::post`], announcing so many bytes of JSON.
+    /// As [`Raw::post`], announcing `bytes` bytes of JSON.
     pub async fn announce(node: &TestNode, path: &str, bytes: usize, body: &[u8]) -> Self {
         Self::post(node, path, &format!("content-type: application/json\r\ncontent-length: {bytes}"), body).await
     }
@@ -36,7 +35,7 @@ impl Raw {
         drop(timeout(TIMEOUT, self.0.write_all(bytes)).await.expect("the service reads or closes"));
     }
 
-    /// What is answered until the connection ends or the body is whole.
+    /// Reads the response until the connection ends or the body is whole.
     pub async fn answer(&mut self) -> String {
         let mut seen = Vec::new();
         let reading = async {
@@ -56,7 +55,7 @@ impl Raw {
         timeout(TIMEOUT, reading).await.expect("an answer in time")
     }
 
-    /// The status that is answered; 0 when the connection ends without one.
+    /// Returns the response status; 0 if the connection ends without one.
     pub async fn status(&mut self) -> u16 {
         self.answer().await.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Records that tests put into a store without HTTP.
+//! Records for a store without HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Pending, Terms, VerifiedClaims};
 use serde_json::json;
 
-/// How long a transaction waits.
+/// Time for which a transaction is open.
 pub const WINDOW: Duration = Duration::from_secs(900);
 
 pub fn app(app_id: AppId, client_id: ClientId) -> App {
@@ -36,7 +36,7 @@ fn claims() -> ClaimSet {
     [Claim::Name, Claim::AgeAbove18].into_iter().collect()
 }
 
-/// A transaction opened now, for a name and an age.
+/// Returns a transaction opened now, for a name and an age.
 pub fn pending(id: TxnId, client: ClientId, app: AppId, now: Timestamp) -> Pending {
     let terms = Terms {
         claims: claims(),
@@ -50,7 +50,7 @@ pub fn pending(id: TxnId, client: ClientId, app: AppId, now: Timestamp) -> Pendi
     Pending { id, client, app, event: None, opened_at: now, expires_at: now + WINDOW, terms }
 }
 
-/// An event for ten guests that lasts so long.
+/// Returns an event for ten guests with this duration.
 pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting: Duration) -> Event {
     let terms = EventTerms {
         name: EventText::parse("Open day & tour").expect("a name"),
@@ -77,7 +77,7 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
     Event { id, client, app, created_at: now, terms, counts: EventCounts::default(), is_funded: true }
 }
 
-/// A credential with all that [`pending`] asks for, bound by its holder. Different marks are different credentials.
+/// Returns a credential with all that [`pending`] requests, bound by its holder. Different marks make different credentials.
 pub fn credential(mark: [u8; 32]) -> Answer {
     let claims = [("residentName".to_owned(), json!("Asha Rao")), ("ageAbove18".to_owned(), json!(true))];
     Answer::Credential {

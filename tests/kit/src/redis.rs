@@ -1,6 +1,5 @@
-//! A real `redis-server` of a test's own: a free port, a temporary directory, the settings it asks
-//! for, and every way in which a server can go away and come back. Sentinels and clusters are in
-//! [`groups`], the Redis protocol in [`resp`].
+//! A real `redis-server` of one test: a free port, a temporary directory, chosen settings, and every way to fail and recover. Sentinels and
+//! clusters are in [`groups`], the Redis protocol in [`resp`].
 
 pub mod groups;
 pub mod resp;
@@ -21,23 +20,22 @@ use tempfile::TempDir;
 
 use self::resp::Reply;
 
-/// Far more than anything local takes, far less than a hung run.
+/// Far longer than any local operation, far shorter than a hung run.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Below the ports that the system hands to outgoing connections, so that a server that is
-/// restarted finds its port free; a cluster node has a second one 10,000 above.
+/// Ports below the ephemeral range, so that a restarted server finds its port free. A cluster node has a second port 10,000 above.
 const PORTS: std::ops::Range<u16> = 10_000..22_000;
 
-/// Starts on a taken port that are tried again on another.
+/// Number of ports tried when one is taken.
 const ATTEMPTS: usize = 20;
 
-/// Keeps what it was asked to keep: every write is on the disk before its answer.
+/// Settings that put every write on the disk before its answer.
 pub const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
 
 /// The password of every user of a server with the shipped files.
 pub const SHIPPED_PASSWORD: &str = "a-password-for-tests";
 
-/// A running server. It ends with the value.
+/// A running server, ended on drop.
 #[derive(Debug)]
 pub struct RedisServer {
     port: u16,
@@ -47,7 +45,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server with lines of `redis.conf`; without any it keeps nothing on the disk.
+    /// Starts a server with lines of `redis.conf`; without any, it persists nothing.
     pub fn start(lines: &[&str]) -> Self {
         Self::start_as(&[], lines)
     }
@@ -57,7 +55,7 @@ impl RedisServer {
         Self::start_from(arguments, &["protected-mode no", "save \"\""], lines, |_| {})
     }
 
-    /// Starts a server with the files of `deploy/redis` as they are shipped. Its users have [`SHIPPED_PASSWORD`].
+    /// Starts a server with the files of `deploy/redis` as shipped. Its users have [`SHIPPED_PASSWORD`].
     pub fn shipped() -> Self {
         let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis");
         let settings = format!("include {}", files.join("redis.conf").display());
@@ -69,7 +67,7 @@ impl RedisServer {
         })
     }
 
-    /// The lines of the shipped `redis.conf` about what is kept on the disk.
+    /// Returns the persistence settings of the shipped `redis.conf`.
     pub fn shipped_persistence() -> Vec<String> {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis/redis.conf");
         let text = fs::read_to_string(file).expect("the settings");
@@ -105,12 +103,12 @@ impl RedisServer {
         panic!("no free port in {ATTEMPTS} attempts");
     }
 
-    /// The URL for a user of the shipped files.
+    /// Returns the URL for a user of the shipped files.
     pub fn url_as(&self, user: &str) -> String {
         format!("redis://{user}:{SHIPPED_PASSWORD}@{}/", self.address())
     }
 
-    /// What a client connects to.
+    /// Returns the URL for a client.
     pub fn url(&self) -> String {
         format!("redis://{}/", self.address())
     }
@@ -123,7 +121,7 @@ impl RedisServer {
         self.port
     }
 
-    /// Ends it as a power cut would, as far as its process goes.
+    /// Kills its process as a power cut would.
     pub fn kill9(&self) {
         if let Some(mut child) = self.child.lock().expect("no test thread died here").take() {
             child.kill().expect("it can be killed");
@@ -131,7 +129,7 @@ impl RedisServer {
         }
     }
 
-    /// Ends it as its init system would (`SIGTERM`), and waits until it has ended.
+    /// Stops it as its init system would (`SIGTERM`), and waits for its exit.
     pub fn stop(&self) {
         self.signal("TERM");
         if let Some(mut child) = self.child.lock().expect("no test thread died here").take() {
@@ -139,39 +137,39 @@ impl RedisServer {
         }
     }
 
-    /// The directory of its files.
+    /// Returns the directory of its files.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Starts it again on the same port with the same files; ready when this returns.
+    /// Restarts it on the same port with the same files; ready on return.
     pub fn restart(&self) {
         assert!(self.try_restart(), "redis-server did not start again:\n{}", self.log());
     }
 
-    /// The same where it may refuse its files; `false` then.
+    /// As [`RedisServer::restart`]; returns `false` if it refuses its files.
     pub fn try_restart(&self) -> bool {
         self.kill9();
         self.spawn();
         self.becomes_ready()
     }
 
-    /// Stops it in its tracks, with its connections open (`SIGSTOP`).
+    /// Suspends it with its connections open (`SIGSTOP`).
     pub fn pause(&self) {
         self.signal("STOP");
     }
 
-    /// Lets it go on (`SIGCONT`).
+    /// Resumes it (`SIGCONT`).
     pub fn resume(&self) {
         self.signal("CONT");
     }
 
-    /// Asks it something on a connection of its own.
+    /// Sends a command on a connection of its own.
     pub fn ask(&self, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
         resp::ask(self.port, command)
     }
 
-    /// As [`RedisServer::ask`], where it must answer, and not with an error.
+    /// As [`RedisServer::ask`], and fails without an answer or on an error.
     pub fn answer(&self, command: &[impl AsRef<[u8]> + Debug]) -> Reply {
         match self.ask(command).expect("redis-server answers") {
             Reply::Error(error) => panic!("{command:?}: {error}"),
@@ -179,13 +177,13 @@ impl RedisServer {
         }
     }
 
-    /// One field of `INFO`, when it has it and answers.
+    /// Returns one field of `INFO`, if present.
     pub fn info(&self, field: &str) -> Option<String> {
         let text = self.ask(&["INFO", "everything"]).ok()?.text()?;
         text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':').map(|value| value.trim_end().to_owned()))
     }
 
-    /// Everything that it has logged.
+    /// Returns its whole log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
@@ -201,7 +199,7 @@ impl RedisServer {
         *self.child.lock().expect("no test thread died here") = Some(command.spawn().expect("redis-server is installed"));
     }
 
-    /// Whether it answers with its own process; `false` when that has ended instead.
+    /// Returns true once it answers with its own process; `false` if that has exited.
     fn becomes_ready(&self) -> bool {
         let pid = self.child.lock().expect("no test thread died here").as_ref().map(Child::id);
         eventually("a redis-server that answers", TIMEOUT, || {
@@ -209,7 +207,7 @@ impl RedisServer {
                 return Some(false);
             }
             match self.ask(&["PING"]).ok()? {
-                // Who wants a password is ready to ask for it.
+                // A server that requires a password is ready.
                 Reply::Error(error) => error.starts_with("NOAUTH").then_some(true),
                 _ => (self.info("process_id")?.parse().ok() == pid).then_some(true),
             }
@@ -233,7 +231,7 @@ impl Drop for RedisServer {
     }
 }
 
-/// Looks until there is something to see; a test that waits longer than `bound` fails.
+/// Checks until there is a result; fails the test after `bound`.
 pub fn eventually<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! A syslog server: rsyslog with a configuration of its own, by TCP or by TLS, on a free port.
+//! A syslog server: rsyslog with a configuration of its own, over TCP or TLS, on a free port.
 
 use std::fs::{OpenOptions, read_to_string, write};
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::tls::Authority;
 use super::waiting::{TIMEOUT, eventually};
 
-/// A running server. It stops when it is dropped.
+/// A running server, stopped on drop.
 pub struct Rsyslog {
     /// The certificate authority of its certificate, as a file.
     pub authority: PathBuf,
@@ -33,7 +33,7 @@ impl Rsyslog {
         let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
         let (driver, mode, scheme) = if has_tls { ("gtls", 1, "syslog+tls") } else { ("ptcp", 0, "syslog+tcp") };
         let at = directory.path().display();
-        // Without a queue: what the server has read is in the file when it ends the connection.
+        // No queue: everything read is in the file when the server ends the connection.
         let configuration = format!(
             r#"global(workDirectory="{at}" maxMessageSize="1m" defaultNetstreamDriverCAFile="{at}/ca.pem"
                 defaultNetstreamDriverCertFile="{at}/cert.pem" defaultNetstreamDriverKeyFile="{at}/key.pem")
@@ -50,11 +50,11 @@ impl Rsyslog {
         server
     }
 
-    /// Starts it, again on the same port and with the same file.
+    /// Starts it, or restarts it on the same port with the same file.
     pub async fn launch(&mut self) {
         let path = |name: &str| self.directory.path().join(name);
         let log = OpenOptions::new().create(true).append(true).open(path("rsyslog.log")).expect("a file");
-        // A killed one leaves it behind, and the next would not start.
+        // A killed server leaves the file behind, and the next would not start.
         let _ = std::fs::remove_file(path("pid"));
         let mut command = Command::new("rsyslogd");
         command.arg("-n").arg("-f").arg(path("rsyslog.conf")).arg("-i").arg(path("pid")).stdin(Stdio::null()).stdout(Stdio::null());
@@ -62,12 +62,12 @@ impl Rsyslog {
         eventually("rsyslogd listens", TIMEOUT, || async { TcpStream::connect(("127.0.0.1", self.port)).ok().map(drop) }).await;
     }
 
-    /// The value of `audit_log.push` for it.
+    /// Returns its value for `audit_log.push`.
     pub fn url(&self) -> String {
         format!("{}://localhost:{}", self.scheme, self.port)
     }
 
-    /// Lines that it has written.
+    /// Returns the lines that it has written.
     pub fn lines(&self) -> Vec<String> {
         match read_to_string(self.directory.path().join("received")) {
             Ok(text) => text.lines().map(str::to_owned).collect(),
@@ -76,7 +76,7 @@ impl Rsyslog {
         }
     }
 
-    /// Stops it in its tracks: connections are accepted by the system, and nothing is read.
+    /// Suspends it: the system accepts connections, and nothing is read.
     pub fn pause(&self) {
         let pid = self.child.as_ref().expect("it runs").id().to_string();
         assert!(Command::new("kill").args(["-STOP", &pid]).status().expect("kill runs").success());

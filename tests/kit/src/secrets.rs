@@ -1,14 +1,14 @@
-//! What a test has seen that must not be logged: keys, tokens, intents, credentials, personal data and files.
+//! Secrets seen by a test, which must not be logged: keys, tokens, intents, credentials, personal data and files.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// Shorter texts occur in logs by chance.
+/// Shortest secret; shorter texts occur in logs by chance.
 const SECRET_CHARS_MIN: usize = 8;
 
-/// Members of bodies that say something about a person, in both spellings.
+/// Members of bodies with personal data, in both spellings.
 const PERSONAL: &[&str] = &[
     "name",
     "signerName",
@@ -40,9 +40,9 @@ const PERSONAL: &[&str] = &[
     "requestUrl",
 ];
 
-/// Members that hold a file, which nobody would log whole.
+/// Members that hold a file; a log would hold at most its beginning.
 const FILES: &[&str] = &["content", "dataPdf", "base64FileData", "base64_file_data"];
-/// Characters of a file that tell it from others.
+/// Number of characters that identify a file.
 const FILE_BEGINNING: usize = 24;
 
 /// Texts that must not appear in any log line.
@@ -56,7 +56,7 @@ impl Secrets {
         }
     }
 
-    /// Keeps every text of a body that says something about a person, and the beginning of every file.
+    /// Registers the personal data of a body, and the beginning of every file.
     pub fn keep_personal(&self, body: &Value) {
         match body {
             Value::Object(members) => {
@@ -73,10 +73,10 @@ impl Secrets {
         }
     }
 
-    /// Fails when one of them appears in a line.
+    /// Fails if a secret appears in a line.
     pub fn assert_absent_from(&self, line: &str) {
         for secret in self.0.lock().unwrap().iter() {
-            // The secret itself stays out of the test's output as well.
+            // The secret itself must not appear in the test's output either.
             assert!(!line.contains(secret.as_str()), "a secret of {} characters stands in the log", secret.len());
         }
     }

@@ -36,29 +36,29 @@ impl SoftToken {
         std::fs::remove_file(pem).expect("it was there");
     }
 
-    /// Writes another PIN into the file that the URI names.
+    /// Writes another PIN into the file named by the URI.
     pub fn set_pin(&self, pin: &str) {
         std::fs::write(self.directory.join("pin"), format!("{pin}\n")).expect("a file");
     }
 
-    /// The URI of a key.
+    /// Returns the URI of a key.
     pub fn uri(&self, label: &str) -> String {
         let pin = self.directory.join("pin");
         format!("pkcs11:token=Bank%20HSM;object={label};type=private?module-path={LIBRARY}&pin-source={}", pin.display())
     }
 
-    /// Tells a node where the library finds the token.
+    /// Configures a node with the library's path to the token.
     pub fn configure(&self, node: &mut TestNode) {
         node.set_variable("SOFTHSM2_CONF", &self.configuration().display().to_string());
     }
 
-    /// Takes the token away.
+    /// Removes the token.
     pub fn remove(&self) {
         std::fs::rename(self.tokens(), self.directory.join("away")).expect("it is there");
         std::fs::create_dir(self.tokens()).expect("a directory");
     }
 
-    /// Puts it back.
+    /// Restores the token.
     pub fn put_back(&self) {
         std::fs::remove_dir(self.tokens()).expect("it is empty");
         std::fs::rename(self.directory.join("away"), self.tokens()).expect("it was taken away");
@@ -68,7 +68,7 @@ impl SoftToken {
         self.directory.join("tokens")
     }
 
-    /// The file that `SOFTHSM2_CONF` names.
+    /// Returns the file for `SOFTHSM2_CONF`.
     pub fn configuration(&self) -> PathBuf {
         self.directory.join("softhsm2.conf")
     }

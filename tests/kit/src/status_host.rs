@@ -1,4 +1,4 @@
-//! An issuer's status host: an HTTP server that answers about credentials, well, wrongly, slowly or never.
+//! An issuer's status host: an HTTP server whose answers are right, wrong, slow or missing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,18 +15,18 @@ pub enum Reply {
     Body(String),
     /// Another status, with a header.
     Status(&'static str, &'static str),
-    /// The same as `Body`, after a while.
+    /// As `Body`, after a delay.
     Slow(Duration, String),
-    /// Nothing, and the connection stays open.
+    /// No answer, with the connection open.
     Never,
-    /// The connection is closed at once.
+    /// Connection closed at once.
     Closed,
 }
 
 #[derive(Debug, Default)]
 struct Published {
     replies: HashMap<String, Reply>,
-    /// For paths that are not published; 404 without it.
+    /// The reply for unpublished paths; 404 without it.
     others: Option<Reply>,
     asked: HashMap<String, usize>,
 }
@@ -67,12 +67,12 @@ impl StatusHost {
         self.published.lock().unwrap().others = Some(reply);
     }
 
-    /// Requests for a path.
+    /// Returns the number of requests for a path.
     pub fn asked(&self, path: &str) -> usize {
         self.published.lock().unwrap().asked.get(&format!("/{path}")).copied().unwrap_or_default()
     }
 
-    /// Requests for all paths.
+    /// Returns the number of requests for all paths.
     pub fn asked_in_all(&self) -> usize {
         self.published.lock().unwrap().asked.values().sum()
     }
@@ -107,7 +107,7 @@ impl StatusHost {
             None => ("404 Not Found", "Content-Type: text/plain", String::new()),
         };
         let answer = format!("HTTP/1.1 {status}\r\n{header}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
-        // The client may have gone.
+        // The client may have left.
         let _ = stream.write_all(answer.as_bytes()).await;
     }
 }

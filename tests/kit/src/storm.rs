@@ -1,5 +1,4 @@
-//! Storms: clients and identity apps that work while nodes are killed, a journal of what they were told, and
-//! the check of every invariant afterwards.
+//! Storms: clients and identity apps at work while nodes are killed, a journal of their answers, and a check of every invariant afterwards.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,39 +23,39 @@ use super::node::{Addresses, TestNode};
 use super::random::Random;
 use super::waiting::{TIMEOUT, eventually};
 
-/// Credits of the client.
+/// Initial credits of the client.
 const CREDITS: u64 = 1_000_000;
 /// Pause of a worker after a request without an answer.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Rounds of a storm: as many as in the long form of the tests, or half of them in the short one.
+/// Returns the rounds of a storm: all in the long form of the tests, half in the short one.
 pub fn rounds(long: u64) -> u64 {
     if std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long") { long } else { long.div_ceil(2) }
 }
 
-/// What the identity app posts.
+/// The body that the identity app posts.
 #[derive(Clone, Debug)]
 pub enum Callback {
     Credential(String),
     Rejection,
 }
 
-/// What has no answer yet and must be repeated, as any client would.
+/// Unanswered requests, which must be retried as any client would.
 #[derive(Debug, Default)]
 struct InDoubt {
-    /// Callbacks and when they were first sent, by transaction.
+    /// Callbacks and the time of the first try, by transaction.
     callbacks: BTreeMap<String, (Opened, Callback, Duration)>,
     /// Idempotency keys of inits.
     keys: Vec<String>,
 }
 
-/// What everybody was told during a storm.
+/// The journal of all answers during a storm.
 #[derive(Debug)]
 pub struct Notes {
     pub journal: Journal,
     in_doubt: Mutex<InDoubt>,
     origin: Instant,
-    /// There are other nodes: work goes on after a request without an answer, and a 5xx counts as none.
+    /// True with other nodes: work continues after a request without an answer, and a 5xx counts as none.
     goes_on: bool,
 }
 
@@ -65,18 +64,18 @@ impl Notes {
         Arc::new(Self { journal: Journal::default(), in_doubt: Mutex::default(), origin: Instant::now(), goes_on })
     }
 
-    /// Transactions with a callback that was accepted.
+    /// Returns the number of transactions with an accepted callback.
     pub fn accepted(&self) -> usize {
         let is_accepted = |entry: &&Entry| entry.answered.is_some_and(|answered| answered.reply == Reply::Accepted);
         self.journal.with(|records| records.entries.values().filter(is_accepted).count())
     }
 
-    /// Transactions that were opened.
+    /// Returns the number of opened transactions.
     pub fn opened_so_far(&self) -> usize {
         self.journal.with(|records| records.entries.len())
     }
 
-    /// Callbacks that were accepted, and requests without an answer that can be repeated.
+    /// Returns the number of accepted callbacks and of unanswered requests that can be retried.
     pub fn sent(&self) -> usize {
         let in_doubt = self.in_doubt.lock().unwrap();
         self.accepted() + in_doubt.callbacks.len() + in_doubt.keys.len()
@@ -90,7 +89,7 @@ impl Notes {
         self.journal.opened(txn, Entry { guest: 0, asked, opened: self.now(), expires: None, answered: None, polled: None });
     }
 
-    /// Posts a callback and writes down what came back.
+    /// Posts a callback and records the answer.
     pub async fn post(&self, identity_app: &IdentityApp, opened: &Opened, callback: &Callback) -> Result<Answer, reqwest::Error> {
         let (posted, body) = match callback {
             Callback::Credential(credential) => (Posted::Consent, CallbackFormat::Json.success(&opened.txn, credential)),
@@ -113,7 +112,7 @@ impl Notes {
     }
 }
 
-/// One of many who use a client's backend and its identity app.
+/// One of many users of a client's backend and its identity app.
 pub struct Worker {
     pub backend: Backend,
     pub identity_app: IdentityApp,
@@ -122,21 +121,21 @@ pub struct Worker {
     pub random: Random,
 }
 
-/// Workers at work.
+/// Running workers.
 pub struct Load {
     over: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Load {
-    /// Starts so many workers, each of which must end soon after the flag that it is given is set.
+    /// Starts `count` workers. Each must end soon after its flag is set.
     pub fn start<W: Future<Output = ()> + Send + 'static>(count: u64, mut worker: impl FnMut(Arc<AtomicBool>) -> W) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let workers = (0..count).map(|_| tokio::spawn(worker(Arc::clone(&over)))).collect();
         Self { over, workers }
     }
 
-    /// Lets every worker finish what it does.
+    /// Lets every worker finish its current task.
     pub async fn end(self) {
         self.over.store(true, Ordering::Relaxed);
         for worker in self.workers {
@@ -144,8 +143,8 @@ impl Load {
         }
     }
 
-    /// Kills the node under the load, and starts it again when every worker has ended. Sometimes it is killed once more while
-    /// it recovers. Returns the number of kills.
+    /// Kills the node under load, and restarts it once every worker has ended. Sometimes kills it again during recovery. Returns the number
+    /// of kills.
     pub async fn kill(self, node: &mut TestNode, random: &mut Random) -> u64 {
         node.kill().await;
         self.end().await;
@@ -159,7 +158,7 @@ impl Load {
 }
 
 impl Worker {
-    /// Opens and answers transactions until it is over; on a single node, until a request is not answered.
+    /// Opens and answers transactions until `over` is set; on a single node, until a request is not answered.
     pub async fn run(mut self, over: Arc<AtomicBool>) {
         while !over.load(Ordering::Relaxed) {
             let was_answered = self.visit().await;
@@ -172,7 +171,7 @@ impl Worker {
         }
     }
 
-    /// One transaction, as far as this worker takes it; whether all of it was answered.
+    /// Runs one transaction as far as this worker takes it. Returns true if all requests were answered.
     async fn visit(&mut self) -> bool {
         let Some(opened) = self.open().await else { return false };
         let callback = match self.random.below(8) {
@@ -209,7 +208,7 @@ impl Worker {
         }
     }
 
-    /// The answer, unless it is one that should never be given, which is noted.
+    /// Returns the answer; one that must never occur is noted instead.
     fn answered(&self, what: &str, answer: Result<Answer, reqwest::Error>) -> Result<Option<Answer>, NoAnswer> {
         match answer {
             Ok(answer) if answer.status == 200 => Ok(Some(answer)),
@@ -231,7 +230,7 @@ async fn init(backend: &Backend, key: Option<&str>, webhook: &str) -> Result<Ans
     Answer::attempt(backend.api().request(call).expect("a body")).await
 }
 
-/// The client of a storm, its identity app and its webhook receiver, and what they were told.
+/// The client of a storm, its identity app and its webhook receiver, with their notes.
 pub struct StormClient {
     pub backend: Backend,
     pub identity_app: IdentityApp,
@@ -240,13 +239,13 @@ pub struct StormClient {
 }
 
 impl StormClient {
-    /// A client of the node; `goes_on` when there are other nodes.
+    /// Creates a client of the node; `goes_on` if there are other nodes.
     pub async fn of(node: &TestNode, goes_on: bool) -> Self {
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
         Self { backend: node.backend(CREDITS).await, identity_app: node.identity_app(), receiver, notes: Notes::begin(goes_on) }
     }
 
-    /// The same client, calling another address.
+    /// Returns the same client, calling another address.
     pub fn through(self, addresses: &Addresses) -> Self {
         Self { backend: self.backend.through(addresses), identity_app: self.identity_app.through(addresses), ..self }
     }
@@ -261,13 +260,13 @@ impl StormClient {
         }
     }
 
-    /// Waits until a count of the notes has grown by so much.
+    /// Waits until a count of the notes has grown by `more`.
     pub async fn grown(&self, what: &str, count: impl Fn(&Notes) -> usize, more: usize) {
         let goal = count(&self.notes) + more;
         eventually(what, TIMEOUT, || async { (count(&self.notes) >= goal).then_some(()) }).await;
     }
 
-    /// Repeats what has no answer, until everything has one.
+    /// Retries unanswered requests until all are answered.
     async fn resolve(&self) {
         let keys = std::mem::take(&mut self.notes.in_doubt.lock().unwrap().keys);
         for key in keys {
@@ -292,7 +291,7 @@ impl StormClient {
         }
     }
 
-    /// The webhooks so far.
+    /// Returns the webhooks so far.
     pub fn arrivals(&self) -> Arrivals {
         let mut arrivals = Arrivals::default();
         for request in self.receiver.received() {
@@ -301,8 +300,8 @@ impl StormClient {
         arrivals
     }
 
-    /// Repeats what has no answer, and fails when an invariant does not hold, or when anybody got an answer that should never
-    /// be given. Of the webhooks, at most `unknown_max` were being sent when a node was killed.
+    /// Retries unanswered requests, and fails if an invariant is broken or an answer occurred that never should. At most `unknown_max`
+    /// webhooks were in flight when a node was killed.
     pub async fn assert_held(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
         self.resolve().await;
         let evidence = self.evidence(node, unknown_max, event).await;
@@ -311,7 +310,7 @@ impl StormClient {
         evidence
     }
 
-    /// What the service says at the end beside what everybody was told.
+    /// Returns the service's final state beside the notes.
     async fn evidence(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
         let operator = node.operator();
         let (api, admin, client) = (self.backend.api(), operator.api(), &self.backend.client);
@@ -348,7 +347,7 @@ impl StormClient {
     }
 }
 
-/// The figures of a storm, in words.
+/// Returns the figures of a storm, in words.
 pub fn summary(evidence: &Evidence) -> String {
     let journal = &evidence.journal;
     let accepted = [Posted::Consent, Posted::Refusal].map(|posted| journal.replied(posted, Reply::Accepted).count());

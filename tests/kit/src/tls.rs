@@ -1,4 +1,4 @@
-//! A certificate authority of a test, and what speaks TLS with its certificates: a receiver of webhooks and a forward proxy before it.
+//! A test's certificate authority, and users of its certificates: a receiver of webhooks and a forward proxy before it.
 
 use std::sync::Arc;
 
@@ -30,20 +30,20 @@ impl Authority {
     pub fn create() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // OpenSSL takes a certificate with the name of its issuer for one that has signed itself.
+        // OpenSSL treats a certificate with its issuer's name as self-signed.
         params.distinguished_name.push(DnType::CommonName, "the authority of a test");
         let key = KeyPair::generate().expect("a key");
         Self { pem: params.self_signed(&key).expect("a certificate").pem(), issuer: Issuer::new(params, key) }
     }
 
-    /// A certificate for these names and addresses.
+    /// Issues a certificate for these names and addresses.
     pub fn issue(&self, names: &[&str]) -> Identity {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("names");
         Identity { certificate: params.signed_by(&key, &self.issuer).expect("a certificate").pem(), key: key.serialize_pem() }
     }
 
-    /// A server for a name that takes clients with certificates of this authority alone.
+    /// Returns the settings of a server that accepts only clients with certificates of this authority.
     fn server(&self, name: &str) -> ServerConfig {
         let Identity { certificate, key } = self.issue(&[name]);
         let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM");
@@ -55,7 +55,7 @@ impl Authority {
     }
 }
 
-/// A receiver for a name that asks for client certificates; its port, and the requests that it got.
+/// Starts a receiver that requires client certificates. Returns its port and its requests.
 pub async fn receiver(authority: &Authority, name: &str) -> (u16, UnboundedReceiver<String>) {
     let acceptor = TlsAcceptor::from(Arc::new(authority.server(name)));
     let (seen, requests) = unbounded_channel();
@@ -73,7 +73,7 @@ pub async fn receiver(authority: &Authority, name: &str) -> (u16, UnboundedRecei
     (listen(serve).await, requests)
 }
 
-/// A forward proxy that leads every name to one port; its port, and the requests that it got.
+/// Starts a forward proxy that leads every name to one port. Returns its port and its requests.
 pub async fn forward_proxy(to: u16) -> (u16, UnboundedReceiver<String>) {
     let (seen, requests) = unbounded_channel();
     let serve = move |mut stream: TcpStream| {
@@ -88,7 +88,7 @@ pub async fn forward_proxy(to: u16) -> (u16, UnboundedReceiver<String>) {
     (listen(serve).await, requests)
 }
 
-/// Serves every connection until the test's runtime ends; the port.
+/// Serves every connection until the test's runtime ends. Returns the port.
 async fn listen<F, Served>(serve: F) -> u16
 where
     F: Fn(TcpStream) -> Served + Send + 'static,
@@ -104,7 +104,7 @@ where
     port
 }
 
-/// One request, head and body.
+/// Reads one request, head and body.
 async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut seen = Vec::new();
     loop {

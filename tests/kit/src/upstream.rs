@@ -1,8 +1,6 @@
-//! The upstream of a node: a real HTTP server that takes the orders of every flow, records them,
-//! and answers as it is told to, well or badly.
+//! The upstream of a node: a real HTTP server that records the orders of every flow, and answers well or badly as set.
 //!
-//! What it is asked and what it answers is the contract of src/outbound/README.md. It reports nothing
-//! by itself: that is what a connector is for.
+//! Its contract is src/outbound/README.md. It sends no reports; a connector does.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -24,31 +22,31 @@ use tokio::time::sleep;
 
 use super::waiting::{TIMEOUT, eventually};
 
-/// The token with which the node authenticates itself.
+/// The token that authenticates the node.
 pub const TOKEN: &str = "upstream-token-of-these-tests-and-of-nobody-else";
 
-/// Part of every personal URL that the upstream returns: whoever has such a URL can act for the person.
+/// Part of every personal URL of the upstream: anyone with such a URL can act for the person.
 pub const CAPABILITY: &str = "capability-of-one-person";
 
-/// The flows that are ordered, as settings and paths name them.
+/// The flows, as settings and paths name them.
 const FLOWS: [&str; 9] = ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
 
-/// How the upstream treats the orders that it records.
+/// The upstream's answer to the orders that it records.
 #[derive(Clone, Debug)]
 pub enum UpstreamBehaviour {
-    /// As the contract says.
+    /// The contract's answer.
     Accept,
-    /// As the contract says, after a while.
+    /// The contract's answer, after a delay.
     SlowAnswer(Duration),
-    /// With 200 and this text.
+    /// This text, with status 200.
     Body(String),
-    /// As the contract says but with this status.
+    /// The contract's answer with this status.
     Status(u16),
-    /// With a redirect to this URL.
+    /// A redirect to this URL.
     Redirect(String),
-    /// By closing the connection.
+    /// The connection closed.
     Drop,
-    /// Never.
+    /// No answer.
     Hang,
 }
 
@@ -65,7 +63,7 @@ struct Shared {
     orders: Mutex<Vec<Order>>,
 }
 
-/// It stops, with all connections, when it is dropped.
+/// A running upstream, stopped on drop with all connections.
 pub struct Upstream {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -73,7 +71,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// One that answers well.
+    /// Starts an upstream that answers well.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -82,33 +80,33 @@ impl Upstream {
         Self { address, shared, server }
     }
 
-    /// The settings of a node that orders every flow here.
+    /// Returns the settings of a node that orders every flow here.
     pub fn settings(&self) -> Vec<(String, String)> {
         let urls = FLOWS.iter().map(|flow| (format!("UPSTREAMS__{}_URL", flow.to_uppercase()), self.url(flow)));
         urls.chain([("UPSTREAMS__TOKEN".to_owned(), TOKEN.to_owned())]).collect()
     }
 
-    /// Where the orders of a flow go.
+    /// Returns the URL for orders of a flow.
     pub fn url(&self, flow: &str) -> String {
         format!("http://{}/orders/{flow}", self.address)
     }
 
-    /// Sets how it answers from now on.
+    /// Sets its answers from now on.
     pub fn answer(&self, manner: UpstreamBehaviour) {
         *self.shared.manner.lock().unwrap() = manner;
     }
 
-    /// The orders so far, in the order of their arrival.
+    /// Returns the orders so far, in order of arrival.
     pub fn orders(&self) -> Vec<Order> {
         self.shared.orders.lock().unwrap().clone()
     }
 
-    /// The last order, which must be there.
+    /// Returns the last order, which must exist.
     pub fn last(&self) -> Order {
         self.orders().pop().expect("an order")
     }
 
-    /// The orders once there are so many.
+    /// Waits for `count` orders and returns them.
     pub async fn ordered(&self, count: usize) -> Vec<Order> {
         eventually("the orders", TIMEOUT, || async { Some(self.orders()).filter(|orders| orders.len() >= count) }).await
     }
@@ -129,7 +127,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
                     let shared = Arc::clone(&shared);
                     connections.spawn(async move {
                         let service = service_fn(|request| take(request, &shared));
-                        // Whoever hangs up has read what they wanted.
+                        // A client that hangs up needs no more.
                         let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                     });
                 }
@@ -139,7 +137,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// The connection is closed without an answer.
+/// The error that closes the connection without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the upstream hangs up")]
 struct HungUp;
@@ -180,12 +178,12 @@ async fn take(request: Request<Incoming>, shared: &Shared) -> Result<Response<Fu
     Ok(response)
 }
 
-/// An address that the upstream gives to one person.
+/// Returns an address for one person.
 fn personal_url() -> String {
     format!("https://upstream.example/{CAPABILITY}/{}", uuid::Uuid::new_v4())
 }
 
-/// The answer of the contract.
+/// Returns the contract's answer.
 fn well(flow: &str, order: &Value) -> Value {
     match flow {
         "esign" => {

@@ -5,20 +5,19 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Much longer than anything local takes.
+/// Much longer than any local operation.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time between two checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Work that shows how busy the machine is, in processor time.
+/// Work that measures the machine's load, in processor time.
 const WORK: Duration = Duration::from_millis(30);
 
-/// Processes that take part in an answer, each of which waits for a processor in its turn.
+/// Processes that take part in an answer; each waits for a processor in turn.
 const IN_TURN: f64 = 3.0;
 
-/// Fails when something took longer than it may on a machine that does nothing else. What is over the bound is held against how
-/// long work takes on this machine now.
+/// Fails if something took longer than it may on an idle machine. Time over the bound is compared with this machine's current speed.
 pub fn assert_within(took: Duration, bound: Duration, what: &str) {
     if took < bound {
         return;
@@ -27,12 +26,12 @@ pub fn assert_within(took: Duration, bound: Duration, what: &str) {
     assert!(took < bound.mul_f64(factor), "{what} took {took:?}; the bound is {bound:?} times {factor:.1} on this machine");
 }
 
-/// The factor by which timeouts are longer on this machine now.
+/// Returns the factor by which timeouts are longer on this machine now.
 fn factor() -> f64 {
     IN_TURN.mul_add(slowness() - 1.0, 1.0)
 }
 
-/// The time by the clock that work takes, for each second of it that it has a processor; at least 1.
+/// Returns the elapsed time per second of processor time, at least 1.
 fn slowness() -> f64 {
     let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("a time");
     let (began, before) = (Instant::now(), used());
@@ -40,7 +39,7 @@ fn slowness() -> f64 {
     began.elapsed().div_duration_f64(WORK).max(1.0)
 }
 
-/// Checks until there is a result; fails the test after `bound`, or later on a machine that is busy then.
+/// Checks until there is a result; fails the test after `bound`, or later on a busy machine.
 pub async fn eventually<T, Asked>(what: &str, bound: Duration, mut ask: impl FnMut() -> Asked) -> T
 where
     Asked: Future<Output = Option<T>>,

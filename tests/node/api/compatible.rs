@@ -1,6 +1,6 @@
-//! The document against that of the last change, from which the clients are made: nothing that was promised goes.
+//! The document against that of the last change, from which the clients are generated: every promise remains.
 //!
-//! With `SAKSHI_WRITE_DOCUMENTS=1` in the environment the file is written, unless a program that works today would break.
+//! With `SAKSHI_WRITE_DOCUMENTS=1` in the environment the file is written, unless a working program would break.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use utoipa::OpenApi as _;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/openapi.json");
 
-/// The document without its examples, whose times are those of today.
+/// Returns the document without its examples, which have today's times.
 fn document() -> Value {
     fn bare(value: &Value) -> Value {
         match value {
@@ -25,18 +25,18 @@ fn document() -> Value {
         }
     }
     let document = document_of("https://verify.example", PosterApi::openapi, KeyCase::SnakeCase);
-    // As it is served: without the marks of its order.
+    // As served: without the marks of its order.
     bare(&serde_json::from_str(document.text()).unwrap())
 }
 
-/// Who sends what a schema describes.
+/// The sender of data that a schema describes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sender {
     Client,
     Service,
 }
 
-/// What a program that was written for the document before would trip over.
+/// Changes that would break a program for the previous document.
 #[derive(Default)]
 struct Breaks(Vec<String>);
 
@@ -96,7 +96,7 @@ impl Breaks {
         }
     }
 
-    /// A schema and all that it is made of.
+    /// Compares a schema and its parts.
     fn schema(&mut self, place: &str, before: &Value, after: &Value, sender: Sender) {
         if after.is_null() {
             return self.add(place, "is gone");

@@ -1,4 +1,4 @@
-//! Credits as a client and the operator see them.
+//! Credits, as a client and the operator see them.
 
 use crate::in_process::InProcessNode;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What an API of today owes its callers: limits that are told, changes that overwrite nobody's, and lists to reconcile with.
+//! Good manners of an API: visible limits, no lost updates, and lists for reconciliation.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How long what was ordered from an upstream is kept.
+//! Retention of orders from an upstream.
 
 use std::time::Duration;
 

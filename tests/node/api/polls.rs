@@ -1,4 +1,4 @@
-//! The room that the answers to polls take.
+//! The memory for answers to polls.
 
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::report_kind::ReportKind;

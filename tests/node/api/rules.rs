@@ -1,4 +1,4 @@
-//! Rules that every operation of the API keeps, and every schema of its document.
+//! Rules of every operation of the API and every schema of its document.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ async fn every_example_of_a_request_is_accepted() {
         let named = content["examples"].as_object().into_iter().flatten().map(|(_, example)| &example["value"]);
         for example in named.chain(content.get("example")) {
             let mut example = example.clone();
-            // What an example names must be there.
+            // Ids in examples must exist.
             for (field, known) in [("txnId", &described.txn), ("documentId", &described.esign)] {
                 if !example[field].is_null() {
                     example[field] = known.clone();
@@ -96,7 +96,7 @@ async fn every_example_of_a_request_is_accepted() {
             }
             let (status, answer) = described.send(&method, &path, &example).await;
             if path.ends_with("/check-ins") {
-                // It is read, and the event has no guest.
+                // The request is understood, and the event has no guest.
                 assert_eq!((status, &answer["message"]), (404, &json!("There is no such guest.")));
                 continue;
             }
@@ -160,7 +160,7 @@ fn a_response_has_no_closed_enum_and_no_schema_a_constant() {
     }
 }
 
-/// The names of the schemas that a node leads to.
+/// Collects the names of the schemas that a node reaches.
 fn reach(document: &Value, node: &Value, names: &mut BTreeSet<String>) {
     walk(node, &mut |node| {
         let Some(reference) = node["$ref"].as_str() else { return };

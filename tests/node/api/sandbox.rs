@@ -1,4 +1,4 @@
-//! What the sandbox offers to a client's tests beside the API.
+//! The sandbox's additions to the API, for clients' tests.
 
 use reqwest::Method;
 use sakshi::settings::{Sources, load};

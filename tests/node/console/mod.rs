@@ -28,7 +28,7 @@ use crate::store_fixture::{StoreFixture, TOKEN};
 const HOST: &str = "console.example:8081";
 const OURS: &str = "http://console.example:8081";
 
-/// What the console has besides the API.
+/// Returns the console's additions to the API.
 fn console() -> Console {
     let kept = Duration::from_secs(25 * 3_600);
     Console {
@@ -43,7 +43,7 @@ fn console() -> Console {
     }
 }
 
-/// The internal listener with its pages.
+/// Returns the internal listener with its pages.
 async fn listener(deps: InternalDeps) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
     let configure = move |config: &mut actix_web::web::ServiceConfig| {
         sakshi_operator::configure(config, deps);
@@ -58,7 +58,7 @@ struct Browser<'a, S> {
     cookie: RefCell<Option<String>>,
 }
 
-/// What a browser is answered.
+/// An answer to a browser.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -77,7 +77,7 @@ where
         Self { service, cookie: RefCell::new(None) }
     }
 
-    /// One that has signed in with the token of the settings.
+    /// Returns a browser signed in with the token of the settings.
     async fn signed_in(service: &'a S) -> Self {
         Self::signed_in_with(service, TOKEN).await
     }
@@ -89,7 +89,7 @@ where
         browser
     }
 
-    /// One of an operator with this role, and the operator's id.
+    /// Returns a browser of an operator with this role, and the operator's id.
     async fn of_role(service: &'a S, role: &str) -> (Self, String) {
         let (_, added) = ask_api(service, "POST", "/admin/v1/operators", Some(json!({"name": format!("Asha {role}"), "role": role}))).await;
         let browser = Self::signed_in_with(service, added["token"].as_str().unwrap()).await;
@@ -116,7 +116,7 @@ where
         self.ask(TestRequest::get().uri(path)).await
     }
 
-    /// The text of a page, which is there.
+    /// Returns the text of a page, which must exist.
     async fn page(&self, path: &str) -> String {
         let answer = self.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.html);
@@ -133,7 +133,7 @@ where
         self.post_from(OURS, path, pairs).await
     }
 
-    /// The token that the forms of this session carry.
+    /// Returns the token in the forms of this session.
     async fn csrf_token(&self) -> String {
         hidden(&self.page("/console").await, "form_word")
     }
@@ -156,13 +156,13 @@ impl Answer {
     }
 }
 
-/// The value of a hidden field.
+/// Returns the value of a hidden field.
 fn hidden(html: &str, name: &str) -> String {
     let (_, rest) = html.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}: {html}"));
     rest.split('"').next().unwrap().to_owned()
 }
 
-/// Asks the API with the token of the settings.
+/// Calls the API with the token of the settings.
 async fn ask_api<S, B>(service: &S, method: &str, uri: &str, body: Option<serde_json::Value>) -> (u16, serde_json::Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
@@ -171,7 +171,7 @@ where
     ask(service, method, uri, body).await
 }
 
-/// The entries of the audit log.
+/// Returns the entries of the audit log.
 async fn audit_log(fixture: &StoreFixture) -> Vec<serde_json::Value> {
     let entries = fixture.store.audit_log(0, 1_000).await.unwrap();
     entries.iter().map(|record| serde_json::from_str(&record.entry).unwrap()).collect()

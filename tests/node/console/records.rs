@@ -1,4 +1,4 @@
-//! What the pages show: clients, transactions as stories, lost webhooks, and whatever has an id.
+//! Pages of records: clients, transactions as stories, lost webhooks, and everything with an id.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) async fn party(fixture: &StoreFixture) -> Party {
     Party { client, app }
 }
 
-/// Opens a transaction that is reported to this URL, under a reference of the client's own.
+/// Opens a transaction that is reported to this URL, with a client reference.
 pub(super) async fn opened(fixture: &StoreFixture, party: &Party, webhook: Option<&str>) -> TxnId {
     let id = TxnId::generate(party.client.partition(), 0);
     let mut pending = records::pending(id, party.client.clone(), party.app.clone(), fixture.clock.now());
@@ -42,7 +42,7 @@ pub(super) async fn opened(fixture: &StoreFixture, party: &Party, webhook: Optio
     id
 }
 
-/// Completes it, and lets its webhook end so.
+/// Completes a transaction, with this outcome of its webhook.
 pub(super) async fn completed(fixture: &StoreFixture, id: TxnId, passed: bool, attempt: Option<Attempt>) {
     let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), b"{\"planted\":\"Asha Rao\"}");
     let complete = CompleteTransaction {

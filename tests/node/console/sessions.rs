@@ -1,4 +1,4 @@
-//! Signing in, how long a session lasts, how it ends, and what a stranger gets.
+//! Sign-in, duration and end of a session, and the answers to strangers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The page of the nodes: what has failed is marked, with its place and its request, and a stream renews it.
+//! The page of the nodes: failures are marked with their place and request, and a stream updates it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn node(name: &str, kind: &str, children: &[Value]) -> Value {
         "mailbox": 0, "children": children})
 }
 
-/// Two nodes; the ledger of the first one has failed.
+/// Returns two nodes; the ledger of the first has failed.
 fn seen() -> NodesResponse {
     let mut ledger = node("credit-ledger", "credit_ledger", &[]);
     ledger["restarts"] = json!(2);

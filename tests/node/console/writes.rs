@@ -1,4 +1,4 @@
-//! What operators change here: through the handlers of the admin API, with its roles, its refusals and its audit entries.
+//! Changes by operators in the console: through the handlers of the admin API, with its roles, refusals and audit entries.
 
 use sakshi_domain::clock::Clock as _;
 use sakshi_operator::InternalDeps;
@@ -9,7 +9,7 @@ use super::records::{opened, party};
 use super::{Browser, HOST, OURS, ask_api, audit_log, listener};
 use crate::store_fixture::StoreFixture;
 
-/// The last two entries of the audit log: what was asked, and what came of it.
+/// Returns the last two entries of the audit log: the request and its outcome.
 async fn last_two(fixture: &StoreFixture) -> [Value; 2] {
     let entries = audit_log(fixture).await;
     entries.last_chunk().unwrap().clone()

@@ -1,4 +1,4 @@
-//! Events whose guests start at the kiosk alone, by a code that changes.
+//! Events whose guests start at the kiosk alone, by a changing code.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ async fn at_the_kiosk(fixture: &PagesFixture) -> Event {
     fixture.event(|terms| terms.entry = EventEntry::Kiosk).await
 }
 
-/// Path and query of the code that the kiosk shows now.
+/// Returns path and query of the kiosk's current code.
 fn scanned(fixture: &PagesFixture, event: &Event) -> String {
     let authority = &fixture.shared.service.authority;
     authority.code_url(event, fixture.clock.now()).strip_prefix(&authority.public_base).unwrap().to_owned()
 }
 
-/// The address of the button on the event's page.
+/// Returns the address of the button on the event's page.
 fn button(html: &str) -> String {
     let (_, rest) = html.split_once("<form method=\"post\" action=\"").unwrap_or_else(|| panic!("{html}"));
     rest.split('"').next().unwrap().to_owned()

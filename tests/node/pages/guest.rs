@@ -1,4 +1,4 @@
-//! A guest at an event's page: what it shows, what starting costs, and where a guest who was not verified can go.
+//! A guest at an event's page: its content, the cost of starting, and options after a failed verification.
 
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;

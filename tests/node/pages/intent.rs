@@ -1,4 +1,4 @@
-//! What the identity app gets when it follows a scanned `requestUrl`.
+//! The identity app's answer from a scanned `requestUrl`.
 
 use actix_web::test::TestRequest;
 use sakshi_authority::intent::decode_unverified;

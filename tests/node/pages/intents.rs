@@ -1,4 +1,4 @@
-//! Intents that pages show again instead of signing new ones.
+//! Intents that pages repeat instead of signing new ones.
 
 use std::rc::Rc;
 use std::time::Duration;

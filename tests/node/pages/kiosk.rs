@@ -1,4 +1,4 @@
-//! The kiosk's screen: what it shows, what its stream tells and what it never tells.
+//! The kiosk's screen: its content, its stream, and the stream's omissions.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::guest::{press, started};
 use crate::pages_fixture::{DESKTOP, PagesFixture};
 
-/// A stream that is read state by state.
+/// A stream, read state by state.
 struct Stream(Pin<Box<BoxBody>>);
 
 impl Stream {
@@ -35,7 +35,7 @@ impl Stream {
         serde_json::from_str(data).unwrap()
     }
 
-    /// The next state that differs: the stream also repeats itself.
+    /// Returns the next state that differs: the stream also repeats itself.
     async fn change(&mut self, from: &Value) -> Value {
         loop {
             let state = self.state().await;
@@ -192,7 +192,7 @@ async fn where_only_guests_at_the_kiosk_start_the_stream_brings_the_next_code() 
     let next = stream.change(&shown).await;
     let code = |state: &Value| state["code"].as_str().unwrap().to_owned();
     assert!(code(&next).starts_with("M4 4.5h7") && code(&next) != code(&shown));
-    // The code that is shown ten more seconds is accepted for half a minute after that.
+    // The code, shown for ten more seconds, is accepted for half a minute after that.
     assert_eq!((&next["code_valid_ms"], &next["time"]), (&json!(40_000), &json!("03:43")));
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?{}", event.id, fixture.kiosk_key(&event)), DESKTOP).await;
     assert!(

@@ -1,4 +1,4 @@
-//! Which language a page is in: that of its transaction or event, else the browser's, else English.
+//! The language of a page: that of its transaction or event, else the browser's, else English.
 
 use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
@@ -10,12 +10,12 @@ fn language(name: &str) -> Language {
     Language::parse(name).unwrap()
 }
 
-/// The page that a browser gets with this `Accept-Language`.
+/// Returns the page for a browser with this `Accept-Language`.
 async fn page_for(fixture: &PagesFixture, request: TestRequest, accept_language: &str) -> String {
     text(fixture.ask(request.insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"))).await).await
 }
 
-/// The page of a 429: asks until the rate limit refuses, because on a slow machine a request may be within it again.
+/// Returns the page of a 429: repeats until the rate limit refuses, because a slow machine may stay within it.
 async fn rate_limited(fixture: &PagesFixture, request: impl Fn() -> TestRequest, accept_language: &str) -> String {
     loop {
         let request = request().insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"));
@@ -26,7 +26,7 @@ async fn rate_limited(fixture: &PagesFixture, request: impl Fn() -> TestRequest,
     }
 }
 
-/// Checks that a page is in this language, runs in this direction and contains this text.
+/// Checks a page for this language, direction and text.
 fn assert_language(html: &str, tag: &str, direction: &str, text: &str) {
     assert!(html.contains(&format!("<html lang=\"{tag}\" dir=\"{direction}\">")) && html.contains(text), "{tag}: {html}");
 }

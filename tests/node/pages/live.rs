@@ -1,4 +1,4 @@
-//! Live status: what the page's script is told, and when a stream ends.
+//! Live status: the states for the page's script, and the end of a stream.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn status(fixture: &PagesFixture, path: &str) -> (u16, Value) {
     (response.status().as_u16(), serde_json::from_str(&text(response).await).unwrap())
 }
 
-/// The states that a stream tells until it ends.
+/// Returns the states of a stream until its end.
 async fn told(response: ServiceResponse<BoxBody>) -> Vec<Value> {
     assert_eq!(response.headers().get("content-type").unwrap(), "text/event-stream");
     assert_eq!(response.headers().get("cache-control").unwrap(), "no-store");

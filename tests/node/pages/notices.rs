@@ -1,4 +1,4 @@
-//! When the transaction has ended, or there is none, or the service has no time.
+//! Pages of ended and missing transactions, and of an overloaded service.
 
 use actix_web::test::TestRequest;
 

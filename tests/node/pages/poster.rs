@@ -1,5 +1,4 @@
-//! What organisers print, read back by an independent scanner (zbarimg), as sharp as it leaves the
-//! service, reduced, and stained.
+//! Organisers' printed codes, read by an independent scanner (zbarimg): sharp as served, reduced, and stained.
 
 use std::io::Cursor;
 use std::process::Command;
@@ -46,7 +45,7 @@ impl Grey {
         file
     }
 
-    /// As a camera at a distance sees it: every pixel is the mean of those that fall into it.
+    /// Returns the picture as a distant camera sees it: every pixel is the mean of those that fall into it.
     fn reduced(&self, side: usize) -> Self {
         let span = |at: usize| at * self.side / side..((at + 1) * self.side / side);
         let mean = |x: usize, y: usize| {
@@ -62,7 +61,7 @@ impl Grey {
     }
 }
 
-/// What the scanner reads in a picture.
+/// Returns the scanner's reading of a picture.
 fn scan(file: &[u8], kind: &str) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(format!("code.{kind}"));
@@ -73,8 +72,8 @@ fn scan(file: &[u8], kind: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Modules of a code of versions 2 to 6 that carry data: not the three finders with the format
-/// beside them, not the timing patterns, not the one alignment pattern (ISO/IEC 18004 §6.3).
+/// Returns true for modules that carry data in a code of versions 2 to 6: not the three finders with the format beside them, the timing
+/// patterns, or the one alignment pattern (ISO/IEC 18004 §6.3).
 fn carries_data(x: usize, y: usize, width: usize) -> bool {
     let far = width - 8;
     let finder = (x < 9 && (y < 9 || y >= far)) || (x >= far && y < 9);

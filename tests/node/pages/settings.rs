@@ -1,4 +1,4 @@
-//! What the operator has the pages say: the identity app's name, icon and stores, and the foot of every page.
+//! The operator's texts on pages: the identity app's name, icon and stores, and the foot of every page.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,7 @@ use crate::pages_fixture::{ANDROID, DESKTOP, IPHONE, PagesFixture};
 const PLAY: &str = "https://play.example/app?id=a&hl=b";
 const APPLE: &str = "https://apple.example/app";
 
-/// The links to a store, with what they say.
+/// Returns the links to stores, with their texts.
 fn stores(html: &str) -> Vec<(&str, &str)> {
     let links = html.split("<a href=\"https://").skip(1);
     let shown = links.filter_map(|link| link.split_once("</a>")?.0.split_once("\">"));

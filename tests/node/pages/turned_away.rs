@@ -1,4 +1,4 @@
-//! When a guest cannot be verified at an event: as a page, as the error table's body, and at what cost.
+//! A guest who cannot be verified at an event: as a page, as the error table's body, and the cost.
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::guest::{press, started};
 use crate::pages_fixture::{ANDROID, PagesFixture, text};
 
-/// Status, error code and what a program that asks for JSON reads, or the page's heading.
+/// Returns the status, with the error code of a JSON answer or the heading of a page.
 async fn asked(fixture: &PagesFixture, method: Method, path: &str, accept: &str) -> (u16, String) {
     let response = fixture.ask(TestRequest::default().method(method).uri(path).insert_header(("accept", accept))).await;
     let status = response.status().as_u16();
@@ -22,7 +22,7 @@ async fn asked(fixture: &PagesFixture, method: Method, path: &str, accept: &str)
     (status, word)
 }
 
-/// Holds page, button, JSON and intent of an event against what is expected.
+/// Checks page, button, JSON and intent of an event.
 pub(super) async fn turned_away(fixture: &PagesFixture, id: &str, status: u16, heading: &str, code: &str) {
     let before = fixture.balance().await;
     let (page, button) = (format!("/e/{id}"), format!("/e/{id}/start"));

@@ -1,4 +1,4 @@
-//! While the transaction waits (specification, OVSE rules 1 to 3).
+//! Pages of a pending transaction (specification, OVSE rules 1 to 3).
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
@@ -8,7 +8,7 @@ use sakshi_domain::claims::{Claim, ClaimSet};
 
 use crate::pages_fixture::{ANDROID, DESKTOP, IPHONE, PagesFixture};
 
-/// The value of the first link that starts so, with HTML escapes undone.
+/// Returns the URL of the first link with this beginning, with HTML escapes undone.
 fn link(html: &str, starts: &str) -> String {
     let from = html.find(&format!("href=\"{starts}")).unwrap_or_else(|| panic!("no link to {starts} in {html}")) + 6;
     html[from..].split('"').next().unwrap().replace("&#38;", "&")

@@ -1,4 +1,4 @@
-//! The page of the verifications that are answered at once.
+//! The page of verifications with an immediate answer.
 
 use sakshi_kit::upstream::Upstream;
 use serde_json::{Value, json};

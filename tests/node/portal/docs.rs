@@ -31,7 +31,7 @@ async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
     live.stop().await;
 }
 
-/// The paths of all pages, as the rail has them.
+/// Returns the paths of all pages, as listed in the rail.
 async fn rail(live: &InProcessNode) -> Vec<String> {
     let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
     let nav = html.split("aria-label=\"Documentation\">").nth(1).unwrap().split("</nav>").next().unwrap();

@@ -1,4 +1,4 @@
-//! Errors as a browser reads them.
+//! Errors, as a browser shows them.
 
 use actix_web::test::TestRequest;
 
@@ -23,7 +23,7 @@ async fn a_browser_reads_a_page_wherever_there_is_none_and_a_program_reads_json(
     let other = fixture.ask(TestRequest::delete().uri("/docs").insert_header(HTML)).await;
     assert_eq!((other.status().as_u16(), other.headers().get("allow").unwrap().to_str().unwrap()), (405, "GET, HEAD"));
     assert!(text(other).await.contains("This address is not a page."));
-    // Libraries of programs may accept HTML without being asked.
+    // Libraries may accept HTML by default.
     for path in ["/api/v1/none", "/cb/none/x", "/.well-known/none"] {
         let body = text(fixture.ask(TestRequest::get().uri(path).insert_header(HTML)).await).await;
         assert!(body.starts_with("{\"success\":false"), "{path}: {body}");

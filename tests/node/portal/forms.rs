@@ -1,4 +1,4 @@
-//! What forms do, and which are not taken.
+//! Forms: their effects and their refusals.
 
 use crate::pages_fixture::{PagesFixture, text};
 use actix_web::test::TestRequest;

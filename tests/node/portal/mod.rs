@@ -20,14 +20,14 @@ use url::form_urlencoded;
 
 const OURS: &str = "https://v.example";
 
-/// A browser that keeps the cookie of its session, and sends another one.
+/// A browser that keeps the session's cookie, and sends another one too.
 struct Browser<'a> {
     fixture: &'a PagesFixture,
     cookie: Option<String>,
     other: Option<String>,
 }
 
-/// What a browser is answered.
+/// An answer to a browser.
 struct Answer {
     status: u16,
     location: String,
@@ -41,7 +41,7 @@ impl<'a> Browser<'a> {
         Self { fixture, cookie: None, other: None }
     }
 
-    /// One that has signed in as the first client.
+    /// Returns a browser signed in as the first client.
     async fn signed_in(fixture: &'a PagesFixture) -> Self {
         let mut browser = Self::new(fixture);
         let answer = browser.sign_in(fixture.first.key.reveal(), fixture.first.app.as_str()).await;
@@ -83,7 +83,7 @@ impl<'a> Browser<'a> {
         self.post_from(OURS, path, pairs).await
     }
 
-    /// The token that the forms of this session carry.
+    /// Returns the token in the forms of this session.
     async fn csrf_token(&self) -> String {
         self.get("/portal").await.hidden("form_word")
     }
@@ -102,13 +102,13 @@ impl<'a> Browser<'a> {
 }
 
 impl Answer {
-    /// The value of a hidden field.
+    /// Returns the value of a hidden field.
     fn hidden(&self, name: &str) -> String {
         let (_, rest) = self.html.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}: {}", self.html));
         rest.split('"').next().unwrap().to_owned()
     }
 
-    /// The text of the element with this id, as a browser shows it.
+    /// Returns the text of the element with this id, as a browser shows it.
     fn shown(&self, id: &str) -> String {
         let (_, rest) = self.html.split_once(&format!("id=\"{id}\">")).unwrap_or_else(|| panic!("{id}: {}", self.html));
         let text = rest.split('<').next().unwrap();

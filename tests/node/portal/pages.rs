@@ -1,4 +1,4 @@
-//! What every page has, and what is on those that only show something.
+//! Common parts of all pages, and the content of read-only ones.
 
 use std::time::Duration;
 

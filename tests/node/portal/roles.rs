@@ -10,10 +10,10 @@ use super::users::signed_in_as;
 use super::{Answer, Browser};
 use crate::pages_fixture::PagesFixture;
 
-/// Routes that read and yet need more than `view`.
+/// Routes that read and still need more than `view`.
 const READ_BY_ORGANISERS: &[&str] =
     &["/portal/checks", "/portal/events/new", "/portal/events/{eventId}/settings", "/portal/trial", "/portal/webhooks"];
-/// Routes that change something and that everybody may use.
+/// Routes that change something and are open to everybody.
 const DONE_BY_EVERYBODY: &[&str] = &["/portal/account", "/portal/app", "/portal/sign-out", "/portal/transactions/{txnId}/details"];
 
 fn routes() -> impl Iterator<Item = &'static Row> {
@@ -21,7 +21,7 @@ fn routes() -> impl Iterator<Item = &'static Row> {
     portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}", "/portal/once/{token}"].contains(&row.path))
 }
 
-/// The role that the brief of each route asks for.
+/// Returns the role required by the route's brief.
 fn expected(row: &Row) -> UserRole {
     let reads = row.method == "GET";
     match row.path {
@@ -32,7 +32,7 @@ fn expected(row: &Row) -> UserRole {
     }
 }
 
-/// A path of a route, whose ids lead to nothing.
+/// Returns a path of a route, with ids that lead to nothing.
 fn path_of(row: &Row) -> String {
     let ids = [
         ("{txnId}", "none"),

@@ -1,4 +1,4 @@
-//! Signing in, how long a session lasts, and how it ends.
+//! Sign-in, duration and end of a session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,7 +146,7 @@ async fn attempts_to_sign_in_have_a_rate() {
     assert!(refused.html.contains("Too many attempts"));
 }
 
-/// The path of a link for the first client.
+/// Returns the path of a link for the first client.
 async fn fresh_link(fixture: &PagesFixture) -> String {
     let (store, key) = (&fixture.shared.service.store, fixture.first.key.digest());
     link(store, fixture.clock.now(), key, fixture.first.app.clone()).await.unwrap().unwrap()

@@ -1,4 +1,4 @@
-//! How an event stands: what the portal says of it agrees with what its guests meet.
+//! The state of an event: the portal and its guests' pages agree.
 
 use sakshi_domain::event::Event;
 

@@ -1,4 +1,4 @@
-//! The team: invitations, roles and the ends of users by an admin of the client, and what the log says of it.
+//! The team: invitations, roles and removal of users by an admin of the client, and the log of it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Signing in as a user: from the invitation to the end of the session.
+//! Sign-in of a user: from the invitation to the end of the session.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const SECRET: Secret = *b"12345678901234567890";
 const RECOVERY: &str = "abcde-fghij";
 const STEP: Duration = Duration::from_secs(30);
 
-/// A user of the first client, whose password is hashed in one round.
+/// Creates a user of the first client, whose password is hashed in one round.
 pub(super) async fn user(fixture: &PagesFixture, email: &str, role: UserRole) -> User {
     let (store, now) = (&fixture.shared.service.store, fixture.clock.now());
     let user = User {
@@ -61,7 +61,7 @@ impl Browser<'_> {
         answer
     }
 
-    /// Signs in with the code of the next step, which nobody has used.
+    /// Signs in with the unused code of the next step.
     pub(super) async fn enter(&mut self, user: &User) -> Answer {
         self.fixture.clock.advance(STEP);
         let code = code(self.fixture.clock.now(), 0);
@@ -69,7 +69,7 @@ impl Browser<'_> {
     }
 }
 
-/// A browser that has signed in as a user with this role.
+/// Returns a browser signed in as a user with this role.
 pub(super) async fn signed_in_as(fixture: &PagesFixture, role: UserRole) -> Browser<'_> {
     let mut browser = Browser::new(fixture);
     let user = user(fixture, &format!("{role}@example.com"), role).await;
@@ -127,7 +127,7 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
     assert_eq!(actions(&fixture).await, [Action::RecoveryCodeUsed, Action::SignedIn, Action::InviteAccepted]);
 }
 
-/// The bytes of a secret as a page spells it (Base32).
+/// Returns the bytes of a secret in a page's spelling (Base32).
 fn decoded(text: &str) -> Secret {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let bits = text.bytes().filter(|byte| *byte != b' ').map(|byte| alphabet.iter().position(|known| *known == byte).unwrap());
@@ -162,7 +162,7 @@ async fn whatever_is_wrong_with_a_sign_in_the_answer_is_one_and_the_same() {
         pages.push(answer.html.replace(&format!("value=\"{email}\""), "value=\"\""));
     }
     pages.dedup();
-    // In the sandbox the form that was not used is folded.
+    // In the sandbox the unused form is folded.
     assert!(pages.len() <= 2, "{}", pages.len());
     assert_eq!(Browser::new(&fixture).sign_in_as(known.email.as_str(), PASSWORD, &good).await.status, 303);
 }

@@ -1,4 +1,4 @@
-//! What people work with: the overview, the filtered list and its file, details behind a button, and orders.
+//! Daily work: the overview, the filtered list and its file, details behind a button, and orders.
 
 use std::time::Duration;
 

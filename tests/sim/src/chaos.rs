@@ -1,5 +1,5 @@
-//! What breaks: nodes are killed and started again, their clocks jump, actors panic and hang, and the store is away, full, or taken
-//! over by a replica that lagged.
+//! Fault injection: killed and restarted nodes, clock jumps, actors that panic or hang, and a store that is away, full, or replaced by a
+//! lagging replica.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -17,25 +17,25 @@ use crate::replication::Shards;
 use crate::sim::Sim;
 use crate::world::{Deployment, Incarnation, World, lock};
 
-/// How far clocks of nodes are apart from the store's.
+/// Largest difference between a node's clock and the store's.
 const DRIFT_MS: u64 = 100;
-/// How far they may jump: less than what a credential's time may differ by.
+/// Largest clock jump: less than the tolerance for a credential's time.
 const JUMP_MS: u64 = 50_000;
-/// How far the clock of the store may be set back.
+/// Largest step back of the store's clock.
 const STORE_BEHIND_MS: u64 = 200;
-/// Within this time a node learns that there is another primary.
+/// Time within which a node learns of a new primary.
 const FORMER_MS: u64 = 8_000;
-/// After so long an arbiter that is silent counts as hung, and the node says that it is not alive.
+/// Silence after which an arbiter counts as hung and its node reports that it is not alive.
 const HUNG_MS: u64 = 5_000;
 
-/// From now on actors panic and hang at times.
+/// Makes actors panic and hang at times, from now on.
 pub(crate) fn interfere(world: &Arc<World>) {
     let world = Arc::clone(world);
     interfere_with(Box::new(move |arbiter, actor| {
         if let Some(time) = world.hangs_for(arbiter + Arbiter::of(actor)) {
             return Some(Interference::Hang(time));
         }
-        // Most defects are in what is done after an error. Of those that are not workers a node has one each.
+        // Most defects are in error handling. Actors other than workers exist once per node.
         let chance = match Arbiter::of(actor) {
             _ if world.has_store_failed() => 80,
             0 => 12,
@@ -44,18 +44,18 @@ pub(crate) fn interfere(world: &Arc<World>) {
         if world.goes_wrong("actor-panics", chance) {
             return Some(Interference::Panic);
         }
-        // Some hang for longer than anybody may wait.
+        // Some hang for longer than any timeout.
         let longest = if world.chance(200) { 60_000 } else { 12_000 };
         world.goes_wrong("hangs", 4).then(|| Interference::Hang(Duration::from_millis(world.below(longest))))
     }));
 }
 
-/// Between two looks at whether others are dead, and as much again.
+/// Shortest pause between two checks for dead nodes; the longest is twice this.
 const TAKE_OVER_MS: u64 = 3_000;
 /// Time limit of a takeover.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Starts a node, for as long as it takes.
+/// Starts a node, and retries until it runs.
 pub(crate) async fn start(sim: Rc<Sim>, number: usize) {
     let world = &sim.world;
     loop {
@@ -70,7 +70,7 @@ pub(crate) async fn start(sim: Rc<Sim>, number: usize) {
             world.say(|line| _ = write!(line, "node {number} serves, {difference} ms from the store's time"));
             sim.set_node(number, Some(node));
             let sim = Rc::clone(&sim);
-            // What restarts do not mend ends the process.
+            // A failure that restarts do not fix ends the process.
             actix_rt::spawn(async move {
                 let Some(escalation) = escalations.recv().await else { return };
                 if !incarnation.is_dead() {
@@ -103,7 +103,7 @@ pub(crate) fn kill(sim: &Rc<Sim>, incarnation: &Incarnation) {
     });
 }
 
-/// Lets living nodes take over from those that have deliveries and are dead, as their heartbeats would tell them.
+/// Lets living nodes take over from dead ones that have deliveries, as heartbeats would make them do.
 pub(crate) async fn nodes_take_over(sim: Rc<Sim>) {
     let world = Arc::clone(&sim.world);
     if world.deployment == Deployment::Alone {
@@ -113,7 +113,7 @@ pub(crate) async fn nodes_take_over(sim: Rc<Sim>) {
         sleep(Duration::from_millis(TAKE_OVER_MS + world.below(TAKE_OVER_MS))).await;
         let living: Vec<Node> = (0..world.nodes()).filter_map(|number| sim.node(number)).collect();
         let Some(node) = living.get(world.index(living.len())).cloned() else { continue };
-        // One that is killed meanwhile gets no answer, and a call may panic.
+        // A node killed meanwhile gets no answer, and a call may panic.
         let taking = actix_rt::spawn(takes_over(Arc::clone(&world), node, living));
         let _ = timeout(TAKE_OVER_TIMEOUT, taking).await;
     }
@@ -122,7 +122,7 @@ pub(crate) async fn nodes_take_over(sim: Rc<Sim>) {
 async fn takes_over(world: Arc<World>, node: Node, living: Vec<Node>) {
     let Ok(holders) = node.store.holders().await else { return };
     let mut dead: Vec<NodeId> = holders.into_iter().map(|(_, holder)| holder).collect();
-    // A node that others have not heard of for long is taken for dead, also while it works.
+    // A node without recent heartbeats counts as dead, even if it works.
     let is_living = |holder: &NodeId| living.iter().any(|node| node.incarnation.id == *holder);
     dead.retain(|holder| !is_living(holder) || *holder != node.incarnation.id && world.goes_wrong("mistaken-deaths", 500));
     dead.sort_unstable();
@@ -134,7 +134,7 @@ async fn takes_over(world: Arc<World>, node: Node, living: Vec<Node>) {
     }
 }
 
-/// Breaks one thing after the other, until the rough time is over.
+/// Injects one fault after another until the rough period ends.
 pub(crate) async fn breaks(sim: Rc<Sim>) {
     let world = Arc::clone(&sim.world);
     while world.is_rough() {
@@ -195,7 +195,7 @@ async fn fails_over(sim: &Sim) {
     world.servers.fail_over(now, reaches);
 }
 
-/// An arbiter of a node hangs, with all that is on it. Who watches the process may kill it meanwhile.
+/// Hangs an arbiter of a node with everything on it. The init system may kill the process meanwhile.
 async fn an_arbiter_hangs(sim: &Rc<Sim>, node: &Node) {
     let world = &sim.world;
     let (number, pick) = (node.incarnation.number, world.index(node.public.len() + 2));
@@ -211,7 +211,7 @@ async fn an_arbiter_hangs(sim: &Rc<Sim>, node: &Node) {
     }
 }
 
-/// The clock of a machine jumps, until the node has asked the store for the time again.
+/// Makes the clock of a machine jump, until the node reads the store's time again.
 async fn clock_jumps(sim: &Sim) {
     let world = &sim.world;
     let Some(node) = sim.node(world.index(world.nodes())) else { return };

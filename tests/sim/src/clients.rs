@@ -1,5 +1,5 @@
-//! Backends of clients: they open verifications, with and without idempotency keys, ask for QR codes, poll, and look at what is of
-//! others.
+//! Clients' backends: they open verifications with and without idempotency keys, request QR codes, poll, and try to read other clients'
+//! transactions.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::residents::Intent;
 use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
 
 impl Sim {
-    /// A verification from its beginning to its end, with whoever looks at it.
+    /// Runs a verification from opening to end, with its resident and its pollers.
     pub(crate) async fn verification(self: Rc<Self>, tenant: Rc<Tenant>) {
         sleep(Duration::from_millis(self.world.below(60_000))).await;
         let Some(intent) = self.opens(&tenant).await.map(Rc::new) else { return };
@@ -39,7 +39,7 @@ impl Sim {
         self.look(&tenant, intent.txn, 0).await;
     }
 
-    /// Opens a verification, and repeats that until it is answered.
+    /// Opens a verification, with retries until an answer arrives.
     async fn opens(&self, tenant: &Tenant) -> Option<Intent> {
         let channel = ["web", "qr", "app"][self.world.index(3)];
         let mut body = json!({"claims": ["name", "age_above_18"], "channel": channel});
@@ -53,12 +53,12 @@ impl Sim {
             Some(key) => request.header("idempotency-key", key),
             None => request,
         };
-        // The key of the API may be replaced meanwhile.
+        // The API key may be replaced meanwhile.
         let mut first = None;
         for _ in 0..TRIES {
             let request = keyed(init.clone()).of(tenant);
             let mut asked = if key.is_some() && self.world.chance(200) {
-                // The client sends it twice at once, and goes on with the second answer.
+                // The client sends the request twice at once and uses the second answer.
                 let (one, other) = tokio::join!(self.ask(&request), self.ask(&request));
                 let both = one.told().zip(other.told()).filter(|(one, other)| (one.status, other.status) == (200, 200));
                 if both.is_some_and(|(one, other)| one.body != other.body) {
@@ -80,7 +80,7 @@ impl Sim {
                     let intent = Intent::read(answered["intentJwt"].as_str()?)?;
                     let is_repeated = key.is_some() && self.world.chance(300);
                     let body = answer.body.clone();
-                    // Without a key, each try that was lost may have opened one of its own.
+                    // Without a key, each lost try may have opened a verification.
                     if key.is_some() {
                         asked.asked = begun;
                     }
@@ -95,7 +95,7 @@ impl Sim {
                     return None;
                 }
                 401 if tenant.may_be_suspended.get() => return None,
-                // Another request under the key is under way.
+                // Another request under the key is in flight.
                 409 if key.is_some() => sleep(self.world.pause(500)).await,
                 _ => {
                     self.diary.is_wrong(format!("init is answered with {} {answered}", answer.status));
@@ -111,7 +111,7 @@ impl Sim {
         self.diary.unpaid.borrow_mut().push(Unpaid { tenant: tenant.number, asked: asked.asked, answered: asked.answered });
     }
 
-    /// Sends a request again that was answered: the answer is the same.
+    /// Repeats a request that was answered, and expects the same answer.
     async fn repeats(&self, request: &Request, tenant: &Tenant, answered: &[u8]) {
         sleep(self.world.pause(2_000)).await;
         let asked = self.ask(&request.clone().of(tenant)).await;
@@ -137,7 +137,7 @@ impl Sim {
         self.learn(intent.txn, &asked, learned);
     }
 
-    /// Another client asks for the verification.
+    /// Requests the verification as another client.
     async fn is_nosy(&self, tenant: &Tenant, intent: &Intent) {
         let Some(other) = self.tenants.iter().find(|other| other.number != tenant.number) else { return };
         let path = format!("/api/v1/nationalid-ovse/result/{}", intent.txn);

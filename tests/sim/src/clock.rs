@@ -1,4 +1,4 @@
-//! The clocks of a run: its own time, and what a clock is wrong by.
+//! The clocks of a run: simulated time, and each clock's error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,7 +22,7 @@ impl SimulatedClock {
         Arc::new(Self { begun, difference_ms: AtomicI64::new(difference_ms) })
     }
 
-    /// Sets the clock; returns what it was set to before.
+    /// Sets the clock's difference and returns the previous one.
     pub(crate) fn differ(&self, difference_ms: i64) -> i64 {
         self.difference_ms.swap(difference_ms, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What runs have never produced: pairs of faults close to each other, routes that nobody asked, and ends of webhooks.
+//! Coverage gaps: pairs of close faults, routes and webhook outcomes that no run has produced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use crate::world::Shape;
 /// Two faults this close count as a pair.
 pub(crate) const CLOSE: Duration = Duration::from_secs(5);
 
-/// The name of a pair of faults.
+/// Returns the name of a pair of faults.
 pub(crate) fn pair(one: &str, other: &str) -> String {
     let (first, second) = if one <= other { (one, other) } else { (other, one) };
     format!("{first} + {second}")
 }
 
-/// The name under which a route is counted: ids and versions are left out.
+/// Returns the name under which a route is counted, without ids and versions.
 pub(crate) fn route(path: &str) -> String {
     let path = if path.starts_with("/cb/") { "/cb" } else { path };
     let is_word = |part: &&str| !part.starts_with('{') && !part.chars().any(|letter| letter.is_ascii_digit());
@@ -25,14 +25,14 @@ pub(crate) fn route(path: &str) -> String {
     route.split('?').next().unwrap_or_default().to_owned()
 }
 
-/// A kind of things that runs may produce, and those of it that they have not.
+/// A kind of coverage, and its cases that no run has produced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The kind.
     pub kind: &'static str,
-    /// The number of all things of the kind.
+    /// Number of all cases of the kind.
     pub all: usize,
-    /// Those that no run has produced.
+    /// Cases that no run has produced.
     pub missing: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ fn gap(kind: &'static str, all: BTreeSet<String>, is_produced: impl Fn(&str) -> 
     Gap { kind, all: all.len(), missing: all.into_iter().filter(|one| !is_produced(one)).collect() }
 }
 
-/// The gaps of runs that have produced this.
+/// Returns the gaps left by runs that produced `reached` and `pairs`.
 #[must_use]
 pub fn gaps(reached: &BTreeMap<String, u64>, pairs: &BTreeSet<String>) -> Vec<Gap> {
     let faults = Shape::FAULTS.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Developers of clients, who look at verifications in the portal with a key of their client.
+//! Clients' developers, who view verifications in the portal with a key of their client.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::diary::Learned;
 use crate::sim::{Request, Sim, TRIES, Tenant};
 
 impl Sim {
-    /// Signs in, looks at what is known, and signs out.
+    /// Signs in, views verifications, and signs out.
     pub(crate) async fn uses_the_portal(self: Rc<Self>, tenant: Rc<Tenant>) {
         sleep(Duration::from_millis(self.world.below(60_000))).await;
         let key = tenant.key.borrow().clone();
@@ -34,7 +34,7 @@ impl Sim {
         }
     }
 
-    /// The session's cookie.
+    /// Signs in and returns the session's cookie.
     async fn signs_in(&self, tenant: &Tenant, key: &str) -> Option<String> {
         let enter = form(Request::post("/portal/sign-in"), &format!("app_id={}&key={key}", tenant.app));
         let asked = self.ask_again(&enter, TRIES).await;
@@ -49,7 +49,7 @@ impl Sim {
         Some(answer.header("set-cookie")?.split(';').next()?.to_owned())
     }
 
-    /// Looks at one transaction, perhaps that of another client.
+    /// Views one transaction, perhaps another client's.
     async fn looks_in_the_portal(&self, tenant: &Tenant, key: &str, cookie: &str) {
         let known: Vec<_> = self.diary.facts.borrow().iter().map(|fact| fact.txn).collect();
         let Some(txn) = known.get(self.world.index(known.len())).copied() else { return };
@@ -75,7 +75,7 @@ impl Sim {
         self.learn(txn, &asked, learned);
     }
 
-    /// Whether a key may be revoked at this time: an operator has begun to.
+    /// Returns true if an operator had begun to revoke the key by this time.
     fn is_revoked(&self, key: &str, at: Duration) -> bool {
         self.diary.revoking.borrow().iter().any(|(revoked, since)| revoked == key && *since <= at)
     }

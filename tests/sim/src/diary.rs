@@ -1,4 +1,4 @@
-//! What people learned, and between which moments they asked.
+//! The observations of clients, guests and residents, with the times of request and answer.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::history::EventFact;
 
-/// What somebody learned of a transaction.
+/// An observation about a transaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Fact {
     pub(crate) txn: TxnId,
@@ -23,11 +23,11 @@ pub(crate) struct Fact {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Learned {
-    /// It was opened, costs a credit and is valid until this time; for a guest it is not told.
+    /// Opened for one credit, valid until this time; a guest does not see the time.
     Opened {
         expires_at: Option<Timestamp>,
     },
-    /// The answer with this digest ended it, and whether the guest has a place.
+    /// Ended by the answer with this digest. For a guest: true if there was a place.
     Accepted {
         digest: [u8; 32],
         has_place: bool,
@@ -37,9 +37,9 @@ pub(crate) enum Learned {
     /// The answer came after the window.
     TooLate,
     Pending,
-    /// With the body of the poll.
+    /// The body of the poll.
     Completed(Bytes),
-    /// The portal shows that it has ended, and how.
+    /// The portal shows this end.
     Ended {
         verified: bool,
     },
@@ -48,7 +48,7 @@ pub(crate) enum Learned {
 }
 
 impl Learned {
-    /// What it is called in a table.
+    /// Returns its name in a table.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Opened { .. } => "opened",
@@ -84,7 +84,7 @@ impl Display for Learned {
     }
 }
 
-/// That a client was told that its credits do not suffice.
+/// A refusal for lack of credits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unpaid {
     pub(crate) tenant: usize,
@@ -97,45 +97,45 @@ pub(crate) struct Unpaid {
 pub(crate) struct RevokedKey {
     pub(crate) tenant: usize,
     pub(crate) key: String,
-    /// From when on it must be refused.
+    /// Time from which it must be refused.
     pub(crate) from: Duration,
 }
 
-/// What became of a report about a flow.
+/// The outcome of a report about a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Reported {
     pub(crate) tenant: usize,
     pub(crate) flow: String,
-    /// What tells its webhook apart.
+    /// Deduplication key of its webhook.
     pub(crate) key: String,
-    /// Whether there is a webhook: it tells the end, and the client has said where that is to be told.
+    /// True if there is a webhook: the report ends the flow, and the client has registered a URL.
     pub(crate) is_told: bool,
-    /// The report, if it is one of which the first ends the flow.
+    /// The report, if the first of its kind ends the flow.
     pub(crate) end: Option<Value>,
 }
 
-/// What everybody learned.
+/// All observations of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Diary {
     pub(crate) facts: RefCell<Vec<Fact>>,
-    /// Check-ins as they were answered, by client.
+    /// Check-ins as answered, by client.
     pub(crate) check_ins: RefCell<Vec<(usize, Value)>>,
     /// The answers that residents gave.
     pub(crate) answers: RefCell<Vec<(TxnId, [u8; 32])>>,
     pub(crate) unpaid: RefCell<Vec<Unpaid>>,
-    /// What was seen of events, by the number of their client.
+    /// Observations of events, by number of the client.
     pub(crate) events: RefCell<Vec<(usize, EventFact)>>,
     pub(crate) revoked: RefCell<Vec<RevokedKey>>,
-    /// Keys that an operator has begun to revoke, and when.
+    /// Keys that an operator has begun to revoke, with the time.
     pub(crate) revoking: RefCell<Vec<(String, Duration)>>,
-    /// Transactions that an operator has begun to erase, and when that was answered.
+    /// Transactions that an operator has begun to erase, with the time of the answer.
     pub(crate) erased: RefCell<BTreeMap<TxnId, Option<Duration>>>,
     pub(crate) reported: RefCell<Vec<Reported>>,
-    /// Bodies of polls of flows, by the key of their webhook.
+    /// Bodies of polls of flows, by deduplication key of their webhook.
     pub(crate) polled: RefCell<Vec<(String, Bytes)>>,
-    /// What somebody asks again until it is answered.
+    /// Requests being retried until they are answered.
     pub(crate) unanswered: RefCell<Vec<String>>,
-    /// What somebody saw that cannot be.
+    /// Impossible observations.
     wrong: RefCell<Vec<String>>,
 }
 
@@ -151,7 +151,7 @@ impl Diary {
         self.wrong.borrow().clone()
     }
 
-    /// Notes that an answer is waited for.
+    /// Records a request that is being retried.
     pub(crate) fn waits_for(&self, what: &str) {
         self.unanswered.borrow_mut().push(what.to_owned());
     }

@@ -1,5 +1,5 @@
-//! The random source and the clock of the process. Hash maps, the runtime and libraries take theirs from the operating system; in a
-//! thread that simulates, randomness comes from the run's seed and time from the run's clock instead.
+//! The random source and the clock of the process. Hash maps, the runtime and libraries use the operating system's; a simulating thread
+//! replaces them with the run's seed and clock.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
 use std::cell::{Cell, RefCell};
@@ -16,29 +16,29 @@ use crate::world::START;
 
 thread_local! {
     static SEEDED: RefCell<Option<SmallRng>> = const { RefCell::new(None) };
-    /// Nanoseconds since the run began; none in a thread that does not simulate.
+    /// Nanoseconds since the run began; `None` in a thread that does not simulate.
     static ELAPSED: Cell<Option<i64>> = const { Cell::new(None) };
     static BEGUN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// What the monotonic clock shows when a run begins, in seconds.
+/// Reading of the monotonic clock when a run begins, in seconds.
 const MONOTONIC_START: i64 = 1_000_000;
 const SECOND: i64 = 1_000_000_000;
 
-/// From now on this thread's random numbers come from a seed, and its time stands still.
+/// Seeds this thread's random numbers and stops its time.
 pub(crate) fn seed(seed: u64) {
     SEEDED.with_borrow_mut(|source| *source = Some(SmallRng::seed_from_u64(seed ^ 0x5eed_5eed_5eed_5eed)));
     ELAPSED.set(Some(0));
 }
 
-/// From now on this thread's time is that of its runtime.
+/// Starts this thread's time as that of its runtime.
 pub(crate) fn begin() -> Instant {
     let now = Instant::now();
     BEGUN.set(Some(now));
     now
 }
 
-/// Brings the thread's time up to date. To be called whenever the runtime's time may have changed.
+/// Updates the thread's time. Call it whenever the runtime's time may have changed.
 pub(crate) fn tick() {
     if let Some(begun) = BEGUN.get() {
         ELAPSED.set(i64::try_from(begun.elapsed().as_nanos()).ok());
@@ -49,16 +49,16 @@ unsafe extern "C" {
     safe fn mallopt(parameter: i32, value: i32) -> i32;
 }
 
-/// Lets SQLite keep the memory of one run for the next one instead of giving it back to the kernel.
+/// Lets SQLite keep the memory of one run for the next instead of returning it to the kernel.
 pub fn keep_memory() {
     const M_TRIM_THRESHOLD: i32 = -1;
     mallopt(M_TRIM_THRESHOLD, i32::MAX);
 }
 
-/// Stands in for the function of the C library, which the standard library calls.
+/// Replaces the C library's function, which the standard library calls.
 ///
 /// # Safety
-/// As of the C library's: `buffer` has room for `length` bytes.
+/// As the C library's: `buffer` has room for `length` bytes.
 #[allow(unreachable_pub, reason = "the linker finds it")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrandom(buffer: *mut u8, length: usize, flags: u32) -> isize {
@@ -73,10 +73,10 @@ pub unsafe extern "C" fn getrandom(buffer: *mut u8, length: usize, flags: u32) -
     unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) as isize }
 }
 
-/// Stands in for the function of the C library, which the standard library calls.
+/// Replaces the C library's function, which the standard library calls.
 ///
 /// # Safety
-/// As of the C library's: `time` can be written to.
+/// As the C library's: `time` is writable.
 #[allow(unreachable_pub, reason = "the linker finds it")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
@@ -98,11 +98,11 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     }
 }
 
-/// Stands in for the function of the C library: the crypto library asks it for a page that is empty in copies of this process, which
-/// tells a copy to gather randomness of its own. That takes a fifth of a run, and there is nothing to keep secret.
+/// Replaces the C library's function. The crypto library asks it for a page that forks see empty, so that a fork reseeds. That takes a
+/// fifth of a run, and a run has no secrets.
 ///
 /// # Safety
-/// As of the C library's.
+/// As the C library's.
 #[allow(unreachable_pub, reason = "the linker finds it")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int {

@@ -1,4 +1,4 @@
-//! What a run leaves behind, gathered for the judges: what people learned, what receivers were told, and what the store holds.
+//! The evidence of a run for the checks: observations, deliveries to receivers, and the content of the store.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -20,7 +20,7 @@ use crate::world::{START, lock};
 /// A transaction in the store.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// When its credit was debited; none if it never was.
+    /// Time of the debit of its credit; `None` if it was never debited.
     pub(crate) paid_at: Option<Timestamp>,
     pub(crate) record: Option<TransactionRecord>,
     pub(crate) delivery: Option<DeliveryRecord>,
@@ -34,11 +34,11 @@ pub(crate) struct KeptEvent {
     pub(crate) listed: Vec<Registration>,
 }
 
-/// All of it.
+/// All evidence of a run.
 pub(crate) struct Evidence<'a> {
     pub(crate) sim: &'a Sim,
     pub(crate) transactions: BTreeMap<TxnId, Kept>,
-    /// The entries of each client, the first one first, and what is left.
+    /// The ledger entries of each client, oldest first, and the balance.
     pub(crate) ledgers: Vec<(Vec<LedgerEntry>, u64)>,
     /// The register of consents of each client.
     pub(crate) consents: Vec<Vec<KeptConsent>>,
@@ -46,20 +46,20 @@ pub(crate) struct Evidence<'a> {
     pub(crate) events: Vec<KeptEvent>,
     pub(crate) flows: BTreeMap<String, Option<FlowDeliveries>>,
     pub(crate) waiting: u64,
-    /// Transactions with an actor on each node that runs, before anybody asked at the end.
+    /// Transactions with an actor on each running node, before the final requests.
     pub(crate) live: Vec<i64>,
     pub(crate) inbox: BTreeMap<String, Vec<Told>>,
 }
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// A time of the store as a time of the run.
+/// Converts a time of the store to a time of the run.
 pub(crate) fn since_start(at: Timestamp) -> Duration {
     at.since(START)
 }
 
 impl<'a> Evidence<'a> {
-    /// Whether an operator has erased a transaction, or may have.
+    /// Returns true if an operator has erased a transaction, or may have.
     pub(crate) fn is_erased(&self, txn: TxnId) -> bool {
         self.sim.diary.erased.borrow().contains_key(&txn)
     }

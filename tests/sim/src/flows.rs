@@ -1,5 +1,4 @@
-//! Flows that upstreams carry out: a client opens one, the upstream's connector reports what becomes of it, more than once and to
-//! any node, and the client polls.
+//! Flows carried out by upstreams: a client opens one and polls; the upstream's connector reports on it more than once, to any node.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use crate::network::deduplication_key;
 use crate::node::{ADMIN_TOKEN, CONNECTOR_TOKEN};
 use crate::sim::{Request, Sim, TRIES, Tenant};
 
-/// The last reports on a flow, of which the first that is taken counts; those of wealth data are all taken.
+/// Returns the final reports of a flow. The first accepted one counts; for wealth data all are accepted.
 const fn endings(flow: Flow) -> &'static [(&'static str, &'static str)] {
     match flow {
         Flow::Esign => &[("esign", goldens::ESIGN_COMPLETED), ("esign", goldens::ESIGN_REJECTED)],
@@ -26,7 +25,7 @@ const fn endings(flow: Flow) -> &'static [(&'static str, &'static str)] {
 }
 
 impl Sim {
-    /// Registers the URLs to which the webhooks of flows go.
+    /// Registers the URLs for webhooks of flows.
     pub(crate) async fn registers_urls(&self, tenant: &Tenant) {
         let url = format!("https://receiver-{}.example/flows/{}", self.world.receiver(3), tenant.number);
         let registered = ["ESign", "DocLocker", "RegistryEStamp"]
@@ -45,7 +44,7 @@ impl Sim {
         tenant.has_urls.set(true);
     }
 
-    /// A flow from its beginning to its end.
+    /// Runs a flow from opening to end.
     pub(crate) async fn flow(self: Rc<Self>, tenant: Rc<Tenant>) {
         sleep(Duration::from_millis(self.world.below(60_000))).await;
         if !self.world.goes_wrong("flows", 10_000) {
@@ -63,7 +62,7 @@ impl Sim {
                 self.reports(&tenant, &opened, endings[0].0, &opened.report(endings[0].1), is_told).await;
                 self.reports(&tenant, &opened, endings[1].0, &opened.report(endings[1].1), is_told).await;
             }
-            // Two connectors race, and tell the same or not.
+            // Two connectors race with equal or different reports.
             _ if self.world.chance(300) => {
                 let [one, other] = [0, self.world.index(2)].map(|at| (endings[at].0, opened.report(endings[at].1)));
                 tokio::join!(
@@ -94,7 +93,7 @@ impl Sim {
         None
     }
 
-    /// A body about this client's person, and under ids of this flow alone.
+    /// Returns a body about this client's person, with ids of this flow alone.
     fn as_of(&self, tenant: &Tenant, body: &Value, id: &str) -> Value {
         let mut text =
             body.to_string().replace("Vikram Sample", "Somebody").replace("Asha Rao", &tenant.resident.name).replace("of Asha", "");
@@ -104,7 +103,7 @@ impl Sim {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// The connector repeats its report until it is answered.
+    /// Sends a report as the connector, with retries until it is answered.
     async fn reports(&self, tenant: &Tenant, opened: &OpenedFlow, kind: &str, reported: &Value, is_told: bool) {
         sleep(Duration::from_millis(self.world.below(5_000))).await;
         let report = self.as_of(tenant, reported, &opened.id);
@@ -120,7 +119,7 @@ impl Sim {
                 let end = (is_end && opened.flow != Flow::Wealth).then_some(report);
                 self.diary.reported.borrow_mut().push(Reported { tenant, flow, key, is_told, end });
             }
-            // It has ended otherwise.
+            // Another report has ended it.
             409 => {}
             _ => self.diary.is_wrong(format!("{}: a report is answered with {status} {body}", opened.id)),
         }

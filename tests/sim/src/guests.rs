@@ -1,5 +1,4 @@
-//! Guests of events, who scan the printed code with a browser or the identity app, and the organisers, who change their events and
-//! look at them.
+//! Guests of events, who scan the printed code with a browser or the identity app, and organisers, who change and view their events.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,10 +15,10 @@ use crate::residents::Intent;
 use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
 
 const EVENTS: &str = "/api/v1/nationalid-ovse/events";
-/// How many guests an event is for at first.
+/// Places of an event at first.
 pub(crate) const PLACES: u64 = 4;
 
-/// An event as an answer shows it.
+/// Reads an event from an answer.
 fn shown(body: &Value) -> Option<Shown> {
     Some(Shown {
         is_active: body["is_active"].as_bool()?,
@@ -31,7 +30,7 @@ fn shown(body: &Value) -> Option<Shown> {
 }
 
 impl Sim {
-    /// A guest of the client's event.
+    /// Plays a guest of the client's event.
     pub(crate) async fn guest(self: Rc<Self>, tenant: Rc<Tenant>) {
         sleep(Duration::from_millis(self.world.below(60_000))).await;
         let Some(event) = tenant.event.borrow().clone() else { return };
@@ -43,7 +42,7 @@ impl Sim {
         self.look(&tenant, intent.txn, 0).await;
     }
 
-    /// The identity app scans the code.
+    /// Scans the code with the identity app.
     async fn scans(&self, tenant: &Tenant, event: &str) -> Option<Intent> {
         let asked = self.ask(&Request::get(format!("/e/{event}")).header("accept", "application/jwt")).await;
         self.started(tenant, &asked)?;
@@ -52,7 +51,7 @@ impl Sim {
         Some(intent)
     }
 
-    /// A browser starts, perhaps twice: the second time it goes on with what it has started.
+    /// Starts in a browser, perhaps twice: the second start resumes the first.
     async fn starts(&self, tenant: &Tenant, event: &str) -> Option<Intent> {
         let start = Request::post(format!("/e/{event}/start")).header("accept", "application/json");
         let asked = self.ask(&start).await;
@@ -73,7 +72,7 @@ impl Sim {
         Some(intent)
     }
 
-    /// Notes what became of a start; none when it was refused.
+    /// Records the outcome of a start; `None` if it was refused.
     fn started(&self, tenant: &Tenant, asked: &Asked) -> Option<()> {
         let answer = asked.told()?;
         let why = match answer.status {
@@ -93,7 +92,7 @@ impl Sim {
         None
     }
 
-    /// Notes what was seen. The events of a client that is suspended are shown as disabled, and refuse guests.
+    /// Records an observation. Events of a suspended client appear disabled and refuse guests.
     fn notes(&self, tenant: &Tenant, asked: &Asked, mut step: Step) {
         match &mut step {
             Step::Look(_) | Step::RefusedScan(_) if tenant.may_be_suspended.get() => return,
@@ -101,12 +100,12 @@ impl Sim {
             _ => {}
         }
         let is_repeatable = self.world.has_panicked(asked.asked, asked.answered);
-        // What was not answered may have been done, or be done at any time.
+        // An unanswered request may take effect at any time, or never.
         let (asked, answered) = (asked.asked, asked.told().map(|_| asked.answered));
         self.diary.events.borrow_mut().push((tenant.number, EventFact { asked, answered, step, is_repeatable }));
     }
 
-    /// Creates the client's event, and repeats that until it is answered.
+    /// Creates the client's event, with retries until it is answered.
     pub(crate) async fn creates_event(&self, tenant: &Tenant) {
         let until = (self.world.store_time() + Duration::from_secs(3_600)).to_string();
         let url = format!("https://receiver-{}.example/guests/{}", self.world.receiver(4), tenant.number);
@@ -126,7 +125,7 @@ impl Sim {
         self.diary.is_wrong("nobody creates the event".to_owned());
     }
 
-    /// Changes the event now and then, and looks at it.
+    /// Changes and views the event now and then.
     pub(crate) async fn organises(self: Rc<Self>, tenant: Rc<Tenant>) {
         while self.world.is_rough() {
             sleep(Duration::from_millis(self.world.below(15_000))).await;
@@ -146,7 +145,7 @@ impl Sim {
         }
     }
 
-    /// Changes one thing; whether the answer tells what came of it.
+    /// Makes one change. Returns true if the answer reports its outcome.
     pub(crate) async fn changes(&self, tenant: &Tenant, event: &str, is_active: Option<bool>, max_guests: Option<u64>) -> bool {
         let body = match max_guests {
             Some(max_guests) => json!({"max_guests": max_guests}),
@@ -205,7 +204,7 @@ impl Sim {
         }
     }
 
-    /// The list of guests agrees with itself.
+    /// Checks that the guest list is consistent.
     async fn lists(&self, tenant: &Tenant, event: &str) {
         let asked = self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).of(tenant)).await;
         let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };

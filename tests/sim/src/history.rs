@@ -1,21 +1,21 @@
-//! Whether there is an order of what happened to an event in which each step saw what the steps before it had done, and in which
-//! nothing comes before it was asked for or after it was answered (linearisability).
+//! Linearisability of an event's history: an order in which each step sees the effects of those before it, and lies between its request and
+//! its answer.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// An event as somebody saw it.
+/// An event as observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shown {
     pub(crate) is_active: bool,
     pub(crate) max_guests: u64,
     pub(crate) registrations: u64,
     pub(crate) scans: u64,
-    /// Nobody registers twice.
+    /// True if nobody may register twice.
     pub(crate) is_strict: bool,
 }
 
-/// Why a guest was refused.
+/// The reason for refusing a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NoPlace {
     Full,
@@ -24,14 +24,14 @@ pub(crate) enum NoPlace {
     Twice,
 }
 
-/// A step, with what came of it.
+/// A step and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The organiser's change, and the event as it was shown afterwards; none when that is not known.
+    /// The organiser's change, and the event shown in the answer; `None` if unknown.
     Change { is_active: Option<bool>, max_guests: Option<u64>, shown: Option<Shown> },
-    /// The same, refused because there are more guests.
+    /// A change refused because there are more guests.
     RefusedChange { max_guests: u64 },
-    /// Somebody looked.
+    /// A view of the event.
     Look(Shown),
     /// A guest scanned.
     Scan,
@@ -39,29 +39,29 @@ pub(crate) enum Step {
     RefusedScan(NoPlace),
     /// A guest was registered.
     Register,
-    /// A guest who passed was not.
+    /// A guest who was verified was not registered.
     RefusedGuest(NoPlace),
 }
 
-/// A step and when it happened.
+/// A step and its times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventFact {
     pub(crate) asked: Duration,
-    /// None when it may happen at any time, or never.
+    /// `None` if it may happen at any time, or never.
     pub(crate) answered: Option<Duration>,
-    /// A change that may have been made several times before it was answered, because who made it was restarted.
+    /// True for a change that may have been made several times before its answer, because its actor was restarted.
     pub(crate) is_repeatable: bool,
     pub(crate) step: Step,
 }
 
-/// Positions that are looked at before it is given up to decide.
+/// Positions examined before the search gives up.
 const POSITIONS_MAX: usize = 200_000;
 
-/// What a search for an order finds.
+/// The result of a search for an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Ordered,
-    /// There is none; as many steps could be put in order at most.
+    /// No order exists; this is the largest number of steps that fit.
     Unordered {
         most: usize,
     },
@@ -77,12 +77,12 @@ fn refusal(state: Shown) -> Option<NoPlace> {
     }
 }
 
-/// The same for a guest who has answered. All guests of a run are one person.
+/// Returns the refusal of a guest who has answered. All guests of a run are one person.
 fn refusal_of_guest(state: Shown) -> Option<NoPlace> {
     refusal(state).or_else(|| (state.is_strict && state.registrations > 0).then_some(NoPlace::Twice))
 }
 
-/// The state after a step; none when the step cannot have come out like this.
+/// Returns the state after a step; `None` if the step cannot have this outcome.
 fn after(state: Shown, step: Step) -> Option<Shown> {
     match step {
         Step::Change { is_active, max_guests, shown } => {
@@ -102,7 +102,7 @@ fn after(state: Shown, step: Step) -> Option<Shown> {
     }
 }
 
-/// Looks for an order.
+/// Searches for an order.
 pub(crate) fn order(begin: Shown, facts: &[EventFact]) -> Verdict {
     let mut facts = facts.to_vec();
     facts.sort_by_key(|fact| fact.asked);
@@ -116,17 +116,17 @@ pub(crate) fn order(begin: Shown, facts: &[EventFact]) -> Verdict {
 
 struct Search<'a> {
     facts: &'a [EventFact],
-    /// Positions from which there is no way on.
+    /// Dead ends of the search.
     seen: HashSet<(Vec<bool>, Shown)>,
     most: usize,
 }
 
 impl Search<'_> {
-    /// Whether the rest can be put in order; none when that takes too long.
+    /// Returns true if the remaining steps can be ordered; `None` if the search takes too long.
     fn goes_on(&mut self, state: Shown, done: &mut Vec<bool>, count: usize) -> Option<bool> {
         self.most = self.most.max(count);
         let left = || self.facts.iter().enumerate().filter(|(at, _)| !done[*at]);
-        // What may never happen need not.
+        // Steps that may never happen can be left out.
         if left().all(|(_, fact)| fact.answered.is_none()) {
             return Some(true);
         }
@@ -136,14 +136,14 @@ impl Search<'_> {
         if !self.seen.insert((done.clone(), state)) {
             return Some(false);
         }
-        // A step can be next if no other one was answered before it was asked for.
+        // A step can be next if no other was answered before its request.
         let first_answer = left().filter_map(|(_, fact)| fact.answered).min().unwrap_or(Duration::MAX);
         let next: Vec<usize> = left().filter(|(_, fact)| fact.asked <= first_answer).map(|(at, _)| at).collect();
         for at in next {
             if let EventFact { step: Step::Change { is_active, max_guests, .. }, is_repeatable: true, .. } = self.facts[at]
                 && let Some(state) = after(state, Step::Change { is_active, max_guests, shown: None })
             {
-                // It comes once more.
+                // It happens once more.
                 let ended = self.goes_on(state, done, count);
                 if ended != Some(false) {
                     return ended;

@@ -1,11 +1,13 @@
-//! A simulator of whole nodes. The supervision tree of one or several nodes, the use cases on it and the HTTP handlers run on one
-//! thread whose time is simulated; store, network and people are of the simulator, and everything that they do comes from a seed. So
-//! a run is a schedule that can be repeated, and the promises of `docs/promises.md` are checked at its end.
+//! A simulator of whole nodes: their supervision trees, use cases and HTTP handlers on one thread with simulated time. Store, network and
+//! people are simulated too, and a seed decides everything. A run repeats exactly, and is checked against `docs/promises.md` at its end.
 //!
-//! [`world`] holds what a run consists of. [`node`] builds a node on [`store`] and [`network`], which are what it sees of the world. [`sim`]
-//! is what people see: [`clients`] and their [`developers`], [`residents`], [`guests`], [`operators`] and the upstreams of [`flows`]. [`chaos`] breaks things, [`rotation`] changes the key,
-//! [`diary`] notes what people learned, and [`promises`] judges the [`evidence`]; [`model`] has state machines that every run must follow. [`process`] makes runs that do not depend on each other.
-// A broken expectation ends the run, which is then the finding.
+//! [`world`] holds the state of a run. [`node`] builds a node on [`store`] and [`network`], its whole environment. [`sim`] is the people's
+//! side: [`clients`] and their [`developers`], [`residents`], [`guests`], [`operators`] and the upstreams of [`flows`]. [`chaos`] injects
+//! faults, and [`rotation`] changes the key.
+//!
+//! [`diary`] records observations, and [`promises`] judges the [`evidence`]. [`model`] has state machines that every run must follow.
+//! [`process`] isolates runs from each other.
+// A failed expectation ends the run and is its finding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chaos;

@@ -1,4 +1,4 @@
-//! `sakshi-sim`: runs seeds, shows the one that breaks a promise, and shows that planted faults are found.
+//! `sakshi-sim`: runs seeds, shows one that breaks a promise, and checks that planted faults are found.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "what it finds is printed")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "an error here ends the run")]
@@ -19,40 +19,40 @@ use sakshi_sim::{Gap, Run, Shape, gaps, keep_memory, run, run_all, shrunk};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How many seeds are run when nobody says how many.
+/// Number of seeds by default.
 const SEEDS: u64 = 1_000;
-/// Of so many seeds one is run twice.
+/// One of this many seeds is run twice.
 const SAMPLE: u64 = 50;
 
-/// Runs schedules of whole nodes, each from a seed, and checks the promises.
+/// Runs seeded schedules of whole nodes and checks the promises.
 #[derive(Debug, Parser)]
 struct Options {
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long)]
     seeds: Option<u64>,
-    /// The first of them.
+    /// First seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Run this one and show all that happens.
+    /// Run this seed and print everything that happens.
     #[arg(long)]
     seed: Option<u64>,
-    /// Build the simulator with a planted fault, and show the first seed that finds it; `all` for a table of all faults. Ends with 1 when
-    /// the fault is found, and for the table when one is not.
+    /// Build the simulator with a planted fault and print the first seed that finds it; `all` for a table of all faults. Exits with 1 if
+    /// the fault is found or, for the table, if one is not.
     #[arg(long, value_name = "NAME")]
     plant: Option<String>,
     /// List the faults that can be planted.
     #[arg(long)]
     plants: bool,
-    /// With so many verifications and guests of each client.
+    /// Number of verifications and guests of each client.
     #[arg(long)]
     verifications: Option<u64>,
-    /// Run the seeds that are named here first, and note here those that break a promise, with the commit.
+    /// Run the seeds of this file first, and add those that break a promise, with the commit.
     #[arg(long, value_name = "FILE")]
     failed: Option<PathBuf>,
     /// List what no run has produced: pairs of faults, routes, reasons of failed webhooks.
     #[arg(long)]
     gaps: bool,
-    /// Without these kinds of faults, separated by commas.
+    /// Kinds of faults to leave out, separated by commas.
     #[arg(long, value_delimiter = ',', value_parser = Shape::FAULTS)]
     without: Vec<String>,
 }
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         return plants::run(name, options.seeds);
     }
     keep_memory();
-    // Actors panic on purpose, and are restarted.
+    // Actors panic on purpose and are restarted.
     std::panic::set_hook(Box::new(|_| {}));
     let mut shape = Shape { verifications: options.verifications, ..Shape::WHOLE };
     for (bit, fault) in Shape::FAULTS.iter().enumerate() {
@@ -133,7 +133,7 @@ fn run_seeds(from: u64, seeds: u64, shape: Shape, options: &Options) -> ExitCode
     ExitCode::SUCCESS
 }
 
-/// The seeds of a file that [`note_failure`] has written.
+/// Reads the seeds from a file written by [`note_failure`].
 fn known_failures(file: &Path) -> Vec<u64> {
     let lines = fs::read_to_string(file).unwrap_or_default();
     let mut seeds: Vec<u64> = lines.lines().filter_map(|line| line.split('\t').nth(1)?.parse().ok()).collect();
@@ -142,7 +142,7 @@ fn known_failures(file: &Path) -> Vec<u64> {
     seeds
 }
 
-/// Adds a line: the commit, the seed, and the first promise that it broke.
+/// Appends a line: the commit, the seed, and the first promise that it broke.
 fn note_failure(file: &Path, ran: &Run) {
     let commit = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output().ok();
     let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
@@ -151,7 +151,7 @@ fn note_failure(file: &Path, ran: &Run) {
     noted.and_then(|mut file| writeln!(file, "{commit}\t{}\t{}", ran.seed, broken.replace(['\t', '\n'], " "))).unwrap();
 }
 
-/// The first lines of two runs that differ.
+/// Returns the first lines in which two runs differ.
 fn first_difference(once: &Run, again: &Run) -> Option<[String; 2]> {
     let at = (0..once.log.len().max(again.log.len())).find(|at| once.log.get(*at) != again.log.get(*at))?;
     Some([once, again].map(|run| run.log.get(at).cloned().unwrap_or_default()))

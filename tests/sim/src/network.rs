@@ -1,5 +1,5 @@
-//! Who is told over the network: receivers of webhooks, which answer, refuse, hang, break off after they have read, or cannot be
-//! reached, and upstreams, which take orders in the same ways.
+//! The simulated network. Receivers of webhooks answer, refuse, hang, break off after reading, or are unreachable. Upstreams take orders in
+//! the same ways.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ use url::Url;
 use crate::model::history::Event;
 use crate::world::{Incarnation, World, lock};
 
-/// How long an attempt may take.
+/// Time limit of an attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A webhook that arrived.
@@ -33,7 +33,7 @@ pub(crate) struct Told {
     pub(crate) body: Bytes,
 }
 
-/// What receivers were told, by what tells deliveries apart.
+/// Webhooks that arrived, by deduplication key.
 pub(crate) type Inbox = Arc<Mutex<BTreeMap<String, Vec<Told>>>>;
 
 /// The network as one start of a node sees it.
@@ -44,7 +44,7 @@ pub(crate) struct Network {
     pub(crate) inbox: Inbox,
 }
 
-/// What tells this delivery apart from others (specification, "Deduplication keys").
+/// Returns the deduplication key of a delivery (specification, "Deduplication keys").
 pub(crate) fn deduplication_key(body: &Value) -> String {
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
     let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| text(pointer)).map(str::to_owned);
@@ -141,7 +141,7 @@ impl SendOrder for Network {
     }
 }
 
-/// What a good upstream answers.
+/// Returns the answer of a working upstream.
 fn answer_to(order: &Value) -> Value {
     let signer = |signer: &Value| json!({"signerId": signer["signerId"], "signingUrl": "https://upstream.example/sign"});
     let signers: Vec<Value> = order["signerInfo"].as_array().into_iter().flatten().map(signer).collect();

@@ -1,4 +1,4 @@
-//! A whole node: the supervision tree, the use cases on it, and both HTTP edges, whose handlers are called without sockets.
+//! A whole node: the supervision tree, the use cases on it, and both HTTP edges. Their handlers are called without sockets.
 
 use std::fmt;
 use std::rc::Rc;
@@ -64,19 +64,19 @@ use crate::network::{Inbox, Network};
 use crate::store;
 use crate::world::{Incarnation, World};
 
-/// How long a transaction waits: less than in use, so that runs are short.
+/// Time for which a transaction waits: shorter than in production, to keep runs short.
 pub(crate) const WINDOW: Duration = Duration::from_secs(60);
-/// How long an actor may take to answer, and an upstream.
+/// Time limit of a request to an actor or an upstream.
 pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-simulation-0123456789";
 pub(crate) const CONNECTOR_TOKEN: &str = "connector-token-of-the-simulation-0123456789";
 const BASE: &str = "https://sakshi.example";
 const ISSUER: &str = "https://issuer.example";
-/// How long what has ended is kept: longer than any run.
+/// Retention of ended records: longer than any run.
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 const BODY_BYTES: usize = 64 * 1_024;
 
-/// What an edge answered.
+/// An edge's answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -84,7 +84,7 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
-/// The arbiters of a node beside those of its workers, which are 0 and 1.
+/// The arbiters of a node besides those of its workers, which are 0 and 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arbiter {
     Effects = 2,
@@ -94,12 +94,12 @@ pub(crate) enum Arbiter {
 impl Arbiter {
     pub(crate) const PER_NODE: u32 = 4;
 
-    /// The first arbiter of a node. There is none with the number 0, on which everything is that nobody has put elsewhere.
+    /// Returns the first arbiter of a node. Number 0 is no node's: everything without a place of its own is on it.
     pub(crate) const fn first(node: usize) -> u32 {
         (node as u32 + 1) * Self::PER_NODE
     }
 
-    /// Where an actor is, among those of its node: of those directly under the root, its type tells that.
+    /// Returns an actor's arbiter among those of its node. For actors directly under the root, the type decides.
     pub(crate) fn of(actor: &str) -> u32 {
         match actor.rsplit("::").next() {
             Some("CreditLedger" | "Reaper" | "ChangeListener" | "FlowSweeper") => Self::Effects as u32,
@@ -143,16 +143,16 @@ impl Edge {
     }
 }
 
-/// A node that runs.
+/// A running node.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) incarnation: Arc<Incarnation>,
     pub(crate) store: Store,
-    /// The keys with which its process was started.
+    /// The keys with which its process started.
     pub(crate) vault: Arc<Vault>,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tree: Tree,
-    /// One of each worker.
+    /// One edge for each worker.
     pub(crate) public: Vec<Edge>,
     pub(crate) internal: Edge,
 }
@@ -163,14 +163,14 @@ impl fmt::Debug for Node {
     }
 }
 
-/// What the identity authority has: the same for all runs, because making keys takes long.
+/// The identity authority's keys: the same for all runs, because making keys takes long.
 pub(crate) struct Authority {
     pub(crate) context: Arc<AuthorityContext>,
     pub(crate) issuer: SandboxIssuer,
     pub(crate) holder: HolderKey,
 }
 
-/// The authority of all runs.
+/// Returns the authority of all runs.
 pub(crate) fn authority() -> &'static Authority {
     static AUTHORITY: OnceLock<Authority> = OnceLock::new();
     AUTHORITY.get_or_init(|| {
@@ -254,7 +254,7 @@ fn rates() -> RateLimits {
     RateLimits { refusals: RateLimit::per_second("refusals", 1), ..RateLimits::unlimited() }
 }
 
-/// Starts a node. It may fail as a process that cannot reach its store does. The receiver gets what restarts did not mend.
+/// Starts a node. Fails like a process that cannot reach its store. The receiver gets failures that restarts did not fix.
 pub(crate) async fn start(
     world: &Arc<World>,
     inbox: &Inbox,

@@ -1,4 +1,4 @@
-//! Operators: they grant credits, replace keys, and suspend a client for a while, on the internal listener of any node.
+//! Operators: they grant credits, replace keys, and suspend a client for a while, on any node's internal listener.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::node::ADMIN_TOKEN;
 use crate::sim::{Request, Sim, Tenant};
 use crate::world::START;
 
-/// After a change by an operator: how long a node may still go by what was before.
+/// Time for which a node may still use the state before an operator's change.
 pub(crate) const EFFECTIVE: Duration = Duration::from_secs(1);
 
 impl Sim {
-    /// Asks until the answer tells what has happened.
+    /// Retries until the answer reports the outcome.
     async fn operates_on(&self, what: &str, request: &Request) -> Option<Value> {
         self.diary.waits_for(what);
         loop {
@@ -29,7 +29,7 @@ impl Sim {
                     self.world.reach(format!("operator: {}", kind_of(what)));
                     return Some(answer.json());
                 }
-                // What was asked for is done: an answer was lost.
+                // The change was made and its answer lost.
                 Some(answer) if answer.status == 404 || answer.status == 409 => {
                     self.diary.was_answered(what);
                     return None;
@@ -60,7 +60,7 @@ impl Sim {
         }
     }
 
-    /// Issues another key now and then, and revokes the one in use when the client has switched.
+    /// Issues a new key now and then, and revokes the old one after the client has switched.
     pub(crate) async fn replaces_keys(self: Rc<Self>, tenant: Rc<Tenant>, mut key_id: String) {
         for number in 0.. {
             sleep(Duration::from_millis(self.world.below(40_000))).await;
@@ -76,7 +76,7 @@ impl Sim {
             let Some(issued) = self.operates_on(&what, &issue).await else { continue };
             let (Some(next), Some(id)) = (issued["api_key"].as_str(), issued["key_id"].as_str()) else { continue };
             let old = tenant.key.replace(next.to_owned());
-            // Requests with the old key end.
+            // Requests with the old key finish.
             sleep(Duration::from_secs(40)).await;
             let revoke = Request::new(Method::DELETE, format!("/admin/v1/keys/{key_id}")).internal(ADMIN_TOKEN);
             let what = format!("a key of client {} is revoked", tenant.number);
@@ -89,7 +89,7 @@ impl Sim {
         }
     }
 
-    /// Somebody who has copied keys tries those that were revoked.
+    /// Tries revoked keys, as somebody who has copied them.
     pub(crate) async fn tries_revoked_keys(self: Rc<Self>) {
         for _ in 0..25 {
             sleep(Duration::from_millis(self.world.below(10_000))).await;
@@ -106,7 +106,7 @@ impl Sim {
         }
     }
 
-    /// Erases a verification, whether it waits or has ended.
+    /// Erases a verification, pending or ended.
     pub(crate) async fn erases(self: Rc<Self>, txn: TxnId) {
         sleep(Duration::from_millis(self.world.below(80_000))).await;
         let request = Request::post("/admin/v1/erasures").internal(ADMIN_TOKEN).json(&json!({"kind": "transaction", "id": txn}));
@@ -139,11 +139,11 @@ impl Sim {
         }
         self.operates_on(&format!("client {} is resumed", tenant.number), &set(false)).await;
         sleep(EFFECTIVE * 2).await;
-        // Requests that were sent before may still be under way, so it stays marked.
+        // Earlier requests may still be in flight, so the mark stays.
     }
 }
 
-/// What was done, without its numbers.
+/// Returns the name of an operation without its numbers.
 fn kind_of(what: &str) -> String {
     if what.ends_with("is erased") {
         return "a transaction is erased".to_owned();

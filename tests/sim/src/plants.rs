@@ -1,5 +1,5 @@
-//! Planted faults: each is put into a copy of the sources, and the simulator that is built from it must find it, or the comparison of
-//! engines with random batches.
+//! Planted faults: each is put into a copy of the sources. The simulator built from it must find it, or the comparison of engines with
+//! random batches.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Error, Write as _};
@@ -14,17 +14,17 @@ use crate::story::FOUND;
 /// The test that compares the engines of the store.
 const BATCHES: &str = "random_batches_mean_the_same_in_every_engine";
 
-/// A fault that is put in on purpose.
+/// A planted fault.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plant {
     about: String,
-    /// Within how many seeds the simulator must find it; random batches must find one without this.
+    /// Seeds within which the simulator must find it; without this, random batches must.
     seeds: Option<u64>,
     file: PathBuf,
     code: String,
     instead: String,
-    /// Further replacements in the file, for a fault that other code would hide.
+    /// Further replacements in the file, for a fault that other code would mask.
     #[serde(default)]
     also: Vec<Piece>,
 }
@@ -38,7 +38,7 @@ struct Piece {
 }
 
 impl Plant {
-    /// Pairs of the code and its replacement.
+    /// Returns the pairs of code and replacement.
     fn pieces(&self) -> impl Iterator<Item = [&str; 2]> {
         let also = self.also.iter().map(|Piece { code, instead }| [code, instead]);
         [[&self.code, &self.instead]].into_iter().chain(also).map(|piece| piece.map(|text| text.trim_matches('\n')))
@@ -53,12 +53,12 @@ fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The names of all faults.
+/// Returns the names of all faults.
 pub(crate) fn names() -> Vec<String> {
     all().into_keys().collect()
 }
 
-/// Builds with a fault and tells how it is found within so many seeds, or makes a table of all faults.
+/// Builds with a fault and prints how many seeds find it, or prints a table of all faults.
 pub(crate) fn run(name: &str, seeds: Option<u64>) -> ExitCode {
     let plants = all();
     let fails = match plants.get(name) {
@@ -80,7 +80,7 @@ pub(crate) fn run(name: &str, seeds: Option<u64>) -> ExitCode {
     }
 }
 
-/// Whether the fault is found.
+/// Returns true if the fault is found.
 fn show(plant: &Plant, seeds: Option<u64>) -> io::Result<bool> {
     println!("{}: {}", plant.file.display(), plant.about);
     plant.pieces().for_each(|[code, instead]| println!("\n- {}\n+ {}", code.trim(), instead.trim()));
@@ -94,7 +94,7 @@ fn show(plant: &Plant, seeds: Option<u64>) -> io::Result<bool> {
 fn differs(plant: &Plant) -> io::Result<bool> {
     let tested = cargo(&planted(plant)?, &["test", "--quiet", "--locked", "--package", "sakshi-store", "--lib", BATCHES])?;
     let told = String::from_utf8_lossy(&tested.stdout);
-    // Without a line of its result, it was not run.
+    // Without a result line, the test did not run.
     match told.lines().find(|line| line.starts_with("test result: ")) {
         Some(_) => Ok(!tested.status.success()),
         None => Err(Error::other(String::from_utf8_lossy(&tested.stderr))),
@@ -107,7 +107,7 @@ fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
     println!("Those without seeds are found by the random batches that compare the engines of the store.\n");
     println!("| Fault | What it does | Seeds | Allowed |\n|---|---|---:|---:|");
     let mut plants: Vec<_> = plants.iter().collect();
-    // Those of one file after each other, so that less is built again.
+    // Faults of one file are adjacent, so that less is rebuilt.
     plants.sort_by_key(|(_, plant)| &plant.file);
     for (name, plant) in plants {
         let found = match plant.seeds {
@@ -122,12 +122,12 @@ fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
     Ok(are_found)
 }
 
-/// The number of seeds that the simulator needs; `None` when it does not find it.
+/// Returns the number of seeds that the simulator needs; `None` if it does not find the fault.
 fn needed(plant: &Plant, seeds: u64) -> io::Result<Option<String>> {
     let mut simulator = Command::new(build(plant)?).args(["--seeds", &seeds.to_string()]).stdout(Stdio::piped()).spawn()?;
     let told = simulator.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines());
     let needed = told.map_while(Result::ok).find_map(|line| line.strip_prefix(FOUND).map(str::to_owned));
-    // How it is found is not wanted here. It may have ended.
+    // The rest of the output is not needed. The process may have ended.
     let _ = simulator.kill();
     simulator.wait()?;
     Ok(needed)
@@ -151,14 +151,14 @@ fn target() -> PathBuf {
 fn cargo(tree: &Path, arguments: &[&str]) -> io::Result<Output> {
     Command::new(env!("CARGO"))
         .args(arguments)
-        // With a wrapper, though this one does nothing, cargo tells what it has built of the copy from what it has built of the workspace.
+        // With a wrapper, even one that does nothing, cargo keeps artifacts of the copy apart from those of the workspace.
         .env("RUSTC_WORKSPACE_WRAPPER", "env")
         .env("CARGO_TARGET_DIR", target())
         .current_dir(tree)
         .output()
 }
 
-/// A copy of the sources with the fault in it.
+/// Makes a copy of the sources with the fault in it.
 fn planted(plant: &Plant) -> io::Result<PathBuf> {
     let tree = target().join("planted");
     for entry in fs::read_dir(workspace())? {
@@ -170,7 +170,7 @@ fn planted(plant: &Plant) -> io::Result<PathBuf> {
     Ok(tree)
 }
 
-/// Copies what is not the same there already, so that little is built again.
+/// Copies files that differ, so that little is rebuilt.
 fn copy(from: &Path, to: &Path, plant: &Plant) -> io::Result<()> {
     if from.is_dir() {
         for entry in fs::read_dir(from)? {

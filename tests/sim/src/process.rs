@@ -1,5 +1,5 @@
-//! Runs in processes of their own. A process has counters of its own, in libraries too, and a run must not depend on how many runs
-//! came before it: so each is made by a copy of a process that has made none.
+//! Isolated runs. Counters of a process, also those in libraries, must not carry over between runs, so each run is a fork of a process that
+//! has made none.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
 use std::io::{self, Read as _, Write as _};
@@ -7,31 +7,31 @@ use std::io::{self, Read as _, Write as _};
 use crate::run::{Run, prepare, run_here};
 use crate::world::Shape;
 
-/// Seconds of processor time after which a run counts as one that does not end: a hundred times what it takes.
+/// Processor seconds after which a run counts as endless: a hundred times the usual.
 const RUN_MAX: u64 = 30;
 
-/// Begins work in a copy of this process, which must have no other threads. Returns the copy, and where what it writes is read.
+/// Starts work in a fork of this process, which must have no other threads. Returns the child and a reader of its output.
 ///
 /// # Errors
-/// There can be no further process or pipe.
+/// No further process or pipe can be created.
 fn in_a_copy(work: impl FnOnce(&mut io::PipeWriter)) -> io::Result<(libc::pid_t, io::PipeReader)> {
     let (reader, mut writer) = io::pipe()?;
-    // SAFETY: there are no other threads, so nothing that the copy uses is in the hands of another one.
+    // SAFETY: there are no other threads, so the child uses nothing that another thread holds.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop(reader);
             work(&mut writer);
-            // SAFETY: nothing that is run at exit is of use to a copy.
+            // SAFETY: no exit handler is needed in a child.
             unsafe { libc::_exit(0) }
         }
         child => Ok((child, reader)),
     }
 }
 
-/// Waits for a copy that has written all.
+/// Waits for a child that has written everything.
 fn ended(child: libc::pid_t) {
-    // SAFETY: nobody asks how it ended.
+    // SAFETY: its exit status is not used.
     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
 }
 
@@ -41,7 +41,7 @@ pub fn run(seed: u64, shape: Shape) -> Run {
     prepare();
     let write = |writer: &mut io::PipeWriter| {
         let most = libc::rlimit { rlim_cur: RUN_MAX, rlim_max: RUN_MAX };
-        // SAFETY: it reads what is borrowed. If the system refuses, a run may take longer.
+        // SAFETY: it reads the borrowed limit. If the system refuses, a run may take longer.
         unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const most) };
         serde_json::to_writer(writer, &run_here(seed, shape)).expect("a pipe");
     };
@@ -52,8 +52,7 @@ pub fn run(seed: u64, shape: Shape) -> Run {
     serde_json::from_slice(&written).unwrap_or_else(|_| Run::without_end(seed))
 }
 
-/// Runs seeds on all processors, and hands each run to `judge` until that says that it has seen enough. Of so many seeds, one is run
-/// twice.
+/// Runs seeds on all processors and passes each run to `judge` until that returns that it is done. One of `sample` seeds is run twice.
 pub fn run_all(seeds: std::ops::Range<u64>, shape: Shape, sample: u64, mut judge: impl FnMut(Run, Option<Run>) -> bool) {
     prepare();
     let copies = std::thread::available_parallelism().map_or(1, usize::from);
@@ -64,7 +63,7 @@ pub fn run_all(seeds: std::ops::Range<u64>, shape: Shape, sample: u64, mut judge
                 let again = seed.is_multiple_of(sample).then(|| run(seed, shape));
                 let mut line = serde_json::to_vec(&(run(seed, shape), again)).expect("JSON");
                 line.push(b'\n');
-                // Whoever has seen enough does not listen any more.
+                // A parent that is done has closed its end.
                 if writer.write_all(&line).is_err() {
                     return;
                 }
@@ -91,7 +90,7 @@ pub fn run_all(seeds: std::ops::Range<u64>, shape: Shape, sample: u64, mut judge
                 break;
             }
         }
-        // SAFETY: these are our own copies, and what they would still write is not wanted.
+        // SAFETY: these are our own children, and their remaining output is not needed.
         children.iter().for_each(|(child, _)| _ = unsafe { libc::kill(*child, libc::SIGKILL) });
         drop(runs);
     });

@@ -1,4 +1,4 @@
-//! The promises of `docs/promises.md`, each as one check of what a run leaves behind.
+//! The promises of `docs/promises.md`, each as one check of a run's evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::history::{EventFact, NoPlace, Shown, Step, Verdict, order};
 use crate::model::history::strays;
 use crate::world::{Deployment, lock};
 
-/// What a check finds.
+/// The findings of a check.
 type Found = Vec<String>;
 
 /// A promise.
 pub(crate) struct Promise {
     pub(crate) name: &'static str,
-    /// Whether it holds even if the store forgets what was answered, in a failover without waiting.
+    /// True if it holds even if the store forgets acknowledged writes, in a failover without waiting.
     survives_loss: bool,
     check: fn(&Evidence<'_>) -> Found,
 }
@@ -33,7 +33,7 @@ const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_
     Promise { name, survives_loss, check }
 }
 
-/// All of them.
+/// All promises.
 pub(crate) const PROMISES: [Promise; 18] = [
     promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
     promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
@@ -55,7 +55,7 @@ pub(crate) const PROMISES: [Promise; 18] = [
     promise("everything ends, and what became of a webhook is known", false, everything_drains),
 ];
 
-/// The promises that were broken, in words.
+/// Returns the broken promises, in words.
 pub(crate) fn broken(evidence: &Evidence<'_>) -> Found {
     let is_lossy = evidence.sim.world.deployment == Deployment::LossyReplica;
     let checked = PROMISES.iter().filter(|promise| promise.survives_loss || !is_lossy);
@@ -105,7 +105,7 @@ fn consents_are_kept(evidence: &Evidence<'_>) -> Found {
     for (txn, kept) in &evidence.transactions {
         let listed = entries.remove(&txn.to_string()).unwrap_or_default();
         let expected = usize::from(completed(kept).is_some());
-        // What was erased is in the register if it had ended.
+        // An erased transaction is in the register if it had ended.
         if listed.len() != expected && !(evidence.is_erased(*txn) && listed.len() == 1) {
             found.push(format!("{txn}: it is in the register of consents {} times", listed.len()));
         }
@@ -142,7 +142,7 @@ fn grants_are_there(evidence: &Evidence<'_>) -> Found {
 fn credits_are_used(evidence: &Evidence<'_>) -> Found {
     let unpaid = evidence.sim.diary.unpaid.borrow();
     let without_reason = unpaid.iter().filter(|unpaid| {
-        // The balance was nothing from one entry until the next.
+        // The balance was zero from one entry until the next.
         let (entries, _) = &evidence.ledgers[unpaid.tenant];
         !entries.iter().enumerate().any(|(at, entry)| {
             let tolerance = evidence.sim.world.tolerance();
@@ -198,7 +198,7 @@ fn residents_end_verifications(evidence: &Evidence<'_>) -> Found {
     found
 }
 
-/// The store notes the time of each step, so what was so at each moment is known.
+/// The store records the time of each step, so the state at each moment is known.
 fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
     let mut bodies = BTreeMap::new();
@@ -212,7 +212,7 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
         let (asked, answered) = (asked.saturating_sub(tolerance), *answered + tolerance);
         let is_true = match learned {
             Learned::Opened { expires_at } => opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires),
-            // A client asks again: what is not final does not wait for a replica.
+            // A client polls again: a state that is not final does not wait for a replica.
             Learned::Pending => opened <= answered && (asked <= over || evidence.sim.world.servers.may_be_superseded(asked, answered)),
             Learned::Completed(body) => bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered),
             Learned::Accepted { .. } | Learned::AnsweredBefore => ended.is_some_and(|ended| ended <= answered),
@@ -262,7 +262,7 @@ fn no_more_guests_than_places(evidence: &Evidence<'_>) -> Found {
     found
 }
 
-/// All guests of a run are one person: they have the same device.
+/// All guests of a run are one person, with the same device.
 fn people_are_known(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
     for KeptEvent { event, listed, .. } in &evidence.events {
@@ -315,14 +315,14 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
     for event in &evidence.events {
         let seen = evidence.sim.diary.events.borrow();
-        // What is shown of an event does not wait for a replica.
+        // Views of an event do not wait for a replica.
         let is_kept = |fact: &EventFact| {
             let is_unconfirmed = fact.answered.is_some_and(|answered| evidence.sim.world.servers.may_be_unconfirmed(fact.asked, answered));
             !(is_unconfirmed && matches!(fact.step, Step::Look(_) | Step::RefusedScan(_)))
         };
         let mut facts: Vec<EventFact> =
             seen.iter().filter(|(tenant, fact)| *tenant == event.tenant && is_kept(fact)).map(|(_, fact)| *fact).collect();
-        // The store notes when a guest scanned, and when one was registered or refused.
+        // The store records when a guest scanned, and when one was registered or refused.
         let at = |at, step| {
             let (at, tolerance) = (since_start(at), evidence.sim.world.tolerance());
             EventFact {
@@ -382,7 +382,7 @@ fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
             if facts.iter().any(|fact| is_other(&fact)) {
                 found.push(format!("{key}: its webhook says something else than a poll"));
             }
-        // A poll of a flow is asked for by the flow's id, which is also what tells its webhook apart.
+        // A flow is polled by its id, which is also the deduplication key of its webhook.
         } else if !evidence.sim.diary.polled.borrow().iter().all(|(flow, polled)| flow != key || polled == body) {
             found.push(format!("{key}: its webhook says something else than a poll"));
         }

@@ -1,5 +1,5 @@
-//! The servers that keep the shared records, and their replicas. A replica lags, and catches up or takes over. On a cluster each shard has
-//! a replica of its own, and fails over by itself. For a while after a failover, a node may still reach the former primary.
+//! The servers of the shared records and their replicas. A replica lags, then catches up or takes over. On a cluster each shard fails over
+//! by itself. For a while after a failover, a node may still reach the former primary.
 
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -11,20 +11,20 @@ use tokio::sync::broadcast;
 
 use crate::world::{Deployment, lock};
 
-/// Shards of a cluster.
+/// Number of shards of a cluster.
 const SHARDS: u8 = 3;
 
-/// Some of the shards, a bit each.
+/// A set of shards, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shards(u8);
 
 impl Shards {
-    /// The shards of these keys.
+    /// Returns the shards of these keys.
     pub(crate) fn of<'a>(deployment: Deployment, keys: impl IntoIterator<Item = &'a Key>) -> Self {
         Self(keys.into_iter().fold(0, |shards, key| shards | Self::one(deployment, key.place, &key.id).0))
     }
 
-    /// The shard of a key.
+    /// Returns the shard of a key.
     pub(crate) fn one(deployment: Deployment, place: Place, id: &[u8]) -> Self {
         let number = match place {
             _ if deployment != Deployment::Cluster => 0,
@@ -37,7 +37,7 @@ impl Shards {
     /// All shards.
     pub(crate) const ALL: Self = Self(u8::MAX);
 
-    /// The shard with this number, of a cluster or not.
+    /// Returns the shard with this number, or the only one outside a cluster.
     pub(crate) fn picked(deployment: Deployment, number: u64) -> Self {
         if deployment == Deployment::Cluster { Self(1 << (number % u64::from(SHARDS))) } else { Self(1) }
     }
@@ -47,21 +47,21 @@ impl Shards {
     }
 }
 
-/// The content of a replica that gets nothing any more.
+/// The content of a replica that no longer receives writes.
 struct Lag {
     shard: Shards,
     content: MemoryEngine,
     since: Duration,
 }
 
-/// A primary whose replica has taken over, and a node that still reaches it.
+/// A superseded primary, and a node that still reaches it.
 struct FormerPrimary {
     engine: MemoryEngine,
     node: NodeId,
     until: Duration,
 }
 
-/// Returns true if one of the periods has a moment from `asked` to `answered`.
+/// Returns true if one of the periods overlaps the time from `asked` to `answered`.
 fn meets(periods: &[(Duration, Duration)], asked: Duration, answered: Duration) -> bool {
     periods.iter().any(|(since, until)| asked <= *until && *since <= answered)
 }
@@ -72,11 +72,11 @@ pub(crate) struct Servers {
     engine: RwLock<MemoryEngine>,
     lag: Mutex<Option<Lag>>,
     former: Mutex<Option<FormerPrimary>>,
-    /// Periods in which a reader may have seen what a failover lost afterwards, or what the former primary still had.
+    /// Periods in which a reader may have seen writes that a failover lost, or the former primary's state.
     unconfirmed: Mutex<Vec<(Duration, Duration)>>,
-    /// The second kind alone.
+    /// The periods of the former primary alone.
     superseded: Mutex<Vec<(Duration, Duration)>>,
-    /// Ends the wait of answers for the replica: true if it has caught up. A value for each lag.
+    /// Ends the wait of answers for the replica: true if it has caught up. One value for each lag.
     ended: broadcast::Sender<bool>,
 }
 
@@ -93,17 +93,17 @@ impl Servers {
         }
     }
 
-    /// The records as they are now.
+    /// Returns the current records.
     pub(crate) fn engine(&self) -> MemoryEngine {
         self.engine.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The former primary, if this node still reaches it.
+    /// Returns the former primary, if this node still reaches it.
     pub(crate) fn former(&self, node: NodeId, now: Duration) -> Option<MemoryEngine> {
         lock(&self.former).as_ref().filter(|former| former.node == node && now < former.until).map(|former| former.engine.clone())
     }
 
-    /// From now on the replica of this shard gets nothing.
+    /// Stops replication to this shard's replica.
     pub(crate) fn lag(&self, shard: Shards, now: Duration) {
         *lock(&self.lag) = Some(Lag { shard, content: self.engine().replica(), since: now });
     }
@@ -113,14 +113,14 @@ impl Servers {
         lock(&self.lag).as_ref().is_some_and(|lag| lag.shard.meet(shards))
     }
 
-    /// The replica that lags has all again.
+    /// Brings the lagging replica up to date.
     pub(crate) fn catch_up(&self) {
         if lock(&self.lag).take().is_some() {
             self.end(true);
         }
     }
 
-    /// The replica that lags takes over. This node reaches the primary before it until then.
+    /// Lets the lagging replica take over. This node reaches the former primary until the given time.
     pub(crate) fn fail_over(&self, now: Duration, node: Option<(NodeId, Duration)>) {
         let Some(Lag { shard, content, since }) = lock(&self.lag).take() else { return };
         let until = node.map_or(now, |(_, until)| until);
@@ -137,16 +137,16 @@ impl Servers {
     }
 
     fn end(&self, has_caught_up: bool) {
-        // There may be no answer that waits.
+        // There may be no waiting answer.
         let _ = self.ended.send(has_caught_up);
     }
 
-    /// Waits until the replica has caught up, and returns true, or has taken over.
+    /// Waits for the end of the lag. Returns true if the replica has caught up, false if it has taken over.
     pub(crate) async fn end_of_lag(&self) -> bool {
         self.ended.subscribe().recv().await.unwrap_or(false)
     }
 
-    /// Returns true if a reader between these moments may have seen what is not so any more, or not yet.
+    /// Returns true if a reader between these moments may have seen stale or unconfirmed state.
     pub(crate) fn may_be_unconfirmed(&self, asked: Duration, answered: Duration) -> bool {
         meets(&lock(&self.unconfirmed), asked, answered)
     }

@@ -1,4 +1,4 @@
-//! Residents, who answer in the identity app: they approve, decline, deliver twice, late, or what is no answer at all.
+//! Residents, who answer in the identity app: they approve, decline, answer twice, late, or with garbage.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::diary::{Fact, Learned};
 use crate::node::authority;
 use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
 
-/// What the identity app was asked.
+/// The intent that the identity app was given.
 #[derive(Debug)]
 pub(crate) struct Intent {
     pub(crate) txn: TxnId,
@@ -27,7 +27,7 @@ pub(crate) struct Intent {
 }
 
 impl Intent {
-    /// Reads the intent that a client or a page was given.
+    /// Reads the intent of a client's or a page's token.
     pub(crate) fn read(jwt: &str) -> Option<Self> {
         let claims = decode_unverified(jwt).ok()?;
         let path = claims.cb.strip_prefix(&authority().context.public_base)?.to_owned();
@@ -44,7 +44,7 @@ pub(crate) struct Callback {
 }
 
 impl Sim {
-    /// The resident consents.
+    /// Builds the answer of a resident who consents.
     pub(crate) fn approving(&self, intent: &Intent, resident: &Resident) -> Callback {
         let (authority, now) = (authority(), self.world.store_time());
         let bare = authority.issuer.issue(resident, intent.claims.requested(), &authority.holder, now).expect("a credential");
@@ -55,7 +55,7 @@ impl Sim {
         Callback { body, format, digest }
     }
 
-    /// The resident refuses, or the face does not match.
+    /// Builds the answer of a resident who refuses, or whose face does not match.
     pub(crate) fn declining(&self, intent: &Intent) -> Callback {
         let (code, message) = [("301", "User Reject"), ("304", "Face mismatch"), ("999", "Something new")][self.world.index(3)];
         let Verdict::Terminal(failure) = verdict(code, message) else { unreachable!("these codes end a transaction") };
@@ -68,13 +68,13 @@ impl Sim {
         CallbackFormat::BOTH[self.world.index(2)]
     }
 
-    /// Hands in an answer after a while.
+    /// Delivers an answer after a pause.
     pub(crate) async fn deliver(&self, intent: &Intent, callback: &Callback) {
         sleep(Duration::from_millis(self.world.below(4_000))).await;
         self.hand_in(intent, callback).await;
     }
 
-    /// Hands in an answer, and repeats it until its fate is known, as the identity app does for some time.
+    /// Delivers an answer, with retries until its outcome is known, as the identity app does for some time.
     async fn hand_in(&self, intent: &Intent, callback: &Callback) {
         let request = Request::post(&intent.path).body(callback.format.content_type(), callback.body.clone());
         let asked = self.ask_again(&request, TRIES).await;
@@ -91,7 +91,7 @@ impl Sim {
         self.learn(intent.txn, &asked, learned);
     }
 
-    /// Hands in what ends nothing: garbage, an answer to another transaction, or an announcement that the app will try again.
+    /// Delivers requests that end nothing: garbage, an answer to another transaction, or the app's announcement of a retry.
     async fn deliver_garbage(&self, intent: &Intent) {
         let format = self.format();
         let bodies = [
@@ -106,7 +106,7 @@ impl Sim {
         if asked.told().is_some_and(|answer| answer.status == 200 && pick != 3) {
             self.diary.is_wrong(format!("{}: garbage is accepted", intent.txn));
         }
-        // A stranger who knows the id of the verification, but not the address of its callback.
+        // A stranger who knows the verification's id, but not its callback address.
         let path = format!("/cb/{}/{}", intent.txn, "A".repeat(24));
         let declining = format.failure(&intent.claims.txn, "301", "User Reject");
         let asked = self.ask(&Request::post(path).body(format.content_type(), declining)).await;
@@ -115,14 +115,14 @@ impl Sim {
         }
     }
 
-    /// What a resident does with a verification that was begun.
+    /// Plays a resident's response to a verification.
     pub(crate) async fn answers(&self, intent: &Intent, resident: &'static Resident, window: Duration) {
         let approve = self.approving(intent, resident);
         match self.world.below(12) {
-            // Walks away.
+            // The resident leaves.
             0 | 1 => {}
             2 => self.deliver(intent, &self.declining(intent)).await,
-            // The app delivers twice, perhaps by two ways at once.
+            // The app delivers twice, perhaps in parallel.
             3 => _ = tokio::join!(self.deliver(intent, &approve), self.deliver(intent, &approve)),
             // Two answers race, or many.
             4 => {
@@ -155,14 +155,14 @@ impl Sim {
         self.diary.facts.borrow_mut().push(Fact { txn, asked: asked.asked, answered: asked.answered, learned });
     }
 
-    /// A client's poll of a verification.
+    /// Polls a verification as its client.
     pub(crate) async fn look(&self, tenant: &Tenant, txn: TxnId, wait: u64) {
         let request = Request::new(Method::GET, format!("/api/v1/nationalid-ovse/result/{txn}?wait={wait}"));
         let asked = self.ask(&request.of(tenant).held(Duration::from_secs(wait))).await;
         self.saw(tenant, txn, &asked);
     }
 
-    /// Notes what a poll has shown.
+    /// Records the observation of a poll.
     pub(crate) fn saw(&self, tenant: &Tenant, txn: TxnId, asked: &Asked) {
         let Some(answer) = asked.told() else { return };
         let body = answer.json();

@@ -1,5 +1,5 @@
-//! A change of the encryption key, as the operator's guide has it: all nodes know the new key, then all seal with it, then what is
-//! sealed with the old one is sealed anew until a whole pass finds nothing, and then no node knows the old one any more.
+//! Rotation of the encryption key, as in the operator's guide. All nodes learn the new key, then all seal with it. Records under the old
+//! key are sealed anew until a whole pass finds none. Then all nodes drop the old key.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -16,17 +16,17 @@ use crate::node::ADMIN_TOKEN;
 use crate::sim::{Request, Sim};
 use crate::world::Deployment;
 
-/// The keys of a vault, by number; the first one seals.
+/// Returns a vault with the keys of these numbers; the first one seals.
 pub(crate) fn vault(keys: &[u8]) -> Arc<Vault> {
     let keys: Vec<_> = keys.iter().map(|key| Zeroizing::new(vec![*key; 32])).collect();
     Arc::new(Vault::new(&keys).expect("a vault"))
 }
 
-/// Changes the key once, in some runs.
+/// Rotates the key once, in some runs.
 pub(crate) async fn rotates(sim: Rc<Sim>) {
     let world = &sim.world;
     sleep(Duration::from_millis(world.below(50_000))).await;
-    // A failover that may lose what was answered may also bring back what was sealed with the old key.
+    // A failover that may lose acknowledged writes may also restore records under the old key.
     if world.deployment == Deployment::LossyReplica || !world.goes_wrong("key-rotations", 2_000) {
         return;
     }
@@ -38,7 +38,7 @@ pub(crate) async fn rotates(sim: Rc<Sim>) {
     world.reach("operator: the encryption key is changed");
 }
 
-/// Restarts every node with these keys, one after the other.
+/// Restarts every node with these keys, one after another.
 async fn restarts_with(sim: &Rc<Sim>, keys: &[u8], what: &str) {
     let vault = vault(keys);
     sim.world.opens_with(&vault);
@@ -53,7 +53,7 @@ async fn restarts_with(sim: &Rc<Sim>, keys: &[u8], what: &str) {
     }
 }
 
-/// Makes passes until one finds nothing.
+/// Makes passes until one finds no record under the old key.
 async fn seals_anew(sim: &Sim) {
     let (mut from, mut is_clean) = (Value::Null, true);
     loop {
@@ -61,7 +61,7 @@ async fn seals_anew(sim: &Sim) {
         let request = Request::post("/admin/v1/reseal").internal(ADMIN_TOKEN).json(&body);
         let asked = sim.ask(&request).await;
         let Some(answer) = asked.told() else {
-            // What was done may be unknown, so this pass proves nothing.
+            // The outcome of a step may be unknown, so this pass proves nothing.
             is_clean = false;
             sleep(sim.world.pause(500)).await;
             continue;

@@ -1,4 +1,4 @@
-//! One run: a thread with a simulated clock, on which everything happens.
+//! One run: a thread with a simulated clock.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,31 +28,31 @@ use crate::sim::{Sim, Tenant};
 use crate::world::{Shape, World, lock};
 use crate::{chaos, entropy, promises};
 
-/// How long things go wrong, and how long everything has to settle afterwards: the longest window and some more.
+/// Duration of the faults, and of the quiet period after them: the longest window and some more.
 const ROUGH: Duration = Duration::from_secs(100);
 const CALM: Duration = Duration::from_secs(WINDOW.as_secs() + 45);
 
-/// What happened in a run.
+/// The record of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Its seed.
     pub seed: u64,
-    /// Everything that happened, a line each.
+    /// All that happened, one line each.
     pub log: Vec<String>,
-    /// A digest of all lines: the same seed has the same one.
+    /// Digest of all lines: equal for equal seeds.
     pub digest: String,
     /// Promises that were broken.
     pub broken: Vec<String>,
-    /// Faults that were injected, by kind.
+    /// Number of injected faults, by kind.
     pub faults: BTreeMap<String, u64>,
-    /// What happened, by kind.
+    /// Number of other happenings, by kind.
     pub reached: BTreeMap<String, u64>,
     /// Pairs of faults that came close to each other.
     pub pairs: BTreeSet<String>,
 }
 
 impl Run {
-    /// What is known of a run whose process has ended before it.
+    /// Builds the record of a run whose process ended too early.
     pub(crate) fn without_end(seed: u64) -> Self {
         let broken = vec![format!("seed {seed} takes for ever, or ends its process")];
         Self {
@@ -67,11 +67,11 @@ impl Run {
     }
 }
 
-/// A smaller run of a seed that breaks a promise: fewer verifications and fewer kinds of faults.
+/// Returns a smaller run of a seed that breaks a promise: fewer verifications and kinds of faults.
 #[must_use]
 pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
     let mut found = run(seed, shape);
-    // Of a run that does not end there is nothing to read.
+    // A run that does not end has nothing to read.
     if found.log.is_empty() {
         return (shape, found);
     }
@@ -91,7 +91,7 @@ pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
     (shape, found)
 }
 
-/// Makes what all runs share: keys, which would take longer than a run.
+/// Makes the keys shared by all runs, which would take longer than a run.
 pub(crate) fn prepare() {
     authority();
 }
@@ -102,12 +102,12 @@ pub(crate) fn run_here(seed: u64, shape: Shape) -> Run {
         entropy::seed(seed);
         let runtime = || {
             let mut builder = tokio::runtime::Builder::new_current_thread();
-            // What other threads have finished comes when nothing else can go on, so that the order does not depend on how fast they are.
+            // Results of other threads arrive once nothing else can proceed, so that the order does not depend on their speed.
             builder.enable_time().start_paused(true).max_blocking_threads(1).global_queue_interval(u32::MAX);
             builder.on_thread_unpark(entropy::tick).build().expect("a runtime")
         };
         let mut run = Run::without_end(seed);
-        // Everything is on this thread.
+        // Everything runs on this thread.
         let names = broken_by(|| run = actix_rt::System::with_tokio_rt(runtime).block_on(simulated(seed, shape)));
         run.broken.extend(names.into_iter().map(|name| format!("an invariant is broken: {name}")));
         run
@@ -143,7 +143,7 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     sleep(ROUGH).await;
     world.calms_down();
     sleep(CALM).await;
-    // Who asks about a transaction whose window has passed ends its actor.
+    // A request about a transaction past its window ends its actor.
     let live = (0..world.nodes()).filter_map(|number| sim.node(number)).map(|node| node.tree.live_transactions()).collect();
     looks_at_everything(&sim).await;
     let evidence = Evidence::gather(&sim, live).await;
@@ -157,7 +157,7 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     Run { seed, log, digest, broken, faults, reached, pairs }
 }
 
-/// Everybody who has to do with a client.
+/// Starts everybody who deals with a client.
 fn people(sim: &Rc<Sim>, tenant: &Rc<Tenant>, key_id: String, shape: Shape) {
     let world = &sim.world;
     let both = || (Rc::clone(sim), Rc::clone(tenant));
@@ -195,7 +195,7 @@ fn people(sim: &Rc<Sim>, tenant: &Rc<Tenant>, key_id: String, shape: Shape) {
     }
 }
 
-/// A client with an app, a key and credits.
+/// Creates a client with an app, a key and credits.
 async fn provide(world: &World, number: usize) -> (Tenant, String) {
     let store = world.store();
     let client = Client::new(ClientId::generate(), "Simulated".into(), world.store_time());
@@ -232,7 +232,7 @@ async fn provide(world: &World, number: usize) -> (Tenant, String) {
     (tenant, key_id.to_string())
 }
 
-/// Asks every node about everything, when nothing goes wrong any more.
+/// Asks every node about everything, once nothing goes wrong any more.
 async fn looks_at_everything(sim: &Rc<Sim>) {
     for tenant in &sim.tenants {
         let facts = sim.diary.facts.borrow().clone();
@@ -257,7 +257,7 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
         }
         let event = tenant.event.borrow().clone();
         if let Some(event) = event {
-            // With guests there, that many places are too few.
+            // With guests registered, that is too few places.
             if !sim.changes(tenant, &event, None, Some(1)).await {
                 sim.diary.is_wrong("a change of an event is not answered at the end".to_owned());
             }

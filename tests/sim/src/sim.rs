@@ -1,4 +1,4 @@
-//! The run as people see it: nodes behind a load balancer, clients with their keys, and what everybody learned.
+//! The run as people see it: nodes behind a load balancer, clients with their keys, and everybody's observations.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,11 +21,11 @@ use crate::node::{Answer, Edge, Node};
 use crate::operators::EFFECTIVE;
 use crate::world::{World, lock};
 
-/// The longest that a request may take: two questions to actors, an order to an upstream, and the pauses between them.
+/// Longest duration of a request: two requests to actors, an order to an upstream, and the pauses between them.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// When whoever sent a request that is lost gives up.
+/// Time after which the sender of a lost request gives up.
 const GIVEN_UP: Duration = Duration::from_secs(8);
-/// How often somebody asks again who got no answer.
+/// Number of tries of a request without an answer.
 pub(crate) const TRIES: usize = 4;
 
 /// A client of the service.
@@ -34,18 +34,18 @@ pub(crate) struct Tenant {
     pub(crate) number: usize,
     pub(crate) client: ClientId,
     pub(crate) app: AppId,
-    /// The key in use, which operators replace.
+    /// The current key, which operators replace.
     pub(crate) key: RefCell<String>,
-    /// The end user of all its verifications, so that whatever is of them is known as this client's.
+    /// The end user of all its verifications, so that their data is recognisably this client's.
     pub(crate) resident: &'static Resident,
     pub(crate) credits: Cell<u64>,
-    /// The entries of the ledger that operators were told when they granted some.
+    /// Ledger entries in the answers to operators' grants.
     pub(crate) grants: RefCell<Vec<Value>>,
     /// Its event, once it is created.
     pub(crate) event: RefCell<Option<String>>,
-    /// Whether it has registered where the webhooks of flows go.
+    /// True once it has registered URLs for webhooks of flows.
     pub(crate) has_urls: Cell<bool>,
-    /// Whether an operator has suspended it, or may have.
+    /// True if an operator has suspended it, or may have.
     pub(crate) may_be_suspended: Cell<bool>,
 }
 
@@ -67,9 +67,9 @@ pub(crate) struct Request {
     headers: Vec<(HeaderName, String)>,
     body: Bytes,
     is_internal: bool,
-    /// How long the answer may be held back on purpose.
+    /// Time for which the answer may be held back on purpose.
     held: Duration,
-    /// Whose it is; bytes of another client must not be in the answer.
+    /// The client it concerns; the answer must not contain another client's data.
     tenant: Option<usize>,
 }
 
@@ -102,20 +102,20 @@ impl Request {
         self.body("application/json", body.to_string())
     }
 
-    /// With the client's credentials.
+    /// Adds the client's credentials.
     pub(crate) fn of(mut self, tenant: &Tenant) -> Self {
         self.tenant = Some(tenant.number);
         let key = tenant.key.borrow().clone();
         self.header("x-api-key", key).header("x-api-app-id", tenant.app.as_str())
     }
 
-    /// Without credentials, by somebody of the client.
+    /// Marks it as sent without credentials by somebody of the client.
     pub(crate) const fn seen_by(mut self, tenant: &Tenant) -> Self {
         self.tenant = Some(tenant.number);
         self
     }
 
-    /// To the internal listener, with this token.
+    /// Sends it to the internal listener, with this token.
     pub(crate) fn internal(mut self, token: &str) -> Self {
         self.is_internal = true;
         self.header("authorization", format!("Bearer {token}"))
@@ -136,18 +136,18 @@ impl Request {
     }
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    /// When it was sent, and when it was answered or given up.
+    /// Times of the request, and of its answer or of giving up.
     pub(crate) asked: Duration,
     pub(crate) answered: Duration,
-    /// None when no answer came.
+    /// `None` if no answer came.
     pub(crate) answer: Option<Answer>,
 }
 
 impl Asked {
-    /// The answer, if it tells what has happened; one that says "try again" does not.
+    /// Returns the answer if it reports an outcome; "try again" does not.
     pub(crate) fn told(&self) -> Option<&Answer> {
         self.answer.as_ref().filter(|answer| answer.status < 500)
     }
@@ -181,20 +181,20 @@ impl Sim {
         self.nodes.borrow_mut()[number] = node;
     }
 
-    /// A word that nothing else of the run is called.
+    /// Returns a name that is unique in the run.
     pub(crate) fn name(&self, what: &str) -> String {
         self.names.set(self.names.get() + 1);
         format!("{what}-{}", self.names.get())
     }
 
-    /// Sends a request to a node that runs, as a load balancer picks one.
+    /// Sends a request to a running node, picked as a load balancer does.
     pub(crate) async fn ask(&self, request: &Request) -> Asked {
         let running: Vec<Node> = self.nodes.borrow().iter().flatten().cloned().collect();
         let pick = self.world.index(running.len());
         self.ask_node(running.into_iter().nth(pick), request).await
     }
 
-    /// Sends a request again until an answer tells what has happened, for some time; with when it was sent first.
+    /// Retries a request for some time until an answer reports an outcome. Includes the time of the first try.
     pub(crate) async fn ask_again(&self, request: &Request, tries: usize) -> Asked {
         let mut asked = self.ask(request).await;
         let first = asked.asked;
@@ -208,7 +208,7 @@ impl Sim {
         Asked { asked: first, ..asked }
     }
 
-    /// Returns true if the node that answered may have read from a former primary, or may have remembered what it read there.
+    /// Returns true if the answering node may have read from a former primary, or cached what it read there.
     pub(crate) fn may_be_superseded(&self, asked: &Asked) -> bool {
         self.world.servers.may_be_superseded(asked.asked.saturating_sub(EFFECTIVE), asked.answered)
     }
@@ -238,7 +238,7 @@ impl Sim {
             sleep(back).await;
             answer
         };
-        // Whoever was sent away by a dying process, or waits in vain for an answer that is lost, does not know what has happened.
+        // A caller cut off by a dying process, or whose answer is lost, does not know the outcome.
         let answer = tokio::select! {
             answer = timeout(WAIT_MAX + request.held, serving) => Some(answer),
             () = incarnation.death() => None,
@@ -260,19 +260,19 @@ impl Sim {
         }
     }
 
-    /// Waits while the worker hangs that serves an edge.
+    /// Waits while the worker that serves an edge hangs.
     async fn hangs(&self, edge: &Edge) {
         if let Some(time) = self.world.hangs_for(edge.arbiter) {
             sleep(time).await;
         }
     }
 
-    /// What is true of every answer.
+    /// Checks what holds for every answer.
     fn judge(&self, request: &Request, answer: &Answer) {
         let Request { method, path, .. } = request;
         self.world.reach(format!("{} {method} {}", answer.status, route(path)));
         let said = format!("{} to {method} {path}", answer.status);
-        // Panics are injected into whoever asks the store.
+        // Panics are injected into callers of the store.
         if answer.status == 500 && !lock(&self.world.faults).contains_key("panics") {
             self.diary.is_wrong(format!("{said}: {}", answer.text()));
         }
@@ -295,7 +295,7 @@ impl Sim {
         }
     }
 
-    /// Whether bytes that a client gets hold anything of another one.
+    /// Returns true if a client's bytes contain data of another one.
     pub(crate) fn has_foreign(&self, tenant: usize, body: &[u8]) -> bool {
         let others = self.tenants.iter().filter(|other| other.number != tenant);
         let mut marks = others.flat_map(|other| [other.app.as_str(), other.client.as_str(), &*other.resident.name]);

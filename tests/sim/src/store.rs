@@ -1,7 +1,7 @@
-//! The records as a node reaches them: one atomic step per call, over a network that delays calls, loses them before or after they took
-//! effect, and is away at times. A node that was killed gets no answer any more, and its calls take no effect.
+//! The records as a node reaches them: one atomic step per call. The network delays calls, loses them before or after they take effect, and
+//! is away at times. A killed node gets no answers, and its calls take no effect.
 //!
-//! The records may have a replica that lags and takes over. A failover loses the writes it has not seen; with answers that wait for the
+//! The records may have a replica that lags and takes over. A failover loses the writes that it has not seen; if answers wait for the
 //! replica, no caller got an answer to them.
 
 use std::future::{pending, ready};
@@ -22,7 +22,7 @@ use crate::model::outbox::Attempt;
 use crate::replication::Shards;
 use crate::world::{CallPlan, Deployment, Fate, Incarnation, World, lock};
 
-/// How long a call that is lost is waited for.
+/// Time after which a lost call times out.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The engine of one start of a node.
@@ -32,7 +32,7 @@ pub(crate) struct NodeEngine {
     pub(crate) incarnation: Arc<Incarnation>,
 }
 
-/// The store of one start of a node.
+/// Builds the store of one start of a node.
 pub(crate) fn store(world: &Arc<World>, incarnation: &Arc<Incarnation>) -> Store {
     let engine = Box::new(NodeEngine { world: Arc::clone(world), incarnation: Arc::clone(incarnation) });
     let notices = (world.deployment != Deployment::Alone).then(|| world.notices.clone());
@@ -47,7 +47,7 @@ fn refused<T: Send + 'static>() -> StoreFuture<T> {
     Box::pin(async { Err(StoreError::Unavailable("the disk is full".to_owned())) })
 }
 
-/// The record of a transaction whose webhook an operation may change.
+/// Returns the record of a transaction whose webhook an operation may change.
 fn with_webhook(op: &Op) -> Option<&Key> {
     let (Op::Put(key, fields) | Op::Set(key, fields)) = op else { return None };
     let is_of_webhook = fields.iter().any(|(field, _)| ["holder", "claimed_at", "attempt"].contains(field));
@@ -55,7 +55,7 @@ fn with_webhook(op: &Op) -> Option<&Key> {
 }
 
 impl NodeEngine {
-    /// Makes a call that reads. It goes on when nobody waits for it any more.
+    /// Makes a read. It continues even if its caller stops waiting.
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&MemoryEngine) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
         if !self.world.is_rough() && !self.incarnation.is_dead() {
             return work(&self.engine());
@@ -65,23 +65,23 @@ impl NodeEngine {
         self.answered(plan, called)
     }
 
-    /// The records that this node reaches.
+    /// Returns the records that this node reaches.
     fn engine(&self) -> MemoryEngine {
         let servers = &self.world.servers;
         servers.former(self.incarnation.id, self.world.begun.elapsed()).unwrap_or_else(|| servers.engine())
     }
 
-    /// Returns true if what this node writes is nowhere else, and will be lost.
+    /// Returns true if this node's writes exist nowhere else, and will be lost.
     fn is_cut_off(&self) -> bool {
         self.world.servers.former(self.incarnation.id, self.world.begun.elapsed()).is_some()
     }
 
-    /// The shards whose replicas a call waits for.
+    /// Returns the shards whose replicas a call waits for.
     fn awaited<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> Shards {
         Shards::of(self.world.deployment, keys)
     }
 
-    /// Carries out a call, which waits for the replicas of these shards.
+    /// Makes a call that waits for the replicas of these shards.
     async fn called<T>(self, plan: CallPlan, awaited: Shards, work: impl FnOnce(&MemoryEngine) -> StoreFuture<T>) -> Result<T, StoreError> {
         let begun = self.incarnation.steps.read().await;
         sleep(plan.before).await;
@@ -108,8 +108,8 @@ impl NodeEngine {
         answer
     }
 
-    /// Makes a call that changes something, which a full store refuses, and sometimes makes it again with the same arguments, as the
-    /// engine on Redis does with a step whose reply is lost.
+    /// Makes a write, which a full store refuses. Sometimes repeats it with the same arguments, as the engine on Redis does with a step
+    /// whose reply is lost.
     fn change<T: Send + 'static>(
         &self,
         awaited: Shards,
@@ -124,7 +124,7 @@ impl NodeEngine {
             let Some(pause) = again else { return work(engine) };
             let first = work(engine);
             Box::pin(async move {
-                // Nobody hears this answer.
+                // Nobody receives this answer.
                 let _ = first.await;
                 sleep(pause).await;
                 if node.incarnation.is_dead() {
@@ -139,7 +139,7 @@ impl NodeEngine {
         self.answered(plan, called)
     }
 
-    /// Asks after the steps that were begun before.
+    /// Looks up the outcome of steps that were begun before.
     fn ask_after_all(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         let (plan, node) = (self.world.plan(), self.clone());
         let called = async move {
@@ -150,13 +150,13 @@ impl NodeEngine {
         self.answered(plan, called)
     }
 
-    /// Waits until the replicas of these shards have what was just written; returns false if they never will.
+    /// Waits until the replicas of these shards have the last write; returns false if they never will.
     async fn is_replicated(&self, shards: Shards) -> bool {
         let servers = &self.world.servers;
         !self.world.deployment.waits() || !servers.are_behind(shards) || servers.end_of_lag().await
     }
 
-    /// Makes a call again until it is answered, as the engine on Redis does for a step whose outcome must be known.
+    /// Retries a call until it is answered, as the engine on Redis does for a step whose outcome must be known.
     fn call_until_answered<T: Send + 'static>(
         &self,
         awaited: Shards,
@@ -179,7 +179,7 @@ impl NodeEngine {
                 if !node.is_replicated(awaited).await {
                     continue;
                 }
-                // An answer that is lost comes later: whoever repeats the step is told the same.
+                // A lost answer arrives later: a retry of the step gets the same answer.
                 sleep(if plan.fate == Fate::LostAfter { CALL_TIMEOUT } else { plan.after }).await;
                 if !node.incarnation.is_dead() {
                     return answer;
@@ -190,7 +190,7 @@ impl NodeEngine {
         self.answered(plan, called)
     }
 
-    /// What the caller gets of a call.
+    /// Returns what the caller gets from a call.
     fn answered<T: Send + 'static>(
         &self,
         plan: CallPlan,
@@ -204,7 +204,7 @@ impl NodeEngine {
         })
     }
 
-    /// Commits, and notes what has become of the webhooks of transactions.
+    /// Commits, and records changes to the webhooks of transactions.
     fn commit_and_note(&self, engine: &MemoryEngine, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         let mut records: Vec<Key> = batches.iter().flat_map(|batch| &batch.ops).filter_map(with_webhook).cloned().collect();
         records.dedup();
@@ -218,7 +218,7 @@ impl NodeEngine {
             let queries = records.iter().map(|key| Query::Fields(key.clone(), &["holder", "claimed_at", "attempt"])).collect();
             let mut answers = engine.read(queries).await?;
             for key in records {
-                // One that was erased has no webhook any more.
+                // An erased transaction has no webhook.
                 let (Ok(txn), Some(record)) = (key.id.as_slice().try_into(), answers.record()?) else { continue };
                 let attempt = match record.text("attempt") {
                     "" => None,
@@ -246,7 +246,7 @@ impl NodeEngine {
         })
     }
 
-    /// Commits the batches of each slot by themselves, as the engine on Redis does: others come between, and some may be lost.
+    /// Commits the batches of each slot separately, as the engine on Redis does: others interleave, and some may be lost.
     fn commit_slots(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
         let slots = by_slot(&batches, first_key);
         let of_slot = |places: &Vec<usize>| places.iter().map(|place| batches[*place].clone()).collect();
@@ -254,7 +254,7 @@ impl NodeEngine {
         Box::pin(async move { Ok(in_order(batches.len(), &slots, try_join_all(calls).await?)) })
     }
 
-    /// Reads what is in each slot of a cluster by itself, and at a time of its own.
+    /// Reads each slot of a cluster separately, at a time of its own.
     fn read_by_shard(
         &self,
         queries: Vec<Query>,
@@ -273,7 +273,7 @@ impl NodeEngine {
         })
     }
 
-    /// Tells the other nodes of the transactions that batches have ended; some notices are lost.
+    /// Notifies the other nodes of transactions that batches have ended; some notices are lost.
     fn tell(&self, batches: &[Batch], applied: &[Applied]) {
         let done = batches.iter().zip(applied).filter(|(_, applied)| matches!(applied, Applied::Done { .. }));
         let told = done.flat_map(|(batch, _)| &batch.ops).filter_map(|op| match op {

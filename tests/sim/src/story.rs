@@ -1,13 +1,13 @@
-//! What happened in a run, as a story.
+//! A run, printed as a story.
 
 use std::process::ExitCode;
 
 use sakshi_sim::{Run, Shape};
 
-/// What is printed before the number of seeds that it took to break a promise.
+/// Text before the number of seeds that it took to break a promise.
 pub(crate) const FOUND: &str = "a promise is broken; seeds that it took: ";
 
-/// Prints the run; of a broken promise with what concerns it. Fails when a promise is broken.
+/// Prints the run and, for a broken promise, the lines that concern it. Fails if a promise is broken.
 pub(crate) fn tell(ran: &Run, shape: Shape) -> ExitCode {
     let concerned: Vec<&str> = ran.broken.iter().filter_map(|what| what.split_once(':')).map(|(id, _)| id).collect();
     let is_told = |line: &&String| {

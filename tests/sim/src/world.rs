@@ -1,4 +1,4 @@
-//! What a run consists of: its shape, its random source, its time, the store that all nodes share, and the log of what happens.
+//! The state of a run: its shape, random source, time and log, and the store that all nodes share.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,25 +23,25 @@ use crate::model::history::Event;
 use crate::node::{Arbiter, RETENTION};
 use crate::replication::Servers;
 
-/// When runs begin.
+/// Start of every run.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
-/// For how long something may wait after an error of the store.
+/// Longest pause after an error of the store.
 const AFTER_ERRORS_MS: u64 = 10_000;
-/// Notices that a node may be behind.
+/// Number of notices by which a node may lag.
 const NOTICES: usize = 256;
 
-/// What a run has in it. Without some of it a broken promise is easier to read.
+/// The contents of a run. A broken promise is easier to read with fewer of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Verifications of each client; `None` for some.
+    /// Verifications of each client; `None` for a random number.
     pub verifications: Option<u64>,
-    /// Kinds of faults that do not happen, a bit each in the order of [`Shape::FAULTS`].
+    /// Kinds of faults to leave out, one bit each in the order of [`Shape::FAULTS`].
     pub without: u32,
 }
 
 impl Shape {
-    /// The kinds of faults, and what operators and organisers change. Those that keep a request from an answer come first;
-    /// nodes are killed for a new encryption key too.
+    /// The kinds of faults, and changes by operators and organisers. Those that can prevent an answer come first; nodes are also killed for
+    /// a new encryption key.
     pub const FAULTS: [&'static str; 26] = [
         "kills",
         "outages",
@@ -71,10 +71,10 @@ impl Shape {
         "flows",
     ];
 
-    /// Everything.
+    /// A run with everything.
     pub const WHOLE: Self = Self { verifications: None, without: 0 };
 
-    /// How many of [`Shape::FAULTS`] keep a request from an answer.
+    /// Number of [`Shape::FAULTS`] that can prevent an answer.
     const DISTURBING: usize = 12;
 
     fn has(self, fault: &str) -> bool {
@@ -86,18 +86,18 @@ impl Shape {
     }
 }
 
-/// What the nodes of a run have in common.
+/// The arrangement of a run's nodes and store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deployment {
     /// One node with a store of its own.
     Alone,
     /// Nodes that share a store.
     Shared,
-    /// The same, and the store has a replica that lags. An answer waits for the replica.
+    /// Nodes that share a store with a replica that lags. An answer waits for the replica.
     Replicated,
-    /// The same in shards that fail over each by itself.
+    /// As [`Deployment::Replicated`], in shards that fail over separately.
     Cluster,
-    /// The same as [`Deployment::Replicated`] without waiting: a failover may lose what was answered.
+    /// As [`Deployment::Replicated`], without waiting: a failover may lose acknowledged writes.
     LossyReplica,
 }
 
@@ -112,7 +112,7 @@ impl Deployment {
         }
     }
 
-    /// Returns true if an answer waits for the replica.
+    /// Returns true if answers wait for the replica.
     pub(crate) const fn waits(self) -> bool {
         matches!(self, Self::Replicated | Self::Cluster)
     }
@@ -127,7 +127,7 @@ impl Deployment {
 #[derive(Debug)]
 pub(crate) struct Incarnation {
     pub(crate) number: usize,
-    /// By which the store knows it.
+    /// The id by which the store knows it.
     pub(crate) id: NodeId,
     /// Held by calls until the store has carried them out.
     pub(crate) steps: sync::RwLock<()>,
@@ -150,7 +150,7 @@ impl Incarnation {
         self.died.notify_waiters();
     }
 
-    /// Ends when the process has died.
+    /// Waits for the death of the process.
     pub(crate) async fn death(&self) {
         let died = self.died.notified();
         if !self.is_dead() {
@@ -159,7 +159,7 @@ impl Incarnation {
     }
 }
 
-/// How a call to the store goes.
+/// The plan of a call to the store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallPlan {
     pub(crate) before: Duration,
@@ -167,7 +167,7 @@ pub(crate) struct CallPlan {
     pub(crate) fate: Fate,
 }
 
-/// What becomes of a call.
+/// The fate of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Answered,
@@ -175,48 +175,48 @@ pub(crate) enum Fate {
     LostBefore,
     /// It takes effect, and its answer is lost.
     LostAfter,
-    /// Whoever called panics when the answer arrives.
+    /// The caller panics when the answer arrives.
     Panics,
 }
 
-/// The run.
+/// The state of a run.
 pub(crate) struct World {
     pub(crate) seed: u64,
     pub(crate) deployment: Deployment,
     shape: Shape,
     random: Mutex<SmallRng>,
-    /// How many times as likely as usual each kind of faults is: what happens seldom where everything happens is found in a run that has
-    /// much of one kind and nothing of another. In one run of eight nothing keeps a request from its answer.
+    /// Multiplier of the usual chance of each kind of faults. A rare effect shows in a run with much of one kind and nothing of another. In
+    /// one run of eight, no fault prevents an answer.
     times: [u64; Shape::FAULTS.len()],
     pub(crate) begun: Instant,
     log: Mutex<Vec<String>>,
-    /// Changes and departures of webhooks, for the model of the outbox.
+    /// Changes and sends of webhooks, for the model of the outbox.
     pub(crate) outbox: Mutex<Vec<Event>>,
-    /// Faults that were injected, by kind.
+    /// Number of injected faults, by kind.
     pub(crate) faults: Mutex<BTreeMap<&'static str, u64>>,
-    /// When each kind of faults was last injected, and the pairs that came close to each other.
+    /// Time of the last fault of each kind, and the pairs that came close to each other.
     last_faults: Mutex<BTreeMap<&'static str, Duration>>,
     pub(crate) pairs: Mutex<BTreeSet<String>>,
-    /// When actors panicked, and whoever called the store.
+    /// Times of panics, in actors and in callers of the store.
     panics: Mutex<Vec<Duration>>,
-    /// What happened, by kind.
+    /// Number of happenings, by kind.
     pub(crate) reached: Mutex<BTreeMap<Cow<'static, str>, u64>>,
-    /// The records that the nodes share, or those of the only one.
+    /// The records that the nodes share, or those of the only node.
     pub(crate) servers: Servers,
-    /// The keys of nodes that start.
+    /// The keys with which nodes start.
     vault: Mutex<Arc<Vault>>,
     /// The store's clock.
     pub(crate) store_clock: Arc<SimulatedClock>,
-    /// How far the store's clock may have been behind.
+    /// Largest lag of the store's clock so far.
     behind: Mutex<Duration>,
     pub(crate) notices: broadcast::Sender<TxnId>,
-    /// Whether faults happen.
+    /// True while faults happen.
     is_rough: AtomicBool,
-    /// The store is away until this millisecond of the run.
+    /// Millisecond of the run until which the store is away.
     pub(crate) away_until: AtomicU64,
-    /// It takes nothing in until this millisecond of the run.
+    /// Millisecond of the run until which the store is full.
     pub(crate) full_until: AtomicU64,
-    /// The arbiter that hangs, and until which millisecond of the run.
+    /// The arbiter that hangs, and the millisecond of the run until which it does.
     hung: Mutex<(u32, u64)>,
 }
 
@@ -263,17 +263,17 @@ impl World {
         })
     }
 
-    /// How many nodes the run has.
+    /// Returns the number of nodes of the run.
     pub(crate) fn nodes(&self) -> usize {
         if self.deployment == Deployment::Alone { 1 } else { 2 + usize::try_from(self.seed / 8 % 2).unwrap_or(0) }
     }
 
-    /// Lets an arbiter hang from now on.
+    /// Hangs an arbiter from now on.
     pub(crate) fn hangs(&self, arbiter: u32, time_ms: u64) {
         *lock(&self.hung) = (arbiter, self.now_ms() + time_ms);
     }
 
-    /// A process has ended, and whichever of its arbiters hung.
+    /// Clears the hang of an ended process's arbiters.
     pub(crate) fn hangs_no_more(&self, first: u32) {
         let mut hung = lock(&self.hung);
         if hung.0 / Arbiter::PER_NODE == first / Arbiter::PER_NODE {
@@ -281,23 +281,23 @@ impl World {
         }
     }
 
-    /// For how long an arbiter still hangs.
+    /// Returns the remaining time for which an arbiter hangs.
     pub(crate) fn hangs_for(&self, arbiter: u32) -> Option<Duration> {
         let (hung, until) = *lock(&self.hung);
         (hung == arbiter && self.now_ms() < until).then(|| Duration::from_millis(until - self.now_ms()))
     }
 
-    /// How many workers a node has.
+    /// Returns the number of workers of a node.
     pub(crate) fn workers(&self) -> usize {
         1 + usize::try_from(self.seed / 16 % 2).unwrap_or(0)
     }
 
-    /// The number of a receiver. In every other run there is one for all, so that webhooks wait for each other.
+    /// Returns the number of a receiver. Every other run has one for all, so that webhooks wait for each other.
     pub(crate) fn receiver(&self, usual: u64) -> u64 {
         if (self.seed / 32).is_multiple_of(2) { usual } else { 0 }
     }
 
-    /// The store as somebody sees it who is not a node.
+    /// Returns the store as seen from outside the nodes.
     pub(crate) fn store(&self) -> Store {
         Store::new(Box::new(self.servers.engine()), self.vault(), RETENTION, NodeId::ALONE, None)
     }
@@ -306,7 +306,7 @@ impl World {
         Arc::clone(&lock(&self.vault))
     }
 
-    /// From now on nodes start with these keys.
+    /// Sets the keys with which nodes start.
     pub(crate) fn opens_with(&self, vault: &Arc<Vault>) {
         *lock(&self.vault) = Arc::clone(vault);
     }
@@ -318,23 +318,23 @@ impl World {
         *behind = time.max(*behind);
     }
 
-    /// How far a time that the store has noted may be from when it was.
+    /// Returns the largest error of a time that the store has recorded.
     pub(crate) fn tolerance(&self) -> Duration {
-        // It notes whole milliseconds.
+        // It records whole milliseconds.
         *lock(&self.behind) + Duration::from_millis(1)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub(crate) fn below(&self, end: u64) -> u64 {
         lock(&self.random).random_range(0..end.max(1))
     }
 
-    /// An index below `end`.
+    /// Returns an index below `end`.
     pub(crate) fn index(&self, end: usize) -> usize {
         usize::try_from(self.below(end as u64)).unwrap_or(0)
     }
 
-    /// Whether a fault happens, with this chance out of ten thousand.
+    /// Returns true if a fault happens, with this chance out of ten thousand.
     pub(crate) fn goes_wrong(&self, fault: &'static str, of_ten_thousand: u64) -> bool {
         if !self.is_rough() {
             return false;
@@ -359,28 +359,28 @@ impl World {
         lock(&self.pairs).extend(close.map(|(other, _)| pair(fault, other)));
     }
 
-    /// Whether something panicked between these moments.
+    /// Returns true if something panicked between these moments.
     pub(crate) fn has_panicked(&self, since: Duration, until: Duration) -> bool {
         lock(&self.panics).iter().any(|at| (since..=until).contains(at))
     }
 
-    /// Whether there was nothing yet in this run that keeps a request from its answer.
+    /// Returns true if nothing in this run has prevented an answer so far.
     pub(crate) fn is_undisturbed(&self) -> bool {
         lock(&self.faults).keys().all(|fault| !Shape::FAULTS[..Shape::DISTURBING].contains(fault))
     }
 
-    /// From now on nothing goes wrong any more.
+    /// Stops all faults.
     pub(crate) fn calms_down(&self) {
         self.is_rough.store(false, Ordering::Relaxed);
         self.say(|line| line.push_str("nothing goes wrong any more"));
     }
 
-    /// Whether things go wrong at this time.
+    /// Returns true while faults happen.
     pub(crate) fn is_rough(&self) -> bool {
         self.is_rough.load(Ordering::Relaxed)
     }
 
-    /// Whether something of this kind is part of the run.
+    /// Returns true if this kind is part of the run.
     pub(crate) fn has(&self, kind: &str) -> bool {
         self.shape.has(kind)
     }
@@ -389,7 +389,7 @@ impl World {
         self.below(1_000) < of_a_thousand
     }
 
-    /// A pause, mostly short.
+    /// Returns a pause, mostly short.
     pub(crate) fn pause(&self, usual_ms: u64) -> Duration {
         let times = match self.below(20) {
             0 => 20,
@@ -399,12 +399,12 @@ impl World {
         Duration::from_millis(self.below(usual_ms * times + 1))
     }
 
-    /// The store's time.
+    /// Returns the store's time.
     pub(crate) fn store_time(&self) -> Timestamp {
         START + self.begun.elapsed()
     }
 
-    /// Milliseconds of the run.
+    /// Returns the milliseconds since the run began.
     pub(crate) fn now_ms(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -416,7 +416,7 @@ impl World {
         lock(&self.log).push(line);
     }
 
-    /// Counts that something happened.
+    /// Counts a happening.
     pub(crate) fn reach(&self, what: impl Into<Cow<'static, str>>) {
         *lock(&self.reached).entry(what.into()).or_default() += 1;
     }
@@ -425,7 +425,7 @@ impl World {
         lock(&self.log).clone()
     }
 
-    /// Decides how a call goes.
+    /// Plans a call.
     pub(crate) fn plan(&self) -> CallPlan {
         let (before, after) = (self.pause(3), self.pause(3));
         let is_away = self.now_ms() < self.away_until.load(Ordering::Relaxed);
@@ -441,13 +441,13 @@ impl World {
         CallPlan { before, after, fate }
     }
 
-    /// Whether the store has been away or full lately, and what waits after an error may still wait.
+    /// Returns true if the store was away or full recently, so that pauses after errors may still last.
     pub(crate) fn has_store_failed(&self) -> bool {
         let ended = self.away_until.load(Ordering::Relaxed).max(self.full_until.load(Ordering::Relaxed));
         ended > 0 && self.now_ms() < ended + AFTER_ERRORS_MS
     }
 
-    /// In one run of sixteen there is little room in the store: what was just written may be the last that it takes in for a while.
+    /// Fills the store in one run of sixteen: the last write may be the last that it accepts for a while.
     pub(crate) fn may_be_full(&self) {
         if self.seed % 16 == 9 && self.goes_wrong("full-disks", 1_500) {
             let full = self.below(8_000);

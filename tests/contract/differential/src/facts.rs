@@ -1,38 +1,38 @@
-//! What can be true of a credential: each rule that it may break, and each property that a library minds or mistakes.
+//! The facts about a credential: each rule that it may break, and each property that a library rejects or misreads.
 //!
-//! One sentence and the rule that settles it stand beside each. [`super::reading`] finds out which ones hold.
+//! Each has a sentence and the rule that settles it. [`super::reading`] determines the facts that hold.
 
-/// Who judges beside this service's verifier.
+/// A verifier besides this service's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
     Python,
     Node,
 }
 
-/// How a library and this service's verifier differ.
+/// A difference between a library and this service's verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// The library accepts what this service refuses.
+    /// Only the library accepts.
     OnlyTheyAccept,
-    /// The library refuses what this service accepts.
+    /// Only this service accepts.
     OnlyWeAccept,
     /// Both accept, and read different claims.
     Claims,
 }
 
-/// What a fact explains.
+/// The explanation that a fact gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Explains {
-    /// The rule is broken, so everybody should refuse; a library that accepts does not check it.
+    /// The rule is broken, so all should refuse; a library that accepts does not check it.
     Lenient,
-    /// The rule is broken, and both libraries check it: a difference would be news.
+    /// The rule is broken, and both libraries check it: a difference is unexpected.
     Nothing,
-    /// A good credential that this library refuses or reads in another way.
+    /// A good credential that this library refuses or misreads.
     Mistaken(Library, Difference),
 }
 
 impl Explains {
-    /// Whether a credential with this fact is to be refused.
+    /// Returns true if a credential with this fact must be refused.
     pub(crate) const fn is_refused(self) -> bool {
         matches!(self, Self::Lenient | Self::Nothing)
     }
@@ -58,12 +58,12 @@ macro_rules! facts {
                 match self { $(Self::$variant => $explains),+ }
             }
 
-            /// What is true of the credential.
+            /// Returns the fact as a sentence.
             pub(crate) const fn sentence(self) -> &'static str {
                 match self { $(Self::$variant => $sentence),+ }
             }
 
-            /// Where it is settled.
+            /// Returns the rule that settles it.
             pub(crate) const fn rule(self) -> &'static str {
                 match self { $(Self::$variant => $rule),+ }
             }
@@ -132,7 +132,7 @@ facts! {
     BindingTime Lenient, "`iat` of the KB-JWT is no number, or more than 5 minutes away", "RFC 9901 section 7.3 step 5e; profile 8";
     BindingExpired Lenient, "`exp` of the KB-JWT is past, its `nbf` ahead by 5 minutes, or one is no number", "RFC 9901 section 7.3 step 5h, RFC 7519 sections 4.1.4 and 4.1.5; profile 8";
     BindingHash Lenient, "`sd_hash` is not of this presentation", "RFC 9901 section 7.3 step 5g; profile 8";
-    // Good credentials that a library refuses or reads in another way.
+    // Good credentials that a library refuses or misreads.
     PayloadEncoding Mistaken(Python, OnlyWeAccept), "The header has `b64` without `crit`: to be ignored by who does not know it, and `sd-jwt` knows it", "RFC 7515 section 4, RFC 7797 section 6";
     HolderKeyUse Mistaken(Python, OnlyWeAccept), "`cnf.jwk` says by `use` or `key_ops` that it verifies nothing: the issuer's intent, which `sd-jwt` enforces", "RFC 7517 sections 4.2 and 4.3 leave it to the reader; profile 8 asks for a P-256 key";
     EmptyName Mistaken(Node, Claims), "A disclosed name is the empty text: a name like any other, which `@sd-jwt/core` leaves out", "RFC 8259 section 4";
@@ -142,7 +142,7 @@ facts! {
 }
 
 impl Fact {
-    /// The first fact that explains a difference.
+    /// Returns the first fact that explains a difference.
     pub(crate) fn explaining(facts: &[Self], library: Library, difference: Difference) -> Option<Self> {
         facts.iter().copied().find(|fact| fact.explains().covers(library, difference))
     }

@@ -1,4 +1,4 @@
-//! The issuer, the holder and the transaction of every credential here. Keys are new in each run; all else comes from seeds.
+//! The issuer, the holder and the transaction of every credential here. Keys are new in each run; everything else comes from seeds.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
@@ -28,7 +28,7 @@ impl Keys {
         Self { issuer: key(), holder: key(), stranger: key() }
     }
 
-    /// The public key of the issuer, as a JWK with its id.
+    /// Returns the public key of the issuer, as a JWK with its id.
     pub(crate) fn jwk(&self) -> Value {
         let mut jwk: Value = serde_json::from_str(&jwk(&self.issuer).to_string()).expect("JSON");
         jwk["kid"] = KID.into();
@@ -40,7 +40,7 @@ impl Keys {
     }
 }
 
-/// The transaction of every credential.
+/// Returns the transaction of every credential.
 pub(crate) fn txn() -> TxnId {
     TxnId::from_bytes(*b"\x3f\x0f\x6c\x0e\x9a\x3e\x4c\x55\x8d\x2a\x0b\x8c\x5e\x0e\x7f\x11")
 }
@@ -58,14 +58,14 @@ pub(crate) fn jwk(key: &EcdsaKeyPair) -> Tree {
     Tree::object([("kty", "EC".into()), ("crv", "P-256".into()), ("x", encode(&point[1..33]).into()), ("y", encode(&point[33..]).into())])
 }
 
-/// The compact JWS of two texts, which need not be JSON.
+/// Signs two texts, which need not be JSON, as a compact JWS.
 pub(crate) fn sign(key: &EcdsaKeyPair, header: &[u8], payload: &[u8]) -> String {
     let signed = format!("{}.{}", encode(header), encode(payload));
     let signature = key.sign(&SystemRandom::new(), signed.as_bytes()).expect("a signature");
     format!("{signed}.{}", encode(signature))
 }
 
-/// The JWS with the other valid ECDSA signature, which anybody can compute: s becomes n - s.
+/// Returns the JWS with the other valid ECDSA signature, which anybody can compute: s becomes n - s.
 pub(crate) fn with_the_other_signature(jws: &str) -> Option<String> {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [

@@ -1,4 +1,4 @@
-//! Asks three verifiers, and compares what they say with each other and with the facts.
+//! Compares the verdicts of three verifiers with each other and with the facts.
 
 use sakshi_authority::sdjwt::{Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier};
 use sakshi_domain::claims::{Claim, ClaimSet};
@@ -16,17 +16,17 @@ pub(crate) struct Ours {
     verifiers: [(KeyBinding, Verifier); 3],
 }
 
-/// What came of one credential.
+/// The comparison for one credential.
 pub(crate) struct Judged {
     pub(crate) seed: u64,
     pub(crate) changes: Vec<String>,
     pub(crate) facts: Vec<Fact>,
     pub(crate) accepted: bool,
-    /// Whether each library accepted.
+    /// True for each library that accepted.
     pub(crate) accepted_by: [bool; 2],
     /// Differences and the facts that explain them.
     pub(crate) explained: Vec<(Library, Difference, Fact)>,
-    /// What nothing explains.
+    /// Unexplained differences.
     pub(crate) faults: Vec<String>,
 }
 
@@ -45,7 +45,7 @@ impl Ours {
         verifier.verify(credential, &expected).map_err(|refusal| refusal.code())
     }
 
-    /// A payload of another library, as this service would read and normalise it: without digests, signed once more.
+    /// Reads another library's payload as this service would, and normalises it: without digests, signed again.
     fn read_processed(&self, mut payload: Map<String, Value>, keys: &Keys) -> Result<VerifiedCredential, &'static str> {
         payload.remove("_sd_alg");
         let header = json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": KID});
@@ -54,7 +54,7 @@ impl Ours {
     }
 }
 
-/// Whether libraries are to verify a KB-JWT.
+/// Returns true if libraries must verify a KB-JWT.
 pub(crate) fn wants_binding(case: &Case) -> bool {
     let present = case.credential.rsplit_once('~').is_some_and(|(_, binding)| !binding.is_empty());
     match case.policy {
@@ -94,7 +94,7 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys
     Judged { seed: case.seed, changes: case.changes, accepted: verified.is_ok(), facts, accepted_by, explained, faults }
 }
 
-/// How the claims that this service kept differ from those in a library's payload.
+/// Returns the difference between this service's claims and those in a library's payload.
 fn difference(verified: &VerifiedCredential, payload: Option<Value>, ours: &Ours, keys: &Keys) -> Option<String> {
     let Some(Value::Object(payload)) = payload else { return Some("its payload is no JSON object".to_owned()) };
     let theirs = match ours.read_processed(payload, keys) {
@@ -113,7 +113,7 @@ fn difference(verified: &VerifiedCredential, payload: Option<Value>, ours: &Ours
     }
 }
 
-/// Whether two values are the same, with numbers compared as numbers.
+/// Returns true if two values are equal, with numbers compared as numbers.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) if one.is_f64() || other.is_f64() => one.as_f64() == other.as_f64(),

@@ -1,4 +1,4 @@
-//! The two verifiers of others: one process each, which answers a line with a line.
+//! The two third-party verifiers: one process each, which answers each line with a line.
 
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::issuer::{AUDIENCE, ISSUER, Keys, NOW, txn};
 
 pub(crate) enum Verdict {
-    /// With the processed payload, unless it is no JSON.
+    /// The processed payload, unless it is not JSON.
     Accepted(Option<Value>),
     Refused(String),
 }
@@ -25,13 +25,13 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().expect("the repository")
 }
 
-/// Installs the libraries, unless they are there.
+/// Installs the libraries if they are missing.
 pub(crate) fn install() {
     let installed = Command::new(root().join("tests/contract/setup.sh")).status().expect("tests/contract/setup.sh can be run");
     assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
 }
 
-/// PyPI `sd-jwt` and npm `@sd-jwt/core`, ready to judge.
+/// Starts PyPI `sd-jwt` and npm `@sd-jwt/core`.
 pub(crate) fn start(keys: &Keys) -> [Process; 2] {
     let scripts = root().join("tests/contract/differential");
     let mut python = Command::new(root().join("target/contract/venv/bin/python"));
@@ -49,7 +49,7 @@ pub(crate) fn start(keys: &Keys) -> [Process; 2] {
 }
 
 impl Process {
-    /// Sends requests, one a line, and reads as many answers.
+    /// Sends requests, one per line, and reads as many answers.
     pub(crate) fn ask(&mut self, requests: &[Value]) -> Vec<Verdict> {
         let Self { requests: pipe, answers, .. } = self;
         thread::scope(|scope| {
@@ -63,7 +63,7 @@ impl Process {
         })
     }
 
-    /// Ends the process, which has no more to read.
+    /// Ends the process, which has nothing more to read.
     pub(crate) fn end(self) {
         let Self { mut child, requests, answers } = self;
         drop((requests, answers));
@@ -77,7 +77,7 @@ fn verdict(line: &str) -> Verdict {
             Some(why) => Verdict::Refused(why.to_owned()),
             None => Verdict::Accepted(Some(answer["claims"].take())),
         },
-        // What it accepted is no JSON, for example a number that is none.
+        // The accepted payload is not JSON, for example because of an invalid number.
         Err(_) if line.starts_with("{\"claims\"") => Verdict::Accepted(None),
         Err(_) => Verdict::Refused(line.to_owned()),
     }

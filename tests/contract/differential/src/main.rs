@@ -1,5 +1,5 @@
-//! `sakshi-differential`: mutated credentials, each from a seed, judged by this service's verifier and by two of others. A difference
-//! that no class of `facts` explains fails the run, and so does a verdict of this service against the rules that `reading` finds broken.
+//! `sakshi-differential`: seeded mutations of credentials, judged by this service's verifier and two others. The run fails on a difference
+//! that no class of `facts` explains, and on a verdict of this service against the rules that `reading` finds broken.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "what it finds is printed")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here ends the run")]
@@ -26,19 +26,19 @@ use issuer::Keys;
 use judge::{Judged, Ours, judge, wants_binding};
 use report::Counts;
 
-/// How many credentials are made and judged at a time.
+/// Number of credentials made and judged at a time.
 const BATCH: u64 = 1_000;
 
-/// How many failures are printed.
+/// Maximum number of failures printed.
 const SHOWN: u64 = 20;
 
 /// Compares three verifiers over mutated credentials.
 #[derive(Debug, Parser)]
 struct Options {
-    /// The seed of the first credential; each further one has the next.
+    /// Seed of the first credential; each further one has the next.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many credentials.
+    /// Number of credentials.
     #[arg(long, default_value_t = 3_000)]
     count: u64,
     /// Print each credential with its facts and verdicts.
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     if counts.unexplained == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Judges so many credentials, and prints those whose verdicts nothing explains.
+/// Judges `count` credentials, and prints those with unexplained verdicts.
 fn run(seed: u64, count: u64, show: bool) -> Counts {
     libraries::install();
     let keys = Keys::generate();

@@ -1,4 +1,4 @@
-//! Choices that can be made again from a seed.
+//! Repeatable choices from a seed.
 
 /// SplitMix64.
 pub(crate) struct Random(u64);
@@ -6,7 +6,7 @@ pub(crate) struct Random(u64);
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Self(seed);
-        // Neighbouring seeds are to have nothing in common.
+        // Neighbouring seeds must be unrelated.
         random.0 = random.next();
         random
     }
@@ -31,13 +31,13 @@ impl Random {
         of[self.below(of.len())].clone()
     }
 
-    /// Text of base64url characters.
+    /// Returns text of base64url characters.
     pub(crate) fn salt(&mut self, characters: usize) -> String {
         const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         (0..characters).map(|_| char::from(self.pick(ALPHABET))).collect()
     }
 
-    /// A digest that no disclosure has.
+    /// Returns a digest that no disclosure has.
     pub(crate) fn decoy(&mut self) -> String {
         let text = self.salt(22);
         crate::issuer::digest_of(&text)

@@ -1,4 +1,4 @@
-//! Reads a credential without the verifier, tolerates what it can, and finds the facts that hold.
+//! Reads a credential without the verifier, as tolerantly as possible, and finds the facts that hold.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,10 +19,10 @@ pub(crate) struct Reading {
 
 type Members = [(String, Json)];
 
-/// A name, unless it is an element of an array, and a value.
+/// A name, absent for an array element, and a value.
 type Disclosed = (Option<String>, Json);
 
-/// The facts of a credential, in the order of their declaration.
+/// Returns the facts of a credential, in the order of their declaration.
 pub(crate) fn facts(credential: &str, policy: KeyBinding, keys: &Keys) -> Vec<Fact> {
     let mut reading = Reading { facts: BTreeSet::new(), values: 0 };
     reading.credential(credential, policy, keys);
@@ -30,7 +30,7 @@ pub(crate) fn facts(credential: &str, policy: KeyBinding, keys: &Keys) -> Vec<Fa
 }
 
 fn member<'a>(members: &'a Members, name: &str) -> Option<&'a Json> {
-    // The last of a name counts, as for most readers; a repeated one is a fact of its own.
+    // The last of equal names counts, as for most readers; a repeated name is a fact of its own.
     members.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
@@ -68,7 +68,7 @@ fn repeats_a_name(json: &Json) -> bool {
     }
 }
 
-/// A JWS: header, payload, and what the signature says.
+/// A JWS: header, payload, and the content of the signature.
 struct Jws<'a> {
     header: Vec<(String, Json)>,
     payload: &'a str,
@@ -93,7 +93,7 @@ impl Reading {
         bytes
     }
 
-    /// A JSON text; a fact says why it is none.
+    /// Reads a JSON text; a fact records the reason for a failure.
     fn json(&mut self, bytes: &[u8]) -> Option<Json> {
         if let Ok(json) = read::<Json>(bytes, usize::MAX, &ValuesLeft::new(usize::MAX)) {
             self.note_if(repeats_a_name(&json), Fact::RepeatedName);
@@ -170,11 +170,11 @@ impl Reading {
         self.note_if(!matches!(text(header, "typ"), Some("vc+sd-jwt" | "dc+sd-jwt")), Fact::Type);
         self.note_if(["jwk", "x5c", "jku", "x5u"].iter().any(|name| member(header, name).is_some()), Fact::KeyInToken);
         self.note_if(text(header, "kid") != Some(KID), Fact::KeyId);
-        // `true` is what holds without it.
+        // `true` is the default.
         self.note_if(!matches!(member(header, "b64"), None | Some(Json::Flag(true))), Fact::PayloadEncoding);
     }
 
-    /// The payload with its disclosures.
+    /// Returns the payload with its disclosures.
     fn processed(&mut self, mut payload: Vec<(String, Json)>, disclosures: &[&str]) -> Vec<(String, Json)> {
         match member(&payload, "_sd_alg") {
             None => {}
@@ -194,7 +194,7 @@ impl Reading {
         payload
     }
 
-    /// The name and the value of a disclosure.
+    /// Returns the name and the value of a disclosure.
     fn disclosure(&mut self, text: &str) -> Option<Disclosed> {
         let bytes = self.bytes(text)?;
         let json = self.json(&bytes)?;
@@ -277,7 +277,7 @@ impl Reading {
             let item = match item {
                 Json::Object(members) if member(&members, "...").is_some() => match &*members {
                     [(_, Json::Text(digest))] => {
-                        // Names that every object of JavaScript has.
+                        // Names that every JavaScript object has.
                         let odd = ["", "constructor", "toString", "__proto__"];
                         self.note_if(odd.contains(&digest.as_str()), Fact::OddArrayDigest);
                         match self.place(digest, places) {
@@ -325,7 +325,7 @@ impl Reading {
         self.note_if(ahead("nbf") || ahead("iat"), Fact::NotYetValid);
     }
 
-    /// Whether two names differ in the case of their first letter only and are those of a claim.
+    /// Checks for two names of a claim that differ only in the case of their first letter.
     fn spellings(&mut self, payload: &Members) {
         let mut seen = HashSet::new();
         for (name, _) in payload {
@@ -342,7 +342,7 @@ impl Reading {
         let claims = jws.as_ref().and_then(|jws| within.bytes(jws.payload)).and_then(|bytes| within.json(&bytes));
         let small = claims.as_ref().is_none_or(|claims| values(claims) <= 64 && depth(claims) <= 16) && binding.len() <= 16_384;
         self.note_if(!within.facts.is_empty() || !small, Fact::BindingMalformed);
-        // What no reader can read is refused by all.
+        // Unreadable JSON is refused by all.
         self.note_if(within.facts.contains(&Fact::NotJson), Fact::NotJson);
         let (Some(jws), Some(Json::Object(claims))) = (jws, claims) else { return self.note(Fact::BindingMalformed) };
         self.note_if(text(&jws.header, "alg") != Some("ES256"), Fact::BindingAlgorithm);
@@ -370,13 +370,13 @@ impl Reading {
     }
 }
 
-/// Disclosures by their digests, with whether they were used, and the digests so far.
+/// Disclosures by their digests, each with a flag for its use, and the digests so far.
 struct Places {
     by_digest: HashMap<String, (Option<Disclosed>, bool)>,
     seen: HashSet<String>,
 }
 
-/// The uncompressed point of `cnf.jwk`.
+/// Returns the uncompressed point of `cnf.jwk`.
 fn holder_key(payload: &Members) -> Option<Vec<u8>> {
     let Some(Json::Object(cnf)) = member(payload, "cnf") else { return None };
     let Some(Json::Object(jwk)) = member(cnf, "jwk") else { return None };
@@ -388,7 +388,7 @@ fn holder_key(payload: &Members) -> Option<Vec<u8>> {
     aws_lc_rs::signature::ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &point).ok().map(|_| point)
 }
 
-/// Whether `cnf.jwk` names other uses than to verify signatures.
+/// Returns true if `cnf.jwk` names uses other than verifying signatures.
 fn holder_key_is_for_else(payload: &Members) -> bool {
     let Some(Json::Object(cnf)) = member(payload, "cnf") else { return false };
     let Some(Json::Object(jwk)) = member(cnf, "jwk") else { return false };
@@ -406,7 +406,7 @@ fn is_signed(jws: &Jws<'_>, key: &[u8]) -> bool {
     UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key).verify(jws.signed.as_bytes(), &jws.signature).is_ok()
 }
 
-/// Whether an escape of half a pair stands without the other half.
+/// Returns true if a surrogate escape lacks its other half.
 fn has_a_lone_surrogate(text: &str) -> bool {
     let unit =
         |at: usize| text.get(at..at + 6).and_then(|escape| escape.strip_prefix("\\u")).and_then(|hex| u16::from_str_radix(hex, 16).ok());

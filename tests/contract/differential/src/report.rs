@@ -49,17 +49,17 @@ impl Counts {
         }
     }
 
-    /// Rules that no credential broke: what is not tried is not tested.
+    /// Returns the rules that no credential broke, and that are therefore untested.
     pub(crate) fn untried(&self) -> Vec<Fact> {
         Fact::ALL.iter().copied().filter(|fact| self.rows.get(*fact as usize).is_none_or(|row| row.holds == 0)).collect()
     }
 
-    /// Of a hundred credentials, how many this service accepted.
+    /// Returns the percentage of credentials that this service accepted.
     pub(crate) fn percent_accepted(&self) -> u64 {
         self.accepted * 100 / self.judged.max(1)
     }
 
-    /// The table in Markdown.
+    /// Returns the table in Markdown.
     pub(crate) fn table(&self, seed: u64) -> String {
         let mut text = String::new();
         let _ = write!(
@@ -119,7 +119,7 @@ impl Counts {
     }
 }
 
-/// The pinned version of a library.
+/// Returns the pinned version of a library.
 fn version(file: &str, before: &str) -> String {
     let text = fs::read_to_string(root().join("tests/contract").join(file)).expect("a list of versions");
     let (_, rest) = text.split_once(before).expect("the library is in the list");

@@ -1,5 +1,5 @@
-//! Good credentials of many shapes, still to be signed: flat as the authority's, recursive, with arrays, decoys, many claims, big
-//! values, deep values and all kinds of text.
+//! Good credentials of many shapes, not yet signed: flat like the authority's, recursive, with arrays, decoys, many claims, big and deep
+//! values, and all kinds of text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,15 +18,15 @@ pub(crate) struct Draft {
     pub(crate) payload: Tree,
     /// As presented, each as base64url.
     pub(crate) disclosures: Vec<String>,
-    /// The header and the payload of the KB-JWT, but for its `sd_hash`.
+    /// The header and the payload of the KB-JWT, without its `sd_hash`.
     pub(crate) binding: Option<(Tree, Tree)>,
 }
 
-/// Makes disclosures while a payload is put together.
+/// Makes disclosures while a payload is built.
 pub(crate) struct Maker<'a> {
     pub(crate) random: &'a mut Random,
     pub(crate) made: Vec<String>,
-    /// The disclosure that is to be changed before its digest is taken.
+    /// The disclosure to change before its digest is computed.
     target: Option<(usize, Change)>,
 }
 
@@ -75,7 +75,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A value with parts below it that are disclosures of their own.
+    /// Returns a value with nested disclosures.
     pub(crate) fn value(&mut self, depth: usize) -> Tree {
         match self.random.below(if depth == 0 { 1 } else { 4 }) {
             0 => self.leaf(),
@@ -127,7 +127,7 @@ impl Maker<'_> {
         Tree::List(items)
     }
 
-    /// The value of a claim as the authority writes it.
+    /// Returns the value of a claim as the authority writes it.
     fn claim(&mut self, claim: Claim, depth: usize) -> Tree {
         match claim {
             _ if self.random.percent(5) => self.leaf(),
@@ -144,7 +144,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A value that nests so deep, half of it in disclosures.
+    /// Returns a value of this depth, half of it in disclosures.
     pub(crate) fn deep(&mut self, levels: usize) -> Tree {
         (0..levels).fold("the end".into(), |value, _| match self.random.below(4) {
             0 => Tree::object([("a", value)]),
@@ -156,7 +156,7 @@ impl Maker<'_> {
 }
 
 impl Draft {
-    /// A good draft, with one disclosure changed if `change` says so.
+    /// Makes a good draft, with one disclosure changed if `change` is given.
     pub(crate) fn make(random: &mut Random, keys: &Keys, change: Option<Change>) -> Self {
         let shape = random.below(10);
         let bound = random.percent(45);
@@ -228,14 +228,14 @@ fn header(random: &mut Random) -> Tree {
     Tree::object([("alg", "ES256".into()), ("typ", typ.into()), ("kid", crate::issuer::KID.into())])
 }
 
-/// The content of a disclosure with its digests as they are, also when it was written with escapes.
+/// Returns the content of a disclosure with its digests as they are, also if it was written with escapes.
 pub(crate) fn content(disclosure: &str) -> String {
     let content = URL_SAFE_NO_PAD.decode(disclosure).unwrap_or_default();
     let content = String::from_utf8_lossy(&content).into_owned();
     serde_json::from_str::<Value>(&content).map_or(content, |value| value.to_string())
 }
 
-/// Removes disclosures that nothing references since a value was replaced.
+/// Removes disclosures that a replaced value no longer references.
 fn prune(payload: &Tree, disclosures: &mut Vec<String>) {
     loop {
         let texts: String = disclosures.iter().map(|text| content(text)).chain([payload.to_string()]).collect();

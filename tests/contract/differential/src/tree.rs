@@ -1,4 +1,4 @@
-//! JSON as an issuer might write it: with names that repeat, with numbers of any form, with what is no JSON at all.
+//! JSON as an issuer might write it: with repeated names, numbers of any form, and invalid parts.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Tree {
-    /// Written as it is: a number, a literal, or what no reader should accept.
+    /// Verbatim text: a number, a literal, or something that no reader should accept.
     Raw(String),
     Text(String),
     List(Vec<Tree>),
@@ -26,7 +26,7 @@ impl Tree {
         Self::Raw(number.to_string())
     }
 
-    /// The members; none of what is not an object.
+    /// Returns the members; none unless it is an object.
     pub(crate) fn members(&mut self) -> &mut Vec<(String, Self)> {
         if !matches!(self, Self::Object(_)) {
             *self = Self::Object(Vec::new());
@@ -52,12 +52,12 @@ impl Tree {
         }
     }
 
-    /// Adds a member, whether or not there is one of that name.
+    /// Adds a member, even if the name exists.
     pub(crate) fn add(&mut self, name: &str, value: impl Into<Self>) {
         self.members().push((name.to_owned(), value.into()));
     }
 
-    /// The text with spaces between its parts.
+    /// Returns the text with spaces between its parts.
     pub(crate) fn spaced(&self) -> String {
         match self {
             Self::List(items) => format!("[ {}\n]", items.iter().map(Self::spaced).collect::<Vec<_>>().join(" ,\t")),
@@ -69,7 +69,7 @@ impl Tree {
         }
     }
 
-    /// The text with all characters of strings as escapes.
+    /// Returns the text with all characters of strings as escapes.
     pub(crate) fn escaped(&self) -> String {
         match self {
             Self::Raw(text) => text.clone(),

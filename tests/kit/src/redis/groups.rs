@@ -1,15 +1,15 @@
-//! Servers that watch over each other: a master with replicas and three sentinels, and a cluster of
-//! three masters. Both notice a dead master within a second or two.
+//! Groups of servers: a master with replicas and three sentinels, and a cluster of three masters. Both notice a dead master within a second
+//! or two.
 
 use std::process::Command;
 
 use super::resp::Reply;
 use super::{RedisServer, TIMEOUT, eventually};
 
-/// Replicas are to be of use at once.
+/// Settings that make replicas ready at once.
 const REPLICATION: &[&str] = &["repl-diskless-sync-delay 0", "repl-diskless-sync yes"];
 
-/// A master, its replicas, and three sentinels that agree on who is master.
+/// A master, its replicas, and three sentinels that agree on the master.
 #[derive(Debug)]
 pub struct Sentinels {
     servers: Vec<RedisServer>,
@@ -17,10 +17,10 @@ pub struct Sentinels {
 }
 
 impl Sentinels {
-    /// The name under which the sentinels know the master.
+    /// The sentinels' name for the master.
     pub const SERVICE: &'static str = "sakshi";
 
-    /// Starts a master and replicas with lines of `redis.conf`; complete when this returns.
+    /// Starts a master and replicas with lines of `redis.conf`; complete on return.
     pub fn start(replicas: usize, lines: &[&str]) -> Self {
         let lines = [lines, REPLICATION].concat();
         let master = RedisServer::start(&lines);
@@ -49,12 +49,12 @@ impl Sentinels {
         Self { servers, sentinels }
     }
 
-    /// What a client connects to: the sentinels.
+    /// Returns the URLs for a client: the sentinels.
     pub fn urls(&self) -> Vec<String> {
         self.sentinels.iter().map(RedisServer::url).collect()
     }
 
-    /// The master and its replicas.
+    /// Returns the master and its replicas.
     pub fn servers(&self) -> &[RedisServer] {
         &self.servers
     }
@@ -63,7 +63,7 @@ impl Sentinels {
         &self.sentinels
     }
 
-    /// The server that the sentinels hold for the master.
+    /// Returns the master according to the sentinels.
     pub fn master(&self) -> &RedisServer {
         let port = eventually("a sentinel that answers", TIMEOUT, || self.sentinels.iter().find_map(master_port));
         self.server(port)
@@ -74,7 +74,7 @@ impl Sentinels {
         self.servers.iter().filter(move |server| server.port() != master)
     }
 
-    /// Waits until all sentinels name another master than this one, and that one is.
+    /// Waits until all sentinels name another master, and it acts as one.
     pub fn await_failover(&self, old: u16) -> &RedisServer {
         eventually("a failover", TIMEOUT, || {
             let named: Vec<u16> = self.sentinels.iter().filter_map(master_port).collect();
@@ -85,7 +85,7 @@ impl Sentinels {
         })
     }
 
-    /// Makes another server master without any of them dying.
+    /// Makes another server master while all stay alive.
     pub fn demote_master(&self) -> &RedisServer {
         let old = self.master().port();
         self.sentinels[0].answer(&["SENTINEL", "FAILOVER", Self::SERVICE]);
@@ -97,19 +97,19 @@ impl Sentinels {
     }
 }
 
-/// A cluster of masters, each with as many replicas as asked for.
+/// A cluster of masters, each with the same number of replicas.
 #[derive(Debug)]
 pub struct RedisCluster {
     nodes: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Three masters with lines of `redis.conf`; every slot is served when this returns.
+    /// Starts three masters with lines of `redis.conf`; every slot is served on return.
     pub fn start(replicas: usize, lines: &[&str]) -> Self {
         Self::of(3, replicas, lines)
     }
 
-    /// The same with so many masters, which are three at least.
+    /// As [`RedisCluster::start`], with at least three masters.
     pub fn of(masters: usize, replicas: usize, lines: &[&str]) -> Self {
         let own = ["cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf"];
         let lines = [lines, REPLICATION, &own].concat();
@@ -123,7 +123,7 @@ impl RedisCluster {
         cluster
     }
 
-    /// What a client connects to: all of the nodes.
+    /// Returns the URLs for a client: all nodes.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(RedisServer::url).collect()
     }
@@ -132,19 +132,19 @@ impl RedisCluster {
         &self.nodes
     }
 
-    /// The slot of a key, as the cluster counts it.
+    /// Returns the slot of a key, as the cluster computes it.
     pub fn slot_of(&self, key: &str) -> u16 {
         let slot = self.running().next().expect("one is running").answer(&["CLUSTER", "KEYSLOT", key]);
         slot.integer().and_then(|slot| u16::try_from(slot).ok()).expect("a slot")
     }
 
-    /// The node that serves a slot, as the nodes that are running see it.
+    /// Returns the node that serves a slot, according to the running nodes.
     pub fn master_of(&self, slot: u16) -> &RedisServer {
         let port = eventually("a node that answers", TIMEOUT, || self.running().find_map(|node| master_port_of(node, slot)));
         self.nodes.iter().find(|node| node.port() == port).expect("one of ours")
     }
 
-    /// Gives a slot with all that is in it to another master. Midway its keys are there, and the old one still has the slot.
+    /// Moves a slot with its keys to another master. At `midway` the keys have moved, and the old master still has the slot.
     pub async fn move_slot(&self, slot: u16, midway: impl Future<Output = ()>) {
         let from = self.master_of(slot);
         let to = self.running().find(|node| is_master(node) && node.port() != from.port()).expect("another master");
@@ -163,14 +163,14 @@ impl RedisCluster {
         }
     }
 
-    /// Kills the master of a slot; the port that it had.
+    /// Kills the master of a slot and returns its port.
     pub fn kill_master_of(&self, slot: u16) -> u16 {
         let master = self.master_of(slot);
         master.kill9();
         master.port()
     }
 
-    /// Waits until another node than this one serves the slot and everyone agrees.
+    /// Waits until another node serves the slot and all agree.
     pub fn await_failover(&self, slot: u16, old: u16) -> &RedisServer {
         eventually("a promotion", TIMEOUT, || {
             let seen: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
@@ -199,7 +199,7 @@ fn is_master(node: &RedisServer) -> bool {
     node.info("role").is_some_and(|role| role == "master")
 }
 
-/// Whether a replica has all that its master has.
+/// Returns true if a replica has everything from its master.
 fn in_step(replica: &RedisServer) -> bool {
     replica.info("master_link_status").is_some_and(|status| status == "up")
 }

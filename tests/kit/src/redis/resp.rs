@@ -1,10 +1,10 @@
-//! As much of the Redis protocol as a test needs to ask a server something.
+//! The part of the Redis protocol that tests need.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a server may take to answer a test's question.
+/// Time limit of a server's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Its text, if it is one.
+    /// Returns its text, if it is text.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Simple(text) => Some(text.clone()),
@@ -34,7 +34,7 @@ impl Reply {
         }
     }
 
-    /// Its bytes, if it has some.
+    /// Returns its bytes, if it has any.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             Self::Bulk(Some(bytes)) => Some(bytes),
@@ -42,7 +42,7 @@ impl Reply {
         }
     }
 
-    /// Its members; none if it is no array.
+    /// Returns its members; none if it is not an array.
     pub fn members(&self) -> &[Self] {
         match self {
             Self::Array(members) => members,
@@ -50,13 +50,13 @@ impl Reply {
         }
     }
 
-    /// The value after a name in a flat list of pairs.
+    /// Returns the value after a name in a flat list of pairs.
     pub fn field(&self, name: &str) -> Option<String> {
         self.members().chunks(2).find(|pair| pair[0].text().as_deref() == Some(name))?.get(1)?.text()
     }
 }
 
-/// Sends one command on a connection of its own and waits for its answer.
+/// Sends one command on a connection of its own and waits for the answer.
 pub fn ask(port: u16, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;

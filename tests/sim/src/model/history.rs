@@ -1,8 +1,8 @@
-//! Holds what a run has done with each webhook against the model of the outbox: every change of its record, and every time that it
-//! left, must be a step that the model allows from where it was.
+//! Checks what a run did with each webhook against the model of the outbox: each record change and each send must be a step that the model
+//! allows.
 //!
-//! Of a record, holder, claim and end are seen after each commit. Answers are not seen: a task has heard of its claim as soon as it may
-//! have. Nodes that are taken over are those that others take for dead.
+//! Holder, claim and end of a record are seen after each commit. Answers are not seen: a task hears of its claim as soon as possible. Nodes
+//! that are taken over are those suspected by others.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::world::Deployment;
 
 use super::outbox::{Attempt, Bounds, Fault, Outbox, State, Step, Task};
 
-/// A delivery as it is seen in its record.
+/// A delivery as its record shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeliveryView {
     /// The node that is to send it, as text.
@@ -27,23 +27,23 @@ pub(crate) struct DeliveryView {
 /// An event of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// A node has changed the record of a transaction, which is like this since.
+    /// A node has changed the record of a transaction to this.
     Committed(TxnId, NodeId, DeliveryView),
     /// A node has sent its webhook.
     Sent(TxnId, NodeId),
-    /// The replica of these shards gets nothing from now on.
+    /// The replicas of these shards receive nothing from now on.
     Lags(Shards),
-    /// It has caught up.
+    /// They have caught up.
     CaughtUp(Shards),
-    /// It has taken over.
+    /// They have taken over.
     FailedOver(Shards),
 }
 
-/// One task of each node is enough: a second one of a delivery changes nothing that is seen.
+/// One task for each node is enough: a second task of a delivery changes nothing visible.
 const MODEL: Outbox =
     Outbox { bounds: Bounds { nodes: 0, tasks: 1, deaths: 0, pauses: 0, mistakes: 0, lags: 0, panics: 0 }, fault: Fault::None };
 
-/// The transactions whose webhooks did what the model does not allow.
+/// Returns the transactions whose webhooks took steps that the model forbids.
 pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
     let mut nodes: Vec<NodeId> = events
         .iter()
@@ -69,7 +69,7 @@ pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
                 });
                 if let Err(why) = course.follow(event) {
                     found.push(format!("{txn}: {why}"));
-                    // From here on nothing is known of it.
+                    // Nothing is known of it from here on.
                     *course = Course { is_lost: true, ..Course::new(&nodes) };
                 }
             }
@@ -82,7 +82,7 @@ pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
     found
 }
 
-/// One delivery, as the model has it.
+/// The model's view of one delivery.
 struct Course<'a> {
     nodes: &'a [NodeId],
     state: State,
@@ -138,7 +138,7 @@ impl<'a> Course<'a> {
         as_seen(self.nodes, &self.state)
     }
 
-    /// The states to which a commit of this node may lead, and that of nothing changed.
+    /// Returns the states to which a commit of this node may lead, including the unchanged one.
     fn courses(&self, task: Task) -> Vec<State> {
         let attempts: Vec<Vec<Step>> = vec![
             vec![Step::Queue(task.node)],
@@ -156,7 +156,7 @@ impl<'a> Course<'a> {
             for step in steps {
                 match MODEL.after(&state, step) {
                     Some(next) => state = next,
-                    // A node may be taken for dead already, or again.
+                    // A node may already be suspected, or suspected again.
                     None if matches!(step, Step::Suspect(_) | Step::Trust(_)) => {}
                     None => is_allowed = false,
                 }

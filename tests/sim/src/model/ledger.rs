@@ -1,8 +1,8 @@
 //! A model of the credit ledger: one client whose openings are debited in groups.
 //!
-//! A caller that gets no answer asks again with its idempotency key, at any node, under another transaction id. A node begins one step
-//! for the client at a time, with all openings that wait; the store applies it as a whole, each opening for itself; a step whose answer
-//! is lost is repeated, or fails. The protocol is that of `sakshi_actors`' ledger and of `sakshi_store`'s `transitions::open`.
+//! A caller without an answer retries with its idempotency key, at any node, under another transaction id. A node runs one step at a time
+//! for the client, with all waiting openings. The store applies a step as a whole, each opening by itself. A step whose answer is lost is
+//! repeated, or fails. The protocol is that of `sakshi_actors`' ledger and of `sakshi_store`'s `transitions::open`.
 
 /// A node, by its number.
 pub type Node = usize;
@@ -25,7 +25,7 @@ pub enum Outcome {
     Unpaid,
 }
 
-/// The course of a try.
+/// The state of a try.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Not asked.
@@ -37,7 +37,7 @@ pub enum Stage {
     UnderWay(Node),
     /// The store has decided.
     Decided(Node, Outcome),
-    /// Its caller was told.
+    /// Its caller has the answer.
     Answered(Outcome),
     /// Its caller gets no answer.
     Lost,
@@ -46,11 +46,11 @@ pub enum Stage {
 /// The ledger in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Books {
-    /// Credits.
+    /// Balance in credits.
     pub balance: i8,
-    /// Entries: debits by the tries that were opened.
+    /// Debits, by the tries that they opened.
     pub debits: Vec<Try>,
-    /// The answer that is kept for each key.
+    /// The answer stored under each key.
     pub keys: Vec<Option<Try>>,
 }
 
@@ -60,11 +60,11 @@ pub enum Fault {
     /// None.
     #[default]
     None,
-    /// A step that is repeated debits again.
+    /// A repeated step debits again.
     DebitsAgain,
-    /// The balance is looked at once for a group.
+    /// The balance is checked once for a group.
     LooksOnce,
-    /// The answer of a key is kept in another step, which may not come.
+    /// A key's answer is stored in another step, which may never run.
     KeepsKeysLater,
     /// A caller is answered before the replica has its debit.
     AnswersUnconfirmed,
@@ -81,7 +81,7 @@ pub struct Bounds {
     pub nodes: usize,
     /// Credits of the client.
     pub credits: i8,
-    /// Openings of one step.
+    /// Openings of one step, at most.
     pub together: usize,
     /// Nodes that die.
     pub deaths: u8,
@@ -109,23 +109,23 @@ pub struct State {
 pub enum Step {
     /// A caller asks a node.
     Ask(Try, Node),
-    /// A caller waits no more.
+    /// A caller stops waiting.
     GiveUp(Try),
-    /// A node begins a step with what waits.
+    /// A node begins a step with the waiting openings.
     Begin(Node),
     /// The store decides it.
     Apply(Node),
-    /// The callers are told.
+    /// The callers get their answers.
     Answer(Node),
-    /// The callers are told that it is not known.
+    /// The callers learn that the outcome is unknown.
     Fail(Node),
     /// A node dies.
     Die(Node),
-    /// The replica gets nothing from now on.
+    /// The replica receives nothing from now on.
     Lag,
-    /// It has everything again.
+    /// The replica catches up.
     CatchUp,
-    /// It takes over as it is.
+    /// The replica takes over as it is.
     FailOver,
 }
 
@@ -134,12 +134,12 @@ pub enum Step {
 pub struct Ledger {
     /// The bounds of the search.
     pub bounds: Bounds,
-    /// Planted.
+    /// The planted fault.
     pub fault: Fault,
 }
 
 impl State {
-    /// Nobody has asked.
+    /// Returns the state before any request.
     #[must_use]
     pub fn new(left: Bounds) -> Self {
         Self {
@@ -156,7 +156,7 @@ impl State {
         (0..callers).flat_map(move |caller| (0..tries).map(move |number| Try { caller, number }))
     }
 
-    /// The course of a try.
+    /// Returns the state of a try.
     #[must_use]
     pub fn stage(&self, one: Try) -> Stage {
         self.stages[one.caller * self.left.tries + one.number]
@@ -170,7 +170,7 @@ impl State {
         self.tries().filter(|one| matches!(self.stage(*one), Stage::UnderWay(at) | Stage::Decided(at, _) if at == node)).collect()
     }
 
-    /// Answers that callers got.
+    /// Returns the answers that callers got.
     pub fn answers(&self) -> impl Iterator<Item = (Try, Outcome)> {
         self.tries().filter_map(|one| match self.stage(one) {
             Stage::Answered(outcome) => Some((one, outcome)),
@@ -194,7 +194,7 @@ impl State {
 }
 
 impl Ledger {
-    /// All steps that may come next.
+    /// Returns all possible next steps.
     #[must_use]
     pub fn steps(&self, state: &State) -> Vec<Step> {
         let nodes = 0..self.bounds.nodes;
@@ -205,7 +205,7 @@ impl Ledger {
         of_nodes.chain(of_tries).chain(of_store).filter(|step| self.after(state, *step).is_some()).collect()
     }
 
-    /// The state after a step; none when it cannot be made.
+    /// Returns the state after a step; `None` if the step is impossible.
     #[must_use]
     pub fn after(&self, state: &State, step: Step) -> Option<State> {
         let mut next = state.clone();
@@ -213,7 +213,7 @@ impl Ledger {
             Step::Ask(one, node) if !next.dead[node] && next.stage(one) == Stage::Idle && has_lost_the_ones_before(&next, one) => {
                 next.set(one, Stage::Waits(node));
             }
-            // Who goes while it waits is not debited; a step that is under way goes on.
+            // A caller that leaves while it waits is not debited; a step in flight goes on.
             Step::GiveUp(one) => {
                 next.left.failures = next.left.failures.checked_sub(1)?;
                 match next.stage(one) {
@@ -256,7 +256,7 @@ impl Ledger {
             Step::CatchUp => _ = next.replica.take()?,
             Step::FailOver => {
                 next.books = next.replica.take()?;
-                // Answers that were not given yet are lost with the connections, and the steps are made again.
+                // Undelivered answers are lost with the connections, and the steps are repeated.
                 for one in next.tries() {
                     if let Stage::Decided(node, _) = next.stage(one) {
                         next.set(one, Stage::UnderWay(node));
@@ -268,7 +268,7 @@ impl Ledger {
         (next != *state).then_some(next)
     }
 
-    /// One step of the engine: each opening for itself, in their order.
+    /// Applies one step of the engine: each opening by itself, in order.
     fn apply(&self, state: &mut State, node: Node) -> Option<()> {
         let group: Vec<Try> = state.of_node(node).into_iter().filter(|one| matches!(state.stage(*one), Stage::UnderWay(_))).collect();
         group.first()?;
@@ -288,7 +288,7 @@ impl Ledger {
                     Outcome::Opened(one)
                 }
             };
-            // A dead node hears nothing.
+            // A dead node receives nothing.
             state.set(one, if state.dead[node] { Stage::Lost } else { Stage::Decided(node, outcome) });
         }
         Some(())
@@ -298,7 +298,7 @@ impl Ledger {
 fn has_lost_the_ones_before(state: &State, one: Try) -> bool {
     let is_over = |number| match state.stage(Try { number, ..one }) {
         Stage::Lost => true,
-        // Its node is dead: its caller has noticed, and the step may still come.
+        // The node is dead: its caller has noticed, and the step may still take effect.
         Stage::UnderWay(node) | Stage::Decided(node, _) => state.dead[node],
         _ => false,
     };

@@ -1,5 +1,5 @@
-//! Models: protocols as state machines small enough that a model checker visits every state (`stateright`, in the tests here), and the
-//! checker of `history`, which holds what runs do against the first of them.
+//! Models: protocols as state machines small enough for a model checker to visit every state (`stateright`, in the tests here). `history`
+//! checks runs against the model of the outbox.
 
 pub(crate) mod history;
 pub mod ledger;

@@ -1,9 +1,8 @@
-//! A model of the outbox: one delivery and the nodes that may make its attempt.
+//! A model of the outbox: one delivery and the nodes that may attempt it.
 //!
-//! A delivery is queued, claimed, sent and settled, by nodes that die, hang and come back, are taken for dead while they live, and try
-//! twice at once after a restart of their dispatcher, over a store whose replica lags and takes over. Deliveries have nothing in common,
-//! so one shows what many do. The protocol is that of `sakshi_store`'s `transitions::delivery`; each step here is one of its batches, an
-//! answer, or a fault.
+//! Nodes die, hang, resume, are suspected while they live, and attempt twice at once after a restart of their dispatcher. The store has a
+//! replica that lags and takes over. Deliveries are independent, so one is enough. The protocol is that of `sakshi_store`'s
+//! `transitions::delivery`; each step here is one of its batches, an answer, or a fault.
 
 use std::ops::{Index, IndexMut};
 
@@ -22,7 +21,7 @@ pub struct Task {
 /// The record of an attempt that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Attempt {
-    /// Given up: nobody knows.
+    /// Given up: the outcome is unknown.
     Unknown,
     /// Recorded by the node that made it.
     Known,
@@ -31,9 +30,9 @@ pub enum Attempt {
 /// The delivery in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Delivery {
-    /// The node that is to attempt it; none before it is queued.
+    /// The node that is to attempt it; `None` until it is queued.
     pub holder: Option<Node>,
-    /// The node in whose outbox it is.
+    /// The node whose outbox lists it.
     pub listed: Option<Node>,
     /// The task that has the permission.
     pub claim: Option<Task>,
@@ -41,21 +40,21 @@ pub struct Delivery {
     pub attempt: Option<Attempt>,
 }
 
-/// The course of a task.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
     /// It has not begun.
     #[default]
     Idle,
-    /// It has asked for the permission, and asks again until it is answered.
+    /// It has asked for the permission, and retries until it is answered.
     Asking,
     /// It has the permission.
     Permitted,
-    /// It has sent the webhook, or panicked: it records this end until that is answered.
+    /// It has sent the webhook, or panicked, and records this end until the store confirms.
     Settling(Attempt),
-    /// It was refused, and another may begin in its place.
+    /// It was refused; another may begin in its place.
     Refused,
-    /// It has ended, and knows that its end is recorded.
+    /// It has ended, and knows that the end is recorded.
     Over(Attempt),
 }
 
@@ -65,9 +64,9 @@ pub enum Life {
     /// It works.
     #[default]
     Up,
-    /// It does nothing for a while; what it has asked for may still reach the store.
+    /// It pauses; its earlier requests may still reach the store.
     Hangs,
-    /// It does nothing any more; the same.
+    /// It is dead; its earlier requests may still reach the store.
     Dead,
 }
 
@@ -77,15 +76,15 @@ pub enum Fault {
     /// None.
     #[default]
     None,
-    /// A claim does not look whether there is one.
+    /// A claim ignores an existing one.
     ClaimsTwice,
-    /// A node that takes over gives away what is claimed.
+    /// A node that takes over gives away claimed deliveries.
     GivesAwayClaimed,
-    /// A node that takes over clears the outbox of the dead one first, and moves the deliveries in another step.
+    /// A node that takes over clears the dead node's outbox first, and moves the deliveries in another step.
     ClearsFirst,
     /// A task sends before the replica has its claim.
     SendsUnconfirmed,
-    /// A node that takes over gives up what has ended.
+    /// A node that takes over gives up ended deliveries.
     GivesUpEnded,
 }
 
@@ -100,15 +99,15 @@ pub struct Bounds {
     pub deaths: u8,
     /// Pauses of nodes.
     pub pauses: u8,
-    /// Nodes that are taken for dead while they live.
+    /// Nodes that are suspected while they live.
     pub mistakes: u8,
-    /// Lags of the replica, each of which it ends by catching up or by taking over.
+    /// Lags of the replica; each ends with a catch-up or a takeover.
     pub lags: u8,
     /// Panics of tasks that have the permission.
     pub panics: u8,
 }
 
-/// The nodes, the store and what was sent.
+/// The nodes, the store and the sent webhooks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     /// The record in the store.
@@ -120,9 +119,9 @@ pub struct State {
     /// Nodes that others take for dead.
     pub suspected: Vec<bool>,
     stages: Vec<Stage>,
-    /// Webhooks that have left.
+    /// Number of webhooks sent.
     pub sent: u8,
-    /// Bounds that are left.
+    /// Remaining bounds.
     left: Bounds,
 }
 
@@ -135,9 +134,9 @@ pub enum Step {
     Ask(Task),
     /// The store gives it.
     Claim(Task),
-    /// The task hears of it.
+    /// The task learns of it.
     Hear(Task),
-    /// The task hears that another has it, or that the delivery is not its node's.
+    /// The task learns that another has it, or that the delivery is not its node's.
     Refuse(Task),
     /// The webhook leaves.
     Send(Task),
@@ -147,11 +146,11 @@ pub enum Step {
     Panic(Task),
     /// The store records the end.
     Settle(Task),
-    /// The task hears that it has.
+    /// The task learns that it has.
     End(Task),
     /// A node takes over from another.
     TakeOver {
-        /// The node that is taken for dead.
+        /// The suspected node.
         from: Node,
         /// The node that takes over.
         by: Node,
@@ -160,17 +159,17 @@ pub enum Step {
     Die(Node),
     /// A node hangs.
     Hang(Node),
-    /// It goes on.
+    /// A hanging node resumes.
     Wake(Node),
-    /// A node is taken for dead.
+    /// A node is suspected of being dead.
     Suspect(Node),
     /// Its heartbeats are seen again.
     Trust(Node),
-    /// The replica gets nothing from now on.
+    /// The replica receives nothing from now on.
     Lag,
-    /// It has everything again.
+    /// The replica catches up.
     CatchUp,
-    /// It takes over as it is.
+    /// The replica takes over as it is.
     FailOver,
 }
 
@@ -179,7 +178,7 @@ pub enum Step {
 pub struct Outbox {
     /// The bounds of the search.
     pub bounds: Bounds,
-    /// Planted.
+    /// The planted fault.
     pub fault: Fault,
 }
 
@@ -198,7 +197,7 @@ impl IndexMut<Task> for State {
 }
 
 impl State {
-    /// Nothing is queued.
+    /// Returns the state before anything is queued.
     #[must_use]
     pub fn new(left: Bounds) -> Self {
         Self {
@@ -212,7 +211,7 @@ impl State {
         }
     }
 
-    /// Tasks of this node.
+    /// Returns the tasks of this node.
     fn tasks_of(&self, node: Node) -> impl Iterator<Item = Task> + use<> {
         (0..self.left.tasks).map(move |number| Task { node, number })
     }
@@ -221,13 +220,13 @@ impl State {
         (0..self.left.nodes).flat_map(|node| self.tasks_of(node))
     }
 
-    /// Returns true if the attempt has ended, or nobody is left to make it.
+    /// Returns true if the attempt has ended, or no task is left to make it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.store.attempt.is_some() || self.lives.iter().all(|life| *life == Life::Dead)
     }
 
-    /// Returns true if what a task knows to be recorded is.
+    /// Returns true if every end that a task knows to be recorded is recorded.
     #[must_use]
     pub fn keeps_ends(&self) -> bool {
         self.tasks().all(|task| self[task] != Stage::Over(Attempt::Known) || self.store.attempt == Some(Attempt::Known))
@@ -235,7 +234,7 @@ impl State {
 }
 
 impl Outbox {
-    /// All steps that may come next.
+    /// Returns all possible next steps.
     #[must_use]
     pub fn steps(&self, state: &State) -> Vec<Step> {
         let nodes = 0..state.lives.len();
@@ -251,7 +250,7 @@ impl Outbox {
         of_nodes.chain(pairs).chain(of_tasks).chain(of_store).filter(|step| self.after(state, *step).is_some()).collect()
     }
 
-    /// The state after a step; none when it cannot be made, or changes nothing.
+    /// Returns the state after a step; `None` if it is impossible or changes nothing.
     #[must_use]
     pub fn after(&self, state: &State, step: Step) -> Option<State> {
         let mut next = state.clone();
@@ -272,7 +271,7 @@ impl Outbox {
         (next != *state).then_some(next)
     }
 
-    /// The three batches for a delivery of a node that is taken for dead, which are applied together.
+    /// Applies the three batches for a delivery of a suspected node, together.
     fn take_over(&self, state: &mut State, from: Node, by: Node) -> Option<()> {
         let waits = state.store.claim.is_none() || self.fault == Fault::GivesAwayClaimed;
         if from == by || state.lives[by] != Life::Up || !state.suspected[from] {
@@ -309,18 +308,18 @@ impl Outbox {
             return None;
         };
         let (works, store, stage) = (state.lives[task.node] == Life::Up, state.store, state[task]);
-        // An answer is given when the replica has what it tells.
+        // An answer arrives once the replica has its content.
         let is_confirmed = state.replica.is_none() || self.fault == Fault::SendsUnconfirmed;
         let may_claim =
             store.holder == Some(task.node) && (store.claim.is_none() || self.fault == Fault::ClaimsTwice && store.claim != Some(task));
         match (step, stage) {
-            // It is found in the outbox, and no other task of the node has it in its queue.
+            // The outbox lists it, and no other task of the node has it queued.
             (Step::Ask(_), Stage::Idle | Stage::Refused) if works && store.listed == Some(task.node) && self.is_next(state, task) => {
-                // One that would be refused at once is not tried again.
+                // A claim that would be refused at once is not tried again.
                 (stage == Stage::Idle || store.claim.is_none()).then_some(())?;
                 state[task] = Stage::Asking;
             }
-            // What was asked for may reach the store after the node has died.
+            // A request may reach the store after its node has died.
             (Step::Claim(_), Stage::Asking) if may_claim => state.store.claim = Some(task),
             (Step::Hear(_), Stage::Asking) if works && is_confirmed && store.claim == Some(task) => state[task] = Stage::Permitted,
             (Step::Refuse(_), Stage::Asking) if works && is_confirmed && store.claim != Some(task) && !may_claim => {
@@ -336,7 +335,7 @@ impl Outbox {
                 state[task] = Stage::Settling(Attempt::Unknown);
             }
             (Step::Settle(_), Stage::Settling(attempt)) if store.claim.is_some() => {
-                // The first record stands, but one that was given up gives way.
+                // The first record stands, except over one that was given up.
                 if store.attempt.is_none() || store.attempt == Some(Attempt::Unknown) {
                     state.store.attempt = Some(attempt);
                 }
@@ -355,7 +354,7 @@ impl Outbox {
         Some(())
     }
 
-    /// A task begins when those before it have, so that tasks, which are alike, are not tried in every order.
+    /// Returns true if the tasks before this one have begun. Tasks are alike, so their orders need not all be tried.
     fn is_next(&self, state: &State, task: Task) -> bool {
         state.tasks_of(task.node).take(task.number).all(|before| state[before] != Stage::Idle)
     }
@@ -383,7 +382,7 @@ impl State {
                 }
                 self.suspected[node] = true;
             }
-            // It goes on under the same number.
+            // The node resumes under the same number.
             Step::Trust(_) if self.suspected[node] && life == Life::Up => self.suspected[node] = false,
             _ => return None,
         }

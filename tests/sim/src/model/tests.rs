@@ -83,7 +83,7 @@ fn is_long() -> bool {
     std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long")
 }
 
-/// The properties that do not hold, after a search of all states.
+/// Returns the properties that fail, after a search of all states.
 fn broken<M>(model: M) -> Vec<&'static str>
 where
     M: Model + Send + Sync + 'static,
@@ -126,7 +126,7 @@ fn in_every_course_of_an_outbox_a_webhook_leaves_at_most_once_and_none_starves()
 #[test]
 fn every_fault_of_the_outbox_is_found_in_its_model() {
     use outbox::Fault::{ClaimsTwice, ClearsFirst, GivesAwayClaimed, GivesUpEnded, SendsUnconfirmed};
-    // Little needs to go wrong for each.
+    // Each needs few faults.
     let two_tasks = outbox::Bounds { deaths: 0, pauses: 0, mistakes: 0, ..OUTBOX };
     let mistake = outbox::Bounds { tasks: 1, mistakes: 1, lags: 0, ..two_tasks };
     for (fault, bounds, breaks) in [
@@ -157,7 +157,7 @@ fn every_fault_of_the_ledger_is_found_in_its_model() {
         (KeepsKeysLater, "a caller pays once"),
         (AnswersUnconfirmed, "what was answered is kept"),
     ] {
-        // To pay twice there must be two credits.
+        // Paying twice takes two credits.
         let found = broken(Ledger { bounds: ledger::Bounds { credits: if fault == LooksOnce { 1 } else { 2 }, ..bounds }, fault });
         assert!(found.contains(&breaks), "{fault:?}: {found:?}");
     }

@@ -1,4 +1,4 @@
-//! Changes of one disclosure, made before its digest is taken, so that the digest fits.
+//! Changes to one disclosure, made before its digest is computed, so that the digest matches.
 
 use super::break_json;
 use crate::issuer::digest_of;
@@ -78,7 +78,7 @@ pub(crate) const ALL: [Change; 33] = [
     Change::NotJson,
 ];
 
-/// The text of a disclosure with this change.
+/// Returns the text of a disclosure with this change.
 pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_>) -> Vec<u8> {
     let named = parts.len() == 3;
     let random = &mut *maker.random;
@@ -184,7 +184,7 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
     Tree::List(parts).to_string().into_bytes()
 }
 
-/// An object with these digests.
+/// Returns an object with these digests.
 fn digests(digests: Vec<String>) -> Tree {
     Tree::object([("_sd", Tree::List(digests.into_iter().map(Tree::from).collect()))])
 }

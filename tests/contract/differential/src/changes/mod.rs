@@ -1,5 +1,5 @@
-//! Changes of a good credential: in a disclosure before its digest is taken, in header and payload before they are signed, in the
-//! key binding, and in the text afterwards. Some are harmless, most break a rule.
+//! Changes to a good credential: to a disclosure before its digest, to header and payload before signing, to the key binding, and to the
+//! text afterwards. Some are harmless, most break a rule.
 
 pub(crate) mod binding;
 pub(crate) mod disclosures;
@@ -14,22 +14,22 @@ use crate::random::Random;
 use crate::shapes::{Draft, content};
 use crate::tree::Tree;
 
-/// A credential and how it is to be judged.
+/// A credential and the settings for its verification.
 pub(crate) struct Case {
     pub(crate) seed: u64,
     pub(crate) credential: String,
     pub(crate) policy: KeyBinding,
-    /// What was changed, for whoever reads a failure.
+    /// The changes, for the reader of a failure.
     pub(crate) changes: Vec<String>,
 }
 
-/// The case of a seed. Every second one has harmless changes only.
+/// Returns the case of a seed. Every second one has harmless changes only.
 pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
     let mut random = Random::new(seed);
     let random = &mut random;
     let mut changes = Vec::new();
     let harmful = random.percent(50);
-    // Where the rule is broken: one place, and sometimes a second.
+    // Places where a rule is broken: one, and sometimes a second.
     let mut places = [false; 5];
     if harmful {
         places[random.below(5)] = true;
@@ -83,7 +83,7 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
     Case { seed, credential, policy, changes }
 }
 
-/// The JWS of header and payload, sometimes in other spellings of the same JSON, or in texts that are no JSON.
+/// Signs header and payload as a JWS, sometimes with other spellings of the same JSON, or with invalid JSON.
 fn sign_tree(key: &EcdsaKeyPair, header: &Tree, payload: &Tree, broken: bool, random: &mut Random, changes: &mut Vec<String>) -> String {
     let mut spelled = |tree: &Tree| {
         let text = match random.below(15) {
@@ -101,7 +101,7 @@ fn sign_tree(key: &EcdsaKeyPair, header: &Tree, payload: &Tree, broken: bool, ra
     sign(key, &header, &payload)
 }
 
-/// Leaves out disclosures with all that is below them, as a holder may.
+/// Removes disclosures with everything below them, as a holder may.
 fn omit(draft: &mut Draft, random: &mut Random, changes: &mut Vec<String>) {
     if draft.disclosures.is_empty() || !random.percent(35) {
         return;
@@ -116,7 +116,7 @@ fn omit(draft: &mut Draft, random: &mut Random, changes: &mut Vec<String>) {
     changes.push("harmless: a disclosure is left out".to_owned());
 }
 
-/// Makes a text that is no JSON, or not only JSON, of a JSON text.
+/// Makes a JSON text invalid, or appends to it.
 pub(crate) fn break_json(text: &mut Vec<u8>, random: &mut Random) -> &'static str {
     match random.below(7) {
         0 => {

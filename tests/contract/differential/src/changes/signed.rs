@@ -19,7 +19,7 @@ pub(crate) fn change_payload(draft: &mut Draft, keys: &Keys, random: &mut Random
     }
 }
 
-/// Places below which a list `_sd` stands: the payload and every plain object in it.
+/// Returns the places of a list `_sd`: the payload and every plain object in it.
 fn lists_of_digests(tree: &mut Tree) -> Vec<&mut Vec<Tree>> {
     let mut found = Vec::new();
     match tree {
@@ -247,7 +247,7 @@ pub(crate) fn change_header(draft: &mut Draft, keys: &Keys, random: &mut Random)
     format!("way {chosen}")
 }
 
-/// Changes what no rule minds.
+/// Makes a change that breaks no rule.
 pub(crate) fn change_nothing(draft: &mut Draft, random: &mut Random) -> String {
     let chosen = random.below(8);
     match chosen {
@@ -263,7 +263,7 @@ pub(crate) fn change_nothing(draft: &mut Draft, random: &mut Random) -> String {
     format!("way {chosen}")
 }
 
-/// A text of JSON as it is.
+/// Reads a JSON text verbatim.
 pub(crate) trait ParseRaw {
     fn parse_raw(&self) -> Tree;
 }

@@ -1,4 +1,4 @@
-//! Changes of the text of a credential, made after it is signed, as anybody can.
+//! Changes to the text of a credential, made after signing, as anybody can.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -28,7 +28,7 @@ pub(crate) fn change(credential: &mut String, random: &mut Random) -> String {
     described
 }
 
-/// Changes which disclosures there are.
+/// Changes the set of disclosures.
 fn change_list(parts: &mut Vec<String>, random: &mut Random) -> String {
     let at = random.below(parts.len());
     let chosen = random.below(6);
@@ -72,7 +72,7 @@ fn change_segment(segment: &mut String, random: &mut Random) -> String {
     format!("segment, way {chosen}")
 }
 
-/// Puts another character of base64url into a place.
+/// Replaces a character by another one of base64url.
 fn flip(segment: &mut String, at: usize, random: &mut Random) {
     if segment.is_char_boundary(at) && segment.is_char_boundary(at + 1) && at < segment.len() {
         let other = random.salt(1);
