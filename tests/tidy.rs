@@ -97,6 +97,20 @@ fn names_in(manifest: &str, section: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn no_doc_comment_begins_with_a_question_word() {
+    const QUESTIONS: [&str; 9] = ["What", "Whether", "Who", "Whom", "Whose", "How", "Where", "Which", "Why"];
+    let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
+    let is_question = |line: &str| line[3..].split_whitespace().next().is_some_and(|word| QUESTIONS.contains(&word));
+    let begins = |text: &str| {
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        (0..lines.len()).any(|at| is_doc(lines[at]) && is_question(lines[at]) && !(at > 0 && is_doc(lines[at - 1])))
+    };
+    let rust: Vec<_> = texts().into_iter().filter(|(path, _)| has_extension(path, "rs")).collect();
+    let found: Vec<String> = rust.iter().filter(|(_, text)| begins(text)).map(|(path, _)| path.display().to_string()).collect();
+    assert_none(&found, "say what it is or does");
+}
+
+#[test]
 fn crates_depend_on_each_other_in_one_direction() {
     let below_service: &[&str] = &[
         "sakshi-domain",

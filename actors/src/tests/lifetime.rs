@@ -149,7 +149,7 @@ fn many_who_answer_what_they_saw_wait_elsewhere_are_all_told_what_became_of_it()
 }
 
 #[test]
-fn whoever_answers_what_waits_elsewhere_leaves_no_copy_behind_when_it_goes_on_waiting() {
+fn a_copy_that_answers_what_waits_elsewhere_is_not_left_behind() {
     run(async {
         let fixture = Fixture::new().await;
         let (first, second) = (fixture.opened_elsewhere().await, fixture.opened_elsewhere().await);
@@ -211,7 +211,7 @@ fn what_an_actor_has_not_answered_is_asked_of_the_record_whatever_actor_there_is
 /// Each answer of a caller who knows the transaction as pending starts an actor. It ends at once, together with the questions
 /// that wait for it.
 #[test]
-fn whoever_asks_while_late_answers_come_and_go_is_answered() {
+fn a_question_while_late_answers_come_and_go_is_answered() {
     run(async {
         let fixture = Fixture::new().await;
         let pending = fixture.opened_elsewhere().await;

@@ -58,7 +58,7 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
 }
 
 #[test]
-fn a_transaction_that_keeps_crashing_is_given_up_and_rebuilt_for_whoever_asks() {
+fn a_transaction_that_keeps_crashing_is_given_up_and_rebuilt_when_asked_for() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_asks_learns_whether_the_keys_have_changed() {
+    async fn a_refresh_says_if_the_keys_have_changed() {
         let keys = IssuerKeys::default();
         assert!(!keys.reread("a").await, "nobody reads them");
         keys.has_reader();

@@ -134,7 +134,7 @@ async fn a_405_lists_the_methods_of_the_path() {
 }
 
 #[actix_rt::test]
-async fn a_500_hides_its_detail_whoever_raised_it() {
+async fn a_500_hides_its_detail_wherever_it_comes_from() {
     for uri in ["/broken", "/framework"] {
         let (status, body, _) = refusal(TestRequest::get().uri(uri)).await;
         assert_eq!((status, body["code"].as_str()), (500, Some("internal_error")));

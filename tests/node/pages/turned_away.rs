@@ -45,7 +45,7 @@ async fn a_guest_who_arrives_after_the_last_place_gets_409() {
 }
 
 #[actix_rt::test]
-async fn whoever_is_turned_away_reads_of_which_event_and_whose() {
+async fn a_guest_who_is_turned_away_reads_of_which_event_and_whose() {
     let fixture = PagesFixture::new().await;
     let full = fixture.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
     let guest = fixture.pending(started(&press(&fixture, &full, None).await)).await;

@@ -160,7 +160,7 @@ async fn there_is_nothing_below_the_page() {
 }
 
 #[actix_rt::test]
-async fn whoever_accepts_gzip_gets_shorter_documents_and_files_and_head_says_the_same() {
+async fn gzip_makes_documents_and_files_shorter_and_head_says_the_same() {
     let live = InProcessNode::start().await;
     for path in [
         "/docs",

@@ -199,7 +199,7 @@ impl NodeEngine {
         let called = tokio::spawn(called);
         Box::pin(async move {
             let answer = called.await.unwrap_or_else(|_| Err(lost()));
-            assert!(plan.fate != Fate::Panics, "a panic in whoever called");
+            assert!(plan.fate != Fate::Panics, "a panic in the caller");
             answer
         })
     }

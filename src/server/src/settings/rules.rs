@@ -205,12 +205,12 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
         (
             telemetry.otlp_endpoint.as_ref().is_some_and(|url| !is_private(url)),
             "telemetry.otlp_endpoint",
-            "is http to another machine: whoever can read that network sees the ids of clients and transactions",
+            "is http to another machine: anyone who can read that network sees the ids of clients and transactions",
         ),
         (
             settings.audit_log.push.as_ref().is_some_and(AuditReceiver::is_open),
             "audit_log.push",
-            "is not encrypted: whoever can read that network sees the names and addresses of operators, and whoever can change it leaves entries out",
+            "is not encrypted: anyone who can read that network sees the names and addresses of operators, and anyone who can change it can leave entries out",
         ),
     ];
     let warning = |(_, key, message): (bool, &str, &str)| Problem { key: key.to_owned(), message: message.to_owned() };

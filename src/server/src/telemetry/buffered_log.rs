@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_does_not_wait_for_a_reader_that_takes_nothing() {
+    fn a_writer_does_not_wait_for_a_reader_that_takes_nothing() {
         let (out, calls, go) = calls();
         let (lines, ending) = BufferedLog::start(out).unwrap();
         (&lines).write_all(b"first\n").unwrap();

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beyond_the_bound_work_of_whoever_has_used_most_is_refused() {
+    async fn beyond_the_bound_work_of_the_heaviest_user_is_refused() {
         let budget = CpuBudget::new(1);
         budget.lock().charge(&owners(1), Duration::from_secs(1));
         let (end, occupied) = occupy(&budget, 1).await;

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_most_gives_way_with_what_is_idle_then_unread_answers_then_bodies() {
+    fn the_largest_holder_gives_way_with_idle_then_unread_answers_then_bodies() {
         let table = table(6, 9);
         let entries: Vec<_> = [A, B, A, A, A, B].into_iter().map(|owner| enter(&table, owner)).collect();
         let _unread = answering(&entries[2]);
