@@ -71,7 +71,7 @@ fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
 
 /// The answers to clients and connectors.
 #[derive(Debug, Default)]
-struct Told {
+struct ClientAnswers {
     opened: BTreeMap<String, OpenedFlow>,
     /// Keys and bodies of requests without an answer.
     openings_in_doubt: Vec<(String, Flow, Value)>,
@@ -87,13 +87,13 @@ struct Told {
 struct Worker {
     backend: Backend,
     connector: Connector,
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<ClientAnswers>>,
     over: Arc<AtomicBool>,
     random: Random,
 }
 
 impl Worker {
-    fn note<T>(&self, write: impl FnOnce(&mut Told) -> T) -> T {
+    fn note<T>(&self, write: impl FnOnce(&mut ClientAnswers) -> T) -> T {
         write(&mut self.told.lock().unwrap())
     }
 
@@ -203,7 +203,7 @@ impl Storm {
     }
 
     /// Checks that polls show the accepted reports.
-    async fn check_polls(&self, told: &Told) {
+    async fn check_polls(&self, told: &ClientAnswers) {
         for (id, opened) in &told.opened {
             let steps = told.accepted.get(id).map(Vec::as_slice).unwrap_or_default();
             if !matches!(opened.flow, Flow::Esign | Flow::DocLocker) {
@@ -219,7 +219,7 @@ impl Storm {
     }
 
     /// Returns the number of due webhooks, and of those that ended as `unknown`.
-    async fn check_webhooks(&self, told: &Told) -> (u64, u64) {
+    async fn check_webhooks(&self, told: &ClientAnswers) -> (u64, u64) {
         let mut due: BTreeMap<&str, &str> = BTreeMap::new();
         let (mut all, mut unknown) = (0, 0);
         for (id, steps) in &told.accepted {

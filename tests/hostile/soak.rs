@@ -138,7 +138,7 @@ impl Line {
 
 /// Number of times each attack was made.
 #[derive(Default)]
-struct Made([AtomicUsize; 10]);
+struct AttackCounts([AtomicUsize; 10]);
 
 const NAMES: [&str; 10] = [
     "callbacks announced or without their last byte",
@@ -162,7 +162,7 @@ struct Attackers {
     identity_app: IdentityApp,
     line: Line,
     over: AtomicBool,
-    made: Made,
+    made: AttackCounts,
 }
 
 impl Attackers {
@@ -321,7 +321,7 @@ async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
         identity_app: identity_app.clone(),
         line: Line(Mutex::new(tokio::time::Instant::now())),
         over: AtomicBool::new(false),
-        made: Made::default(),
+        made: AttackCounts::default(),
     };
     let attackers = Arc::new(attackers);
     let attacking = thread::spawn({

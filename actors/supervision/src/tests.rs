@@ -50,29 +50,29 @@ impl Handler<Deadline> for Obedient {
 /// A command to an actor.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
-enum Told {
+enum Command {
     Answer,
     Panic,
     Stop,
 }
 
-impl Handler<Told> for Obedient {
+impl Handler<Command> for Obedient {
     type Result = ();
 
-    fn handle(&mut self, told: Told, ctx: &mut Self::Context) {
+    fn handle(&mut self, told: Command, ctx: &mut Self::Context) {
         match told {
-            Told::Answer => {}
-            Told::Panic => panic!("as it was told"),
-            Told::Stop => ctx.stop(),
+            Command::Answer => {}
+            Command::Panic => panic!("as it was told"),
+            Command::Stop => ctx.stop(),
         }
     }
 }
 
-impl Handler<Told> for Shard<Obedient> {
+impl Handler<Command> for Shard<Obedient> {
     type Result = ();
 
-    fn handle(&mut self, told: Told, _: &mut Self::Context) {
-        assert!(matches!(told, Told::Answer), "as it was told");
+    fn handle(&mut self, told: Command, _: &mut Self::Context) {
+        assert!(matches!(told, Command::Answer), "as it was told");
     }
 }
 
@@ -136,12 +136,12 @@ fn the_first_restart_is_at_once_and_the_second_after_a_pause() {
         let began = Instant::now();
         for pause in [0, 10, 20].map(Duration::from_millis) {
             let before = Instant::now();
-            assert!(child.send(Told::Panic).await.is_err());
-            child.send(Told::Answer).await.unwrap();
+            assert!(child.send(Command::Panic).await.is_err());
+            child.send(Command::Answer).await.unwrap();
             assert_eq!(before.elapsed(), pause, "after {:?}", began.elapsed());
         }
-        assert!(child.send(Told::Panic).await.is_err());
-        assert!(child.send(Told::Answer).await.is_err(), "it is given up");
+        assert!(child.send(Command::Panic).await.is_err());
+        assert!(child.send(Command::Answer).await.is_err(), "it is given up");
     });
 }
 
@@ -156,7 +156,7 @@ fn an_actor_that_has_ended_leaves_its_place() {
         shard.send(Start(2)).await.unwrap();
         assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1, 2], true));
         assert_eq!(shards.live(), 2);
-        one.do_send(Told::Stop);
+        one.do_send(Command::Stop);
         settle().await;
         assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![2], false));
         assert_eq!(first(&root).live, 1);
@@ -172,12 +172,12 @@ fn a_shard_that_panics_or_starts_over_forgets_its_actors() {
         for (restarts, fails) in [(1, true), (2, false)] {
             let child = shard.send(Start(1)).await.unwrap();
             if fails {
-                assert!(shard.send(Told::Panic).await.is_err());
+                assert!(shard.send(Command::Panic).await.is_err());
             } else {
                 shard.send(StartOver).await.unwrap();
             }
             assert_eq!(shard.send(Known(vec![1])).await.unwrap(), (vec![], false));
-            assert!(child.send(Told::Answer).await.is_err(), "another one may have its place");
+            assert!(child.send(Command::Answer).await.is_err(), "another one may have its place");
             settle().await;
             let NodeView { restarts: seen, live, .. } = first(&root);
             assert_eq!((seen, live), (restarts, 0));
@@ -196,12 +196,12 @@ fn the_last_panic_of_any_actor_is_shown_with_its_place_its_request_and_its_count
         assert_eq!(first(&root).last_panic, None);
         for (id, count) in [(1, 1), (1, 2), (2, 3)] {
             let child = shard.send(Start(id)).await.unwrap();
-            assert!(child.send(Told::Panic).await.is_err());
+            assert!(child.send(Command::Panic).await.is_err());
             let LastPanic { place, request_id, count: seen, .. } = first(&root).last_panic.unwrap();
             assert_eq!((request_id.as_deref(), seen), (Some("order-42"), count));
             assert!(place.starts_with("actors/supervision/src/tests.rs:"), "{place}");
         }
-        assert!(shard.send(Told::Panic).await.is_err());
+        assert!(shard.send(Command::Panic).await.is_err());
         assert_eq!(first(&root).last_panic.map(|last| last.count), Some(1), "elsewhere");
     });
 }
@@ -211,12 +211,12 @@ fn the_age_of_a_node_counts_from_its_last_restart_and_one_that_is_down_has_none(
     in_a_system(async {
         let (root, _escalations) = Root::new();
         let single = root.start(&actix_rt::Arbiter::current(), "single", "obedient", || Obedient);
-        single.send(Told::Answer).await.unwrap();
+        single.send(Command::Answer).await.unwrap();
         advance(Duration::from_secs(7)).await;
         assert_eq!((root.view().age_s, first(&root).age_s), (Some(7), Some(7)));
-        assert!(single.send(Told::Panic).await.is_err());
+        assert!(single.send(Command::Panic).await.is_err());
         assert_eq!((root.view().age_s, first(&root).age_s), (Some(7), Some(0)));
-        single.do_send(Told::Stop);
+        single.do_send(Command::Stop);
         settle().await;
         assert_eq!((first(&root).state, first(&root).age_s), ("down", None));
     });
@@ -230,7 +230,7 @@ fn a_shard_that_keeps_panicking_is_escalated_and_counts_no_actor_of_its_own() {
         let shard = shards.get(0).unwrap();
         for _ in 0..4 {
             assert!(escalations.try_recv().is_err());
-            assert!(shard.send(Told::Panic).await.is_err());
+            assert!(shard.send(Command::Panic).await.is_err());
         }
         settle().await;
         assert_eq!(escalations.try_recv().unwrap().actor, "shard-0");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE, USER_AGENT};
 use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
-use sakshi_client::judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
+use sakshi_client::judge::journal::{Entry, Journal, Polled, Posted, PostedAnswer, REJECTED, Reply, Visit};
 use sakshi_client::public::{INIT, result_path};
 use sakshi_domain::event::EventRefusal;
 use sakshi_wire::ovse::InitResponse;
@@ -211,7 +211,7 @@ impl Site {
             Outcome::TimedOut | Outcome::Unreachable | Outcome::Broken => Reply::Unknown,
         };
         let (sent, replied) = (sent - self.origin, exchange.done - self.origin);
-        self.journal.answered(&intent.txn, Answered { posted, sent, replied, reply });
+        self.journal.answered(&intent.txn, PostedAnswer { posted, sent, replied, reply });
         match reply {
             Reply::Accepted | Reply::Duplicate => Ok(Visit::Done),
             Reply::Full => Ok(Visit::TurnedAway),

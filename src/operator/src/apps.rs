@@ -8,14 +8,14 @@ use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, CreateAppRequest, CreateAppResponse, PatchAppRequest};
 
-use super::arguments::{Asked, Id};
+use super::arguments::{Id, RequestBody};
 use super::bearer::{Operator, is_owner};
 use super::credits::balance_of;
 
 pub(super) async fn create(
     Operator(deps): Operator,
     Id(client_id): Id<ClientId>,
-    Asked(asked): Asked<CreateAppRequest>,
+    RequestBody(asked): RequestBody<CreateAppRequest>,
 ) -> Result<Json<CreateAppResponse>, ApiError> {
     let app = App {
         app_id: AppId::generate(),
@@ -56,7 +56,7 @@ fn shown(app: App, request: &HttpRequest) -> AppResponse {
 pub(super) async fn patch(
     Operator(deps): Operator,
     Id(id): Id<AppId>,
-    Asked(asked): Asked<PatchAppRequest>,
+    RequestBody(asked): RequestBody<PatchAppRequest>,
 ) -> Result<Json<AppResponse>, ApiError> {
     let app = deps.store.patch_app(id, asked.patch()).await?.ok_or(ServiceError::NotFound("app"))?;
     tracing::info!(app.id = %app.app_id, "app changed");

@@ -90,12 +90,12 @@ impl FromRequest for Paged {
 
 /// The request in the body.
 #[derive(Debug)]
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct RequestBody<T>(pub(super) T);
 
 /// The body of an operation that a page carries out, in the extensions of its request.
 pub(super) struct SentByPage(pub(super) Option<Sent>);
 
-impl<T: Body> FromRequest for Asked<T> {
+impl<T: Body> FromRequest for RequestBody<T> {
     type Error = ApiError;
     type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
 

@@ -13,7 +13,7 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::operator::brand::{BrandResponse, PatchBrandRequest};
 
 use super::InternalDeps;
-use super::arguments::{Asked, Id};
+use super::arguments::{Id, RequestBody};
 use super::bearer::Operator;
 
 /// An owner of a brand.
@@ -71,7 +71,7 @@ pub(super) async fn show<T: Branded>(Operator(deps): Operator, Id(owner): Id<T>)
 pub(super) async fn patch<T: Branded>(
     Operator(deps): Operator,
     Id(owner): Id<T>,
-    Asked(asked): Asked<PatchBrandRequest>,
+    RequestBody(asked): RequestBody<PatchBrandRequest>,
 ) -> Result<Json<BrandResponse>, ApiError> {
     let before = owner.brand(&deps.store).await?;
     let logo = kept(&deps.store, asked.logo.0.map(|file| file.map(|file| file.0))).await?;

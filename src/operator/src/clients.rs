@@ -11,7 +11,7 @@ use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::tenancy::{ClientResponse, ClientsPage, CreateClientRequest, CreateClientResponse, PatchClientRequest};
 
-use super::arguments::{Asked, Id, Paged};
+use super::arguments::{Id, Paged, RequestBody};
 use super::bearer::Operator;
 use super::users::log;
 
@@ -19,7 +19,7 @@ const DAY: u64 = 24 * 3_600;
 
 pub(super) async fn create(
     Operator(deps): Operator,
-    Asked(asked): Asked<CreateClientRequest>,
+    RequestBody(asked): RequestBody<CreateClientRequest>,
 ) -> Result<Json<CreateClientResponse>, ApiError> {
     let client_id = ClientId::generate();
     let client = Client::new(client_id.clone(), asked.name.0.0, deps.clock.now());
@@ -44,7 +44,7 @@ pub(super) async fn patch(
     Operator(deps): Operator,
     Id(id): Id<ClientId>,
     request: HttpRequest,
-    Asked(asked): Asked<PatchClientRequest>,
+    RequestBody(asked): RequestBody<PatchClientRequest>,
 ) -> Result<Json<ClientResponse>, ApiError> {
     let patch = asked.patch();
     let mut invalid = Invalid::none();

@@ -10,7 +10,7 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::credits::{AuditResponse, AuditedClient, MoveCreditsRequest, MoveCreditsResponse};
 
-use super::arguments::{Asked, Id, Paged};
+use super::arguments::{Id, Paged, RequestBody};
 use super::bearer::Operator;
 use super::{InternalDeps, grants};
 
@@ -23,7 +23,7 @@ pub(super) async fn change(
     Operator(deps): Operator,
     request: HttpRequest,
     Id(client): Id<ClientId>,
-    Asked(asked): Asked<MoveCreditsRequest>,
+    RequestBody(asked): RequestBody<MoveCreditsRequest>,
 ) -> Result<Json<MoveCreditsResponse>, ApiError> {
     let movement = asked.movement();
     if grants::must_wait(&deps, &client, &movement).await? {

@@ -7,10 +7,13 @@ use sakshi_store::Erased;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::erasure::{EraseRequest, EraseResponse};
 
-use super::arguments::Asked;
+use super::arguments::RequestBody;
 use super::bearer::Operator;
 
-pub(super) async fn erase(Operator(deps): Operator, Asked(asked): Asked<EraseRequest>) -> Result<Json<EraseResponse>, ApiError> {
+pub(super) async fn erase(
+    Operator(deps): Operator,
+    RequestBody(asked): RequestBody<EraseRequest>,
+) -> Result<Json<EraseResponse>, ApiError> {
     let EraseRequest { kind, id } = asked;
     let subject =
         ErasureSubject::parse(kind, &id.0).ok_or_else(|| Invalid::one("id", format!("must be an id of the given kind, {kind}")))?;

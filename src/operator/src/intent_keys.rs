@@ -7,7 +7,7 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::operator::intent_keys::{IntentKeyResponse, IntentKeysResponse, UseIntentKeyRequest};
 
 use super::InternalDeps;
-use super::arguments::Asked;
+use super::arguments::RequestBody;
 use super::bearer::Operator;
 
 pub(super) async fn list(Operator(deps): Operator) -> Result<Json<IntentKeysResponse>, ApiError> {
@@ -17,7 +17,7 @@ pub(super) async fn list(Operator(deps): Operator) -> Result<Json<IntentKeysResp
 
 pub(super) async fn choose(
     Operator(deps): Operator,
-    Asked(asked): Asked<UseIntentKeyRequest>,
+    RequestBody(asked): RequestBody<UseIntentKeyRequest>,
 ) -> Result<Json<IntentKeysResponse>, ApiError> {
     let chosen = asked.kid.map(|kid| ChosenIntentKey { kid: kid.0, since: deps.clock.now() });
     if chosen.as_ref().is_some_and(|chosen| !deps.signer.has(&chosen.kid)) {

@@ -11,7 +11,7 @@ use sakshi_wire::operator::keys::{
     IssueKeyRequest, IssueKeyResponse, KeyResponse, KeyText, KeysResponse, RotateKeyRequest, RotateKeyResponse,
 };
 
-use super::arguments::{Asked, Id};
+use super::arguments::{Id, RequestBody};
 use super::bearer::Operator;
 use super::credits::balance_of;
 use super::users::log;
@@ -23,7 +23,7 @@ pub(super) async fn issue(
     Operator(deps): Operator,
     Id(client): Id<ClientId>,
     request: HttpRequest,
-    Asked(asked): Asked<IssueKeyRequest>,
+    RequestBody(asked): RequestBody<IssueKeyRequest>,
 ) -> Result<Json<IssueKeyResponse>, ApiError> {
     let issued = keys::issue(&deps.store, &*deps.clock, client.clone(), asked).await?;
     log(&deps, &request, client, Action::KeyIssued, Some(Subject::Key(issued.key_id.clone()))).await?;
@@ -47,7 +47,7 @@ pub(super) async fn rotate(
     Operator(deps): Operator,
     Id(id): Id<KeyId>,
     request: HttpRequest,
-    Asked(asked): Asked<RotateKeyRequest>,
+    RequestBody(asked): RequestBody<RotateKeyRequest>,
 ) -> Result<Json<RotateKeyResponse>, ApiError> {
     let (issued, old) = keys::rotate(&deps.store, &*deps.clock, id, asked.overlap_s.map(|overlap| overlap.0)).await?;
     log(&deps, &request, old.client_id.clone(), Action::KeyRotated, Some(Subject::Key(old.key_id.clone()))).await?;

@@ -14,7 +14,7 @@ use sakshi_wire::operator::log_level::{ChangeLogLevelRequest, LOG_LEVEL_S_DEFAUL
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::arguments::Asked;
+use super::arguments::RequestBody;
 use super::bearer::Operator;
 
 /// The level of the log. Clones share it.
@@ -103,7 +103,7 @@ pub(super) async fn show(Operator(deps): Operator) -> Json<LogLevelResponse> {
 
 pub(super) async fn change(
     Operator(deps): Operator,
-    Asked(asked): Asked<ChangeLogLevelRequest>,
+    RequestBody(asked): RequestBody<ChangeLogLevelRequest>,
 ) -> Result<Json<LogLevelResponse>, ApiError> {
     let time = Duration::from_secs(asked.for_s.map_or(LOG_LEVEL_S_DEFAULT, |seconds| seconds.0));
     deps.log_level.change(&asked.level, deps.clock.now(), time);

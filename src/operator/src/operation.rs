@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::InternalDeps;
-use super::arguments::{Asked, Id, Identifies, Paged};
+use super::arguments::{Id, Identifies, Paged, RequestBody};
 use super::audit::{self, Logging, Outcome};
 use super::audit_log::Range;
 use super::bearer::{Connector, Insider, Operator, Who, admit};
@@ -266,7 +266,7 @@ impl Argument for Period {
     }
 }
 
-impl<T: Body + Describe + Serialize> Argument for Asked<T> {
+impl<T: Body + Describe + Serialize> Argument for RequestBody<T> {
     fn describe(to: &mut Described) {
         to.takes::<T>();
     }

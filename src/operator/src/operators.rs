@@ -9,10 +9,13 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::operator::keys::KeyText;
 use sakshi_wire::operator::operators::{AddOperatorRequest, AddOperatorResponse, OperatorResponse, OperatorsResponse};
 
-use super::arguments::{Asked, Id};
+use super::arguments::{Id, RequestBody};
 use super::bearer::Operator;
 
-pub(super) async fn add(Operator(deps): Operator, Asked(asked): Asked<AddOperatorRequest>) -> Result<Json<AddOperatorResponse>, ApiError> {
+pub(super) async fn add(
+    Operator(deps): Operator,
+    RequestBody(asked): RequestBody<AddOperatorRequest>,
+) -> Result<Json<AddOperatorResponse>, ApiError> {
     let token = OperatorToken::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
     let operator_id = OperatorId::generate();
     let operator = OperatorRecord {

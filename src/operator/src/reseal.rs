@@ -10,7 +10,7 @@ use sakshi_store::{ResealCursor, Resealed};
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::reseal::{LeftUnderKey, ResealRequest, ResealResponse};
 
-use super::arguments::Asked;
+use super::arguments::RequestBody;
 use super::bearer::Operator;
 
 /// Length of a step: long enough for few entries in the audit log, and short enough for a waiting caller.
@@ -18,7 +18,10 @@ const STEP: Duration = Duration::from_secs(2);
 /// Records of a part.
 const RECORDS: usize = 256;
 
-pub(super) async fn step(Operator(deps): Operator, Asked(asked): Asked<ResealRequest>) -> Result<Json<ResealResponse>, ApiError> {
+pub(super) async fn step(
+    Operator(deps): Operator,
+    RequestBody(asked): RequestBody<ResealRequest>,
+) -> Result<Json<ResealResponse>, ApiError> {
     let from = asked.from.map(|from| from.0.parse()).transpose().map_err(|wrong: &str| Invalid::one("from", wrong))?;
     let begun = Instant::now();
     let mut step = Resealed { next: Some(from.unwrap_or_default()), ..Resealed::default() };

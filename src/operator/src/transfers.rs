@@ -9,7 +9,7 @@ use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::transfer::{ExportedClient, ImportClientResponse};
 
-use super::arguments::{Asked, Id};
+use super::arguments::{Id, RequestBody};
 use super::bearer::Operator;
 
 pub(super) const TOO_LARGE: ServiceError = ServiceError::Conflict {
@@ -27,7 +27,10 @@ pub(super) async fn export(Operator(deps): Operator, Id(id): Id<ClientId>) -> Re
     Ok(Json(transfer.into()))
 }
 
-pub(super) async fn import(Operator(deps): Operator, Asked(asked): Asked<ExportedClient>) -> Result<Json<ImportClientResponse>, ApiError> {
+pub(super) async fn import(
+    Operator(deps): Operator,
+    RequestBody(asked): RequestBody<ExportedClient>,
+) -> Result<Json<ImportClientResponse>, ApiError> {
     let transfer = ClientTransfer::from(asked);
     transfer.check()?;
     let client_id = transfer.client.client_id.clone();

@@ -17,7 +17,7 @@ use sakshi_wire::operator::users::{
 };
 
 use super::InternalDeps;
-use super::arguments::{Asked, Id};
+use super::arguments::{Id, RequestBody};
 use super::bearer::{Operator, operator_id};
 use super::credits::balance_of;
 
@@ -42,7 +42,7 @@ pub(super) async fn invite(
     Operator(deps): Operator,
     Id(client): Id<ClientId>,
     request: HttpRequest,
-    Asked(asked): Asked<InviteUserRequest>,
+    RequestBody(asked): RequestBody<InviteUserRequest>,
 ) -> Result<Json<InviteUserResponse>, ApiError> {
     let InviteUserRequest { name, email, role } = asked;
     let name = name.0.0.parse().map_err(|problem: &str| Invalid::one("name", problem))?;
@@ -61,7 +61,7 @@ pub(super) async fn patch(
     Operator(deps): Operator,
     Id(id): Id<UserId>,
     request: HttpRequest,
-    Asked(asked): Asked<PatchUserRequest>,
+    RequestBody(asked): RequestBody<PatchUserRequest>,
 ) -> Result<Json<UserResponse>, ApiError> {
     let patch = UserPatch { role: asked.role.0, disabled: asked.disabled.0 };
     let before = load(&deps, id.clone()).await?;

@@ -9,13 +9,13 @@ use super::text::{Around, Texts};
 
 /// The kind of stored data and its retention.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct RetentionLine {
     pub(crate) words: &'static Around,
     number: u64,
     unit: &'static str,
 }
 
-impl Kept {
+impl RetentionLine {
     /// Describes the retention of results.
     pub(super) fn results(service: &Service, retention: ClientRetention, texts: &'static Texts) -> Self {
         Self::new(&texts.results_kept, retention.result(service.rules.result_ttl), texts)
@@ -62,7 +62,7 @@ mod tests {
             (2 * 86_400, "2 days"),
             (90 * 86_400, "90 days"),
         ] {
-            assert_eq!(Kept::new(&texts.results_kept, Duration::from_secs(seconds), texts).time(), time.replace(' ', "\u{a0}"));
+            assert_eq!(RetentionLine::new(&texts.results_kept, Duration::from_secs(seconds), texts).time(), time.replace(' ', "\u{a0}"));
         }
     }
 }

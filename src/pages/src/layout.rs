@@ -9,7 +9,7 @@ use sakshi_service::page_settings::PageSettings;
 use sakshi_web::static_file::ICON;
 
 use super::files::{SCRIPT, STYLE};
-use super::footer::Kept;
+use super::footer::RetentionLine;
 use super::language::{LanguageLink, PageLanguage};
 use super::requester::Requester;
 use super::text::{Texts, Unwritten};
@@ -25,7 +25,7 @@ pub(crate) struct Layout {
     pub(crate) languages: Vec<LanguageLink>,
     pub(crate) style: String,
     pub(crate) script: String,
-    pub(crate) kept: Kept,
+    pub(crate) kept: RetentionLine,
     pub(crate) settings: Arc<PageSettings>,
     pub(crate) requester: Option<Requester>,
 }
@@ -41,7 +41,7 @@ impl Layout {
             languages: LanguageLink::all(address, texts),
             style: STYLE.url(),
             script: SCRIPT.url(),
-            kept: Kept::results(service, ClientRetention::default(), texts),
+            kept: RetentionLine::results(service, ClientRetention::default(), texts),
             settings: Arc::clone(&service.pages),
             requester: None,
         }
@@ -59,15 +59,15 @@ impl Layout {
 
     /// Adds the retention of guests, for a page of an event.
     pub(super) fn for_guests(self, service: &Service, retention: ClientRetention) -> Self {
-        Self { kept: Kept::guests(service, retention, self.texts), ..self }
+        Self { kept: RetentionLine::guests(service, retention, self.texts), ..self }
     }
 
     /// Adds the retention of a transaction, for its page.
     pub(super) fn of_transaction(self, service: &Service, opened: &Pending) -> Self {
         let (retention, texts) = (opened.terms.retention(), self.texts);
         let kept = match opened.event {
-            Some(_) => Kept::guests(service, retention, texts),
-            None => Kept::results(service, retention, texts),
+            Some(_) => RetentionLine::guests(service, retention, texts),
+            None => RetentionLine::results(service, retention, texts),
         };
         Self { kept, ..self }
     }

@@ -45,7 +45,7 @@ impl Row {
 }
 
 /// The request, and the API's response to it.
-struct Answered {
+struct Exchange {
     body: JsonBody,
     commands: Vec<Command>,
 }
@@ -55,7 +55,7 @@ struct Answered {
 struct Page {
     layout: Layout,
     rows: Vec<Row>,
-    answered: Option<Answered>,
+    answered: Option<Exchange>,
     declaration: &'static str,
 }
 
@@ -70,7 +70,7 @@ fn shown(
     user: &PortalUser,
     service: &Service,
     mut asked: Option<(&str, Form)>,
-    answered: Option<Answered>,
+    answered: Option<Exchange>,
 ) -> HttpResponse {
     let offered = CHECKS.iter().filter(|check| service.upstreams.checks.contains_key(check.name));
     let rows = offered.map(|check| {
@@ -124,7 +124,7 @@ async fn answered(
     request: &HttpRequest,
     service: &Service,
     rates: &RateLimits,
-) -> Result<Answered, ApiError> {
+) -> Result<Exchange, ApiError> {
     rates.init.take(&user.caller.app.app_id)?;
     rates.orders.take(&user.caller.client)?;
     let answer = verify(service, &user.caller, check, form.sent(&[]), |named| adopt_request_id(request, named)).await?;
@@ -133,7 +133,7 @@ async fn answered(
     let names = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
     let filled = names.chain(consent.iter().copied()).filter(|name| !form.value(name).is_empty());
     let body: Map<String, Value> = filled.map(|name| (name.to_owned(), form.value(name).into())).collect();
-    Ok(Answered {
+    Ok(Exchange {
         body: JsonBody::new(serde_json::to_string(&answer).map_err(ApiError::internal)?),
         commands: vec![Curl(&service.authority.public_base).check(check, &body.into())],
     })

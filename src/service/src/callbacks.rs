@@ -110,7 +110,7 @@ pub async fn answer_callback(
     {
         first = judged(service, &target, content_type, &body, &permit).await;
     }
-    let Some(Judged { form, answer, .. }) = first else {
+    let Some(Reading { form, answer, .. }) = first else {
         return (CallbackOutcome::TryAgain, None);
     };
     match &answer {
@@ -201,7 +201,7 @@ struct Presented {
 }
 
 /// The result of reading a body.
-struct Judged {
+struct Reading {
     form: CallbackForm,
     /// The answer that ends the transaction once its credential's status is good, or the reply to one that does not end it.
     answer: Result<(Answer, Option<Presented>), CallbackOutcome>,
@@ -217,7 +217,7 @@ async fn judged(
     content_type: Option<&str>,
     body: &Arc<impl AsRef<[u8]> + Send + Sync + 'static>,
     permit: &MemoryPermit,
-) -> Option<Judged> {
+) -> Option<Reading> {
     let now = service.clock.now();
     let bytes: &[u8] = (**body).as_ref();
     if bytes.len() <= CALLBACK_INLINE_BYTES_MAX {
@@ -242,10 +242,10 @@ fn judge(
     content_type: Option<&str>,
     body: &[u8],
     now: Timestamp,
-) -> Judged {
+) -> Reading {
     let message = match callback::parse(content_type, body) {
         Ok(message) => message,
-        Err(error) => return Judged { form: error.form, answer: Err(CallbackOutcome::Unreadable(error.fault)), unknown_key: None },
+        Err(error) => return Reading { form: error.form, answer: Err(CallbackOutcome::Unreadable(error.fault)), unknown_key: None },
     };
     let answer = match transaction {
         _ if message.txn.parse() != Ok(*id) => Err(CallbackOutcome::OtherTransaction),
@@ -258,7 +258,7 @@ fn judge(
         }
         _ => None,
     };
-    Judged { form: message.form, answer, unknown_key }
+    Reading { form: message.form, answer, unknown_key }
 }
 
 fn understand(

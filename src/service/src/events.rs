@@ -9,7 +9,7 @@ use sakshi_wire::Sent;
 use sakshi_wire::events::{CreateEventResponse, EventResponse, PatchEventRequest};
 
 use crate::authentication::Caller;
-use crate::idempotency::{Answered, IdempotentRequest};
+use crate::idempotency::{CreationAnswer, IdempotentRequest};
 use crate::{Service, ServiceError};
 
 /// Name of the operation in the digest of a request with an idempotency key.
@@ -24,9 +24,9 @@ pub async fn create_event(
     caller: Caller,
     mut terms: EventTerms,
     idempotent: Option<IdempotentRequest>,
-) -> Result<Answered<CreateEventResponse>, ServiceError> {
+) -> Result<CreationAnswer<CreateEventResponse>, ServiceError> {
     let (id, now) = (service.events.new_id(&caller.client), service.clock.now());
-    let answered = Answered::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
+    let answered = CreationAnswer::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
     let app = caller.app.app_id.clone();
     let most = caller.limits.events_per_app.or(service.rules.events_per_app);
     terms.retention = caller.limits.retention;

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::authentication::Caller;
 use crate::consents::{self, Declared};
-use crate::idempotency::{Answered, IdempotentRequest};
+use crate::idempotency::{CreationAnswer, IdempotentRequest};
 use crate::{Service, ServiceError};
 
 /// The caller of a flow request, with its correlation id.
@@ -44,7 +44,7 @@ pub async fn request_signatures(
     upstream: &Upstream,
     call: FlowCall,
     asked: EsignRequest,
-) -> Result<Answered<EsignResponse>, ServiceError> {
+) -> Result<CreationAnswer<EsignResponse>, ServiceError> {
     let order = async |header| {
         let OpenedEsign { flow, latest, document } = asked.open(header);
         let pages = esign::order(upstream, &flow.terms().header, document, &latest).await?;
@@ -63,7 +63,7 @@ pub async fn request_documents(
     upstream: &Upstream,
     call: FlowCall,
     asked: &DocLockerInitRequest,
-) -> Result<Answered<DocLockerResponse>, ServiceError> {
+) -> Result<CreationAnswer<DocLockerResponse>, ServiceError> {
     let order = async |header: FlowHeader| {
         let kinds = asked.docs.0.iter().map(|kind| kind.as_str().to_owned()).collect();
         consents::keep(service, declared("doclocker", &header, kinds, &asked.consent.0)).await?;
@@ -83,7 +83,7 @@ pub async fn request_stamp(
     upstream: &Upstream,
     call: FlowCall,
     asked: EStampInitRequest,
-) -> Result<Answered<EStampResponse>, ServiceError> {
+) -> Result<CreationAnswer<EStampResponse>, ServiceError> {
     let order = async |header: FlowHeader| {
         let answer = EStampResponse { e_stamp_id: header.id };
         let flow = EStampFlow::new(EStampTerms { header, kind: asked.api_type });
@@ -102,7 +102,7 @@ pub async fn request_consent(
     upstream: &Upstream,
     call: FlowCall,
     asked: &WealthConsentRequest,
-) -> Result<Answered<WealthConsentResponse>, ServiceError> {
+) -> Result<CreationAnswer<WealthConsentResponse>, ServiceError> {
     let order = async |header: FlowHeader| {
         consents::keep(service, declared("wealth", &header, vec![], &asked.consent.0)).await?;
         let AskedConsent { handle, page } = wealth::order(upstream, &header, &asked.consent.0).await?;
@@ -138,16 +138,16 @@ async fn open_flow<A: Serialize>(
     service: &Service,
     FlowCall { caller, request_id, idempotent }: FlowCall,
     order: impl AsyncFnOnce(FlowHeader) -> Result<Ordered<A>, ServiceError>,
-) -> Result<Answered<A>, ServiceError> {
+) -> Result<CreationAnswer<A>, ServiceError> {
     let mut _lock = None;
     if let Some(idempotent) = &idempotent {
         // A stored response needs no lease; the lease of a killed node may still last for long.
         if let Some(json) = idempotent.kept(service).await? {
-            return Ok(Answered::Replayed(json));
+            return Ok(CreationAnswer::Replayed(json));
         }
         _lock = Some(service.idempotency_locks.acquire(&service.store, &caller.client, idempotent.scope).await?);
         if let Some(json) = idempotent.kept(service).await? {
-            return Ok(Answered::Replayed(json));
+            return Ok(CreationAnswer::Replayed(json));
         }
     }
     caller.recheck().await?;
@@ -156,7 +156,7 @@ async fn open_flow<A: Serialize>(
     let header = FlowHeader { id, client: caller.client, app, opened_at, request_id, retention };
     let Ordered { flow, payload, answer } = order(header).await?;
 
-    let answered = Answered::new(answer)?;
+    let answered = CreationAnswer::new(answer)?;
     let now = flow.header().opened_at;
     let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, retention.result(service.rules.flow_result_ttl));
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));

@@ -59,9 +59,9 @@ impl IdempotentRequest {
     ///
     /// # Errors
     /// As [`IdempotentRequest::reveal`].
-    pub(crate) fn replayed<A>(request: Option<&Self>, vault: &Vault, sealed: &Sealed) -> Result<Answered<A>, ServiceError> {
+    pub(crate) fn replayed<A>(request: Option<&Self>, vault: &Vault, sealed: &Sealed) -> Result<CreationAnswer<A>, ServiceError> {
         let request = request.ok_or_else(|| ServiceError::Internal("a replay without a key".to_owned()))?;
-        request.reveal(vault, sealed).map(Answered::Replayed)
+        request.reveal(vault, sealed).map(CreationAnswer::Replayed)
     }
 
     /// Opens a stored response.
@@ -76,7 +76,7 @@ impl IdempotentRequest {
 
 /// The answer to a request that creates something: a typed result, written once.
 #[derive(Debug)]
-pub enum Answered<A> {
+pub enum CreationAnswer<A> {
     /// Given for the first time.
     New {
         /// The result.
@@ -88,7 +88,7 @@ pub enum Answered<A> {
     Replayed(Vec<u8>),
 }
 
-impl<A: Serialize> Answered<A> {
+impl<A: Serialize> CreationAnswer<A> {
     /// Builds a response that is given for the first time.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl<A: Serialize> Answered<A> {
     }
 }
 
-impl<A> Answered<A> {
+impl<A> CreationAnswer<A> {
     /// Returns the JSON.
     #[must_use]
     pub fn json(&self) -> &[u8] {
@@ -109,7 +109,7 @@ impl<A> Answered<A> {
     }
 }
 
-impl<A: DeserializeOwned> Answered<A> {
+impl<A: DeserializeOwned> CreationAnswer<A> {
     /// Returns the result.
     ///
     /// # Errors

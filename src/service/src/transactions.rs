@@ -21,7 +21,7 @@ use sakshi_trace::invariant::{Broken, Part, ensure};
 use sakshi_wire::ovse::{InitResponse, OvsePayload, QrIntentResponse};
 
 use crate::authentication::Caller;
-use crate::idempotency::{Answered, IdempotentRequest};
+use crate::idempotency::{CreationAnswer, IdempotentRequest};
 use crate::{Service, ServiceError};
 
 /// Name of the operation in the digest of a request with an idempotency key.
@@ -38,11 +38,11 @@ pub async fn open_transaction(
     terms: Terms,
     with_qr: bool,
     idempotent: Option<IdempotentRequest>,
-) -> Result<Answered<InitResponse>, ServiceError> {
+) -> Result<CreationAnswer<InitResponse>, ServiceError> {
     if let Some(idempotent) = &idempotent
         && let Some(json) = idempotent.kept(service).await?
     {
-        return Ok(Answered::Replayed(json));
+        return Ok(CreationAnswer::Replayed(json));
     }
     caller.recheck().await?;
     if service.transactions.is_short(&caller.client, CREDITS_PER_VERIFICATION).await? {
@@ -64,7 +64,7 @@ pub async fn open_transaction(
     });
     // The response is stored in the step that debits, so it must exist before.
     let (answer, intent) = answer(service, &pending, with_qr, now).await?;
-    let answered = Answered::new(answer)?;
+    let answered = CreationAnswer::new(answer)?;
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     drop(announced);
     match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency, pending_max: None, intent }).await? {

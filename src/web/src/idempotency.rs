@@ -5,7 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::IDEMPOTENCY_KEY_CHARS_MAX;
 use sakshi_service::authentication::Caller;
-use sakshi_service::idempotency::{Answered, IdempotentRequest, scope};
+use sakshi_service::idempotency::{CreationAnswer, IdempotentRequest, scope};
 use sakshi_store::IdempotencyScope;
 
 use super::error::ApiError;
@@ -37,11 +37,11 @@ pub fn of(request: &HttpRequest, caller: &Caller, operation: &str, body: &[u8]) 
 
 /// Builds the response, with a header if it is a replay.
 #[must_use]
-pub fn answer<A>(answered: Answered<A>) -> HttpResponse {
+pub fn answer<A>(answered: CreationAnswer<A>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.content_type("application/json");
     match answered {
-        Answered::New { json, .. } => response.body(json),
-        Answered::Replayed(json) => response.insert_header(("idempotency-replayed", "true")).body(json),
+        CreationAnswer::New { json, .. } => response.body(json),
+        CreationAnswer::Replayed(json) => response.insert_header(("idempotency-replayed", "true")).body(json),
     }
 }

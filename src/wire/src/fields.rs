@@ -12,7 +12,7 @@ use sakshi_domain::time::Timestamp;
 
 use crate::describe::Describe;
 use crate::json::{Json, JsonError, JsonRefusal, ValuesLeft, read};
-use crate::spelling::{Asked, Spellings, first_of_each, is_spelling, name_of};
+use crate::spelling::{Lookup, Spellings, first_of_each, is_spelling, name_of};
 
 /// Characters of an unknown field's name that a refusal repeats; ours are shorter.
 const NAME_CHARS_TOLD: usize = 128;
@@ -309,7 +309,7 @@ impl<'c> Fields<'c> {
         let known = self.place.found.len();
         let read = read(&mut self.place, value);
         self.place.below(known, || sent.as_deref().unwrap_or(name).to_owned());
-        self.asked.0.push(Asked { name, sent, has_value });
+        self.asked.0.push(Lookup { name, sent, has_value });
         read
     }
 

@@ -5,11 +5,11 @@ use sakshi_domain::limits::REPORT_PROBLEMS_MAX;
 
 /// The fields of a body in their order, with the names under which they were sent.
 #[derive(Debug)]
-pub struct Spellings(pub(crate) Vec<Asked>);
+pub struct Spellings(pub(crate) Vec<Lookup>);
 
 /// A field that was looked up.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Lookup {
     pub(crate) name: &'static str,
     /// The name under which it was sent, if it was.
     pub(crate) sent: Option<String>,

@@ -98,7 +98,7 @@ pub(crate) struct Reply {
 
 /// An answer with the times of its request and its arrival.
 #[derive(Clone)]
-pub(crate) struct Answered {
+pub(crate) struct TimedAnswer {
     /// The time of the first attempt, if it was not the last.
     pub(crate) first: Option<Duration>,
     /// The time of the last attempt.
@@ -202,12 +202,12 @@ impl Scene {
     }
 
     /// Calls an operation of a client's backend, through any address.
-    pub(crate) async fn call<T>(&self, backend: &Backend, random: &mut Random, call: impl Fn() -> Call<T>) -> Answered {
+    pub(crate) async fn call<T>(&self, backend: &Backend, random: &mut Random, call: impl Fn() -> Call<T>) -> TimedAnswer {
         self.insist(random, |door| self.api(backend, door).request(call()).expect("a body")).await
     }
 
     /// Calls an operation of the operator, at any node.
-    pub(crate) async fn operate<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> Answered {
+    pub(crate) async fn operate<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> TimedAnswer {
         let nodes = Doors { balancer: self.doors.node(random).clone(), ..self.doors.clone() };
         let admin =
             |node: &Addresses| Client::new(self.http.clone(), node.internal_base(), Credentials::Bearer(ADMIN_TOKEN.to_owned().into()));
@@ -215,17 +215,17 @@ impl Scene {
     }
 
     /// Retries a request until it is answered, as `docs/errors.md` says.
-    pub(crate) async fn insist(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
+    pub(crate) async fn insist(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> TimedAnswer {
         self.insist_at(&self.doors, random, request).await
     }
 
-    async fn insist_at(&self, doors: &Doors, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
+    async fn insist_at(&self, doors: &Doors, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> TimedAnswer {
         let (begun, mut first) = (self.now(), None);
         loop {
             let (door, invoked) = (doors.any(random).clone(), self.now());
             let reply = self.ask(request(&door)).await.map(|reply| (self.now(), reply));
             if reply.is_some() || self.now() - begun > PATIENCE {
-                return Answered { first, invoked, reply };
+                return TimedAnswer { first, invoked, reply };
             }
             first = Some(begun);
             sleep(Duration::from_millis(random.below(PAUSE_MS_MAX))).await;
@@ -233,15 +233,15 @@ impl Scene {
     }
 
     /// As [`Scene::insist`], but now and then gives up at the first request without an answer.
-    pub(crate) async fn try_hard(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
+    pub(crate) async fn try_hard(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> TimedAnswer {
         if random.below(4) == 0 { self.once(random, request).await } else { self.insist(random, request).await }
     }
 
     /// Sends one request through any address; `None` if its outcome is unknown.
-    pub(crate) async fn once(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> Answered {
+    pub(crate) async fn once(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> TimedAnswer {
         let (invoked, door) = (self.now(), self.doors.any(random).clone());
         let reply = self.ask(request(&door)).await;
-        Answered { first: None, invoked, reply: reply.map(|reply| (self.now(), reply)) }
+        TimedAnswer { first: None, invoked, reply: reply.map(|reply| (self.now(), reply)) }
     }
 
     async fn ask(&self, request: RequestBuilder) -> Option<Reply> {
@@ -256,10 +256,10 @@ impl Scene {
         &self,
         (book, record): (&Book<Op, Ret>, &str),
         (process, op): (u32, Op),
-        answered: Answered,
+        answered: TimedAnswer,
         read: impl Fn(&Reply) -> Option<Ret>,
     ) {
-        let Answered { first, invoked, reply } = answered;
+        let TimedAnswer { first, invoked, reply } = answered;
         let in_doubt = first.or(reply.is_none().then_some(invoked));
         if let Some(invoked) = in_doubt {
             book.add(record, Fact { process: self.process(), op: op.clone(), invoked, ended: None });
@@ -276,11 +276,11 @@ impl Scene {
         &self,
         place: (&Book<Op, Ret>, &str),
         operation: (u32, Op),
-        answered: Answered,
+        answered: TimedAnswer,
         read: impl Fn(&Reply) -> Option<Ret>,
     ) {
         if answered.reply.is_some() {
-            self.record(place, operation, Answered { first: None, ..answered }, read);
+            self.record(place, operation, TimedAnswer { first: None, ..answered }, read);
         }
     }
 

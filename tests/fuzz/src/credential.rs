@@ -83,7 +83,7 @@ fn jws(key: &EcdsaKeyPair, header: &str, payload: &str) -> String {
 
 /// A credential built from the lines of an input.
 #[derive(Default)]
-struct Made {
+struct TestCredential {
     payload: String,
     /// Decoded presented disclosures, with their digests.
     disclosed: Vec<(String, String)>,
@@ -99,8 +99,8 @@ fn filled(line: &str, digests: &[String], presented: &str) -> String {
     text.replace("#s", &hashed(presented))
 }
 
-fn made(input: &str) -> Made {
-    let (mut header, mut made, mut digests) = (HEADER.to_owned(), Made::default(), Vec::new());
+fn made(input: &str) -> TestCredential {
+    let (mut header, mut made, mut digests) = (HEADER.to_owned(), TestCredential::default(), Vec::new());
     let (mut tail, mut binding_header, mut binding) = (String::new(), r#"{"alg":"ES256","typ":"kb+jwt"}"#.to_owned(), None);
     let mut payload = String::new();
     for line in input.lines() {
@@ -147,14 +147,14 @@ pub(crate) fn bound(data: &[u8]) {
     judge(&made(&only), &world().required);
 }
 
-fn judge(made: &Made, verifier: &Verifier) {
+fn judge(made: &TestCredential, verifier: &Verifier) {
     match verifier.verify(&made.text, &expectation()) {
         Ok(verified) => accepted(made, &verified),
         Err(refusal) => assert!(!format!("{refusal} {refusal:?}").contains(CANARY), "a refusal echoes nothing"),
     }
 }
 
-fn accepted(made: &Made, verified: &VerifiedCredential) {
+fn accepted(made: &TestCredential, verified: &VerifiedCredential) {
     let VerifiedCredential { claims, missing, malformed, digest, holder_bound, .. } = verified;
     let claims = claims.as_map();
     let payload: Value = serde_json::from_str(&made.payload).expect("an accepted payload is JSON");

@@ -48,20 +48,20 @@ impl Received {
 /// A running collector, stopped on drop.
 pub struct Collector {
     pub url: String,
-    kept: Kept,
+    kept: Arrivals,
     server: AbortHandle,
 }
 
 /// Everything that has arrived; two collectors may share it.
 #[derive(Clone, Default)]
-pub struct Kept {
+pub struct Arrivals {
     spans: Arc<Mutex<Vec<Received>>>,
     logs: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Collector {
     pub async fn start() -> Self {
-        Self::start_at("127.0.0.1:0", Kept::default()).await
+        Self::start_at("127.0.0.1:0", Arrivals::default()).await
     }
 
     /// Starts a new collector on the same address after this one has stopped.
@@ -73,7 +73,7 @@ impl Collector {
         Self::start_at(&address, kept).await
     }
 
-    async fn start_at(address: &str, kept: Kept) -> Self {
+    async fn start_at(address: &str, kept: Arrivals) -> Self {
         let listener = TcpListener::bind(address).await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let server = tokio::spawn(serve(listener, kept.clone())).abort_handle();
@@ -114,7 +114,7 @@ impl Drop for Collector {
     }
 }
 
-async fn serve(listener: TcpListener, kept: Kept) {
+async fn serve(listener: TcpListener, kept: Arrivals) {
     while let Ok((stream, _)) = listener.accept().await {
         let kept = kept.clone();
         let service = service_fn(move |request| answer(request, kept.clone()));
@@ -122,7 +122,7 @@ async fn serve(listener: TcpListener, kept: Kept) {
     }
 }
 
-async fn answer(request: Request<Incoming>, kept: Kept) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, kept: Arrivals) -> Result<Response<Full<Bytes>>, Infallible> {
     let (method, path) = (request.method().as_str().to_owned(), request.uri().path().to_owned());
     let body = request.into_body().collect().await.expect("a body").to_bytes();
     if (&*method, &*path) == ("POST", "/v1/logs") {

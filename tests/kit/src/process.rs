@@ -24,7 +24,7 @@ fn binary(environment: &BTreeMap<String, String>) -> OsString {
 
 /// The observed state of a process.
 #[derive(Debug, Default)]
-struct Seen {
+struct Output {
     out: Vec<String>,
     err: Vec<String>,
     open_pipes: usize,
@@ -34,7 +34,7 @@ struct Seen {
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
-    shared: Arc<(Mutex<Seen>, Condvar)>,
+    shared: Arc<(Mutex<Output>, Condvar)>,
 }
 
 /// The exit of a process, and its output.
@@ -71,7 +71,7 @@ impl Process {
     fn spawn(mut command: Command, arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         command.args(arguments).env_clear().envs(environment).current_dir(directory);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
-        let shared = Arc::new((Mutex::new(Seen { open_pipes: 2, ..Seen::default() }), Condvar::new()));
+        let shared = Arc::new((Mutex::new(Output { open_pipes: 2, ..Output::default() }), Condvar::new()));
         let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
         follow(out, Arc::clone(&shared), |seen| &mut seen.out);
         follow(err, Arc::clone(&shared), |seen| &mut seen.err);
@@ -114,7 +114,7 @@ impl Process {
     /// Blocks until the process has exited and all of its output is read; `None` after `bound`.
     pub fn wait(&self, bound: Duration) -> Option<Ending> {
         let (seen, changed) = &*self.shared;
-        let going_on = |seen: &mut Seen| seen.ended.is_none() || seen.open_pipes > 0;
+        let going_on = |seen: &mut Output| seen.ended.is_none() || seen.open_pipes > 0;
         let (seen, _) = changed.wait_timeout_while(seen.lock().unwrap(), bound, going_on).unwrap();
         seen.ended.map(|status| Ending { status, out: seen.out.join("\n"), err: seen.err.join("\n") })
     }
@@ -144,12 +144,12 @@ impl Process {
         self.with(|seen| [seen.out.clone(), seen.err.clone()].concat())
     }
 
-    fn with<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&Output) -> T) -> T {
         look(&self.shared.0.lock().unwrap())
     }
 }
 
-fn follow(pipe: impl Read + Send + 'static, shared: Arc<(Mutex<Seen>, Condvar)>, place: fn(&mut Seen) -> &mut Vec<String>) {
+fn follow(pipe: impl Read + Send + 'static, shared: Arc<(Mutex<Output>, Condvar)>, place: fn(&mut Output) -> &mut Vec<String>) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).split(b'\n') {
             let Ok(line) = line else { break };
@@ -161,7 +161,7 @@ fn follow(pipe: impl Read + Send + 'static, shared: Arc<(Mutex<Seen>, Condvar)>,
     });
 }
 
-fn reap(mut child: Child, shared: Arc<(Mutex<Seen>, Condvar)>) {
+fn reap(mut child: Child, shared: Arc<(Mutex<Output>, Condvar)>) {
     thread::spawn(move || {
         let status = child.wait().expect("the process can be waited for");
         shared.0.lock().unwrap().ended = Some(status);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use sakshi_client::judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
+use sakshi_client::judge::journal::{Entry, Journal, Polled, Posted, PostedAnswer, REJECTED, Reply, Visit};
 use sakshi_client::judge::webhooks::Arrivals;
 use sakshi_client::judge::{Deliveries, Evidence, judge};
 use sakshi_client::{internal, public};
@@ -105,7 +105,7 @@ impl Notes {
                 409 => Reply::Full,
                 status => Reply::Refused(status),
             };
-            self.journal.answered(&opened.txn, Answered { posted, sent, replied: self.now(), reply });
+            self.journal.answered(&opened.txn, PostedAnswer { posted, sent, replied: self.now(), reply });
             self.in_doubt.lock().unwrap().callbacks.remove(&opened.txn);
         }
         Ok(answer)

@@ -8,10 +8,10 @@ use sakshi_domain::time::Timestamp;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::diary::{Learned, Unpaid};
+use crate::diary::{Knowledge, Unpaid};
 use crate::node::WINDOW;
 use crate::residents::Intent;
-use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
+use crate::sim::{Exchange, Request, Sim, TRIES, Tenant};
 
 impl Sim {
     /// Runs a verification from opening to end, with its resident and its pollers.
@@ -64,7 +64,7 @@ impl Sim {
                 if both.is_some_and(|(one, other)| one.body != other.body) {
                     self.diary.is_wrong("two requests under one idempotency key are answered differently".to_owned());
                 }
-                Asked { asked: one.asked, ..other }
+                Exchange { asked: one.asked, ..other }
             } else {
                 self.ask(&request).await
             };
@@ -84,7 +84,7 @@ impl Sim {
                     if key.is_some() {
                         asked.asked = begun;
                     }
-                    self.learn(intent.txn, &asked, Learned::Opened { expires_at: Some(expires_at) });
+                    self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: Some(expires_at) });
                     if is_repeated {
                         self.repeats(&keyed(init.clone()), tenant, &body).await;
                     }
@@ -106,7 +106,7 @@ impl Sim {
         None
     }
 
-    pub(crate) fn is_unpaid(&self, tenant: &Tenant, asked: &Asked) {
+    pub(crate) fn is_unpaid(&self, tenant: &Tenant, asked: &Exchange) {
         self.world.reach("refused without credits");
         self.diary.unpaid.borrow_mut().push(Unpaid { tenant: tenant.number, asked: asked.asked, answered: asked.answered });
     }
@@ -127,9 +127,9 @@ impl Sim {
         let request = Request::post("/api/v1/nationalid-ovse/qr-intent").json(&json!({"txnId": intent.txn})).of(tenant);
         let asked = self.ask(&request).await;
         let learned = match asked.told().map(|answer| answer.status) {
-            Some(200) => Learned::Pending,
-            Some(410) => Learned::Expired,
-            Some(404) => Learned::Unknown,
+            Some(200) => Knowledge::Pending,
+            Some(410) => Knowledge::Expired,
+            Some(404) => Knowledge::Unknown,
             // Not before the resident answers.
             Some(status) if status != 401 => return self.diary.is_wrong(format!("{}: a code is answered with {status}", intent.txn)),
             _ => return,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sakshi_kit::portal::{CSRF_FIELD, hidden};
 use tokio::time::sleep;
 
-use crate::diary::Learned;
+use crate::diary::Knowledge;
 use crate::sim::{Request, Sim, TRIES, Tenant};
 
 impl Sim {
@@ -62,12 +62,12 @@ impl Sim {
             (200, _) if is_revoked && !self.may_be_superseded(&asked) => {
                 return self.diary.is_wrong("a session goes on whose key is revoked".to_owned());
             }
-            (200, Some("Waiting")) => Learned::Pending,
-            (200, Some("Verified")) => Learned::Ended { verified: true },
-            (200, Some("Not verified")) => Learned::Ended { verified: false },
-            (200, Some("Expired")) => Learned::Expired,
+            (200, Some("Waiting")) => Knowledge::Pending,
+            (200, Some("Verified")) => Knowledge::Ended { verified: true },
+            (200, Some("Not verified")) => Knowledge::Ended { verified: false },
+            (200, Some("Expired")) => Knowledge::Expired,
             (404, _) if self.tenants.len() > 1 => return,
-            (404, _) => Learned::Unknown,
+            (404, _) => Knowledge::Unknown,
             // The session ends with its key.
             (303, _) if tenant.may_be_suspended.get() || self.is_revoked(key, asked.answered) => return,
             (status, title) => return self.diary.is_wrong(format!("{txn}: the portal answers with {status} {title:?}")),

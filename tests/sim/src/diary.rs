@@ -18,11 +18,11 @@ pub(crate) struct Fact {
     pub(crate) txn: TxnId,
     pub(crate) asked: Duration,
     pub(crate) answered: Duration,
-    pub(crate) learned: Learned,
+    pub(crate) learned: Knowledge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Learned {
+pub(crate) enum Knowledge {
     /// Opened for one credit, valid until this time; a guest does not see the time.
     Opened {
         expires_at: Option<Timestamp>,
@@ -47,7 +47,7 @@ pub(crate) enum Learned {
     Unknown,
 }
 
-impl Learned {
+impl Knowledge {
     /// Returns its name in a table.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Learned {
     }
 }
 
-impl Display for Learned {
+impl Display for Knowledge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Opened { .. } => "it is open",

@@ -13,13 +13,13 @@ use sakshi_domain::time::Timestamp;
 use sakshi_store::Store;
 use sakshi_store::{AskedConsents, Audit, ConsentPlace, FlowDeliveries, KeptConsent, PageRequest, Registration, TransactionRecord};
 
-use crate::network::Told;
+use crate::network::Arrival;
 use crate::sim::{Sim, Tenant};
 use crate::world::{START, lock};
 
 /// A transaction in the store.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredTransaction {
     /// Time of the debit of its credit; `None` if it was never debited.
     pub(crate) paid_at: Option<Timestamp>,
     pub(crate) record: Option<TransactionRecord>,
@@ -37,7 +37,7 @@ pub(crate) struct KeptEvent {
 /// All evidence of a run.
 pub(crate) struct Evidence<'a> {
     pub(crate) sim: &'a Sim,
-    pub(crate) transactions: BTreeMap<TxnId, Kept>,
+    pub(crate) transactions: BTreeMap<TxnId, StoredTransaction>,
     /// The ledger entries of each client, oldest first, and the balance.
     pub(crate) ledgers: Vec<(Vec<LedgerEntry>, u64)>,
     /// The register of consents of each client.
@@ -48,7 +48,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) waiting: u64,
     /// Transactions with an actor on each running node, before the final requests.
     pub(crate) live: Vec<i64>,
-    pub(crate) inbox: BTreeMap<String, Vec<Told>>,
+    pub(crate) inbox: BTreeMap<String, Vec<Arrival>>,
 }
 
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -67,13 +67,13 @@ impl<'a> Evidence<'a> {
     /// Reads everything.
     pub(crate) async fn gather(sim: &'a Rc<Sim>, live: Vec<i64>) -> Evidence<'a> {
         let store = sim.world.store();
-        let mut transactions: BTreeMap<TxnId, Kept> = BTreeMap::new();
+        let mut transactions: BTreeMap<TxnId, StoredTransaction> = BTreeMap::new();
         let (mut ledgers, mut events, mut consents) = (Vec::new(), Vec::new(), Vec::new());
         for tenant in &sim.tenants {
             let entries = entries(&store, tenant).await;
             for entry in entries.iter().filter(|entry| entry.kind == EntryKind::Debit) {
                 let txn = entry.reference.parse().expect("a transaction");
-                transactions.insert(txn, Kept { paid_at: Some(entry.at), record: None, delivery: None });
+                transactions.insert(txn, StoredTransaction { paid_at: Some(entry.at), record: None, delivery: None });
             }
             consents.push(register(&store, tenant).await);
             ledgers.push((entries, store.balance(tenant.client.clone()).await.expect("an answer").unwrap_or(0)));
@@ -88,7 +88,7 @@ impl<'a> Evidence<'a> {
             }
         }
         for fact in sim.diary.facts.borrow().iter() {
-            transactions.entry(fact.txn).or_insert(Kept { paid_at: None, record: None, delivery: None });
+            transactions.entry(fact.txn).or_insert(StoredTransaction { paid_at: None, record: None, delivery: None });
         }
         for (txn, kept) in &mut transactions {
             kept.record = store.load_transaction(*txn).await.expect("an answer");

@@ -8,19 +8,19 @@ use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::diary::Learned;
-use crate::history::{EventFact, NoPlace, Shown, Step};
+use crate::diary::Knowledge;
+use crate::history::{EventFact, EventView, NoPlace, Step};
 use crate::node::WINDOW;
 use crate::residents::Intent;
-use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
+use crate::sim::{Exchange, Request, Sim, TRIES, Tenant};
 
 const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 /// Places of an event at first.
 pub(crate) const PLACES: u64 = 4;
 
 /// Reads an event from an answer.
-fn shown(body: &Value) -> Option<Shown> {
-    Some(Shown {
+fn shown(body: &Value) -> Option<EventView> {
+    Some(EventView {
         is_active: body["is_active"].as_bool()?,
         max_guests: body["max_guests"].as_u64()?,
         registrations: body["registration_count"].as_u64()?,
@@ -47,7 +47,7 @@ impl Sim {
         let asked = self.ask(&Request::get(format!("/e/{event}")).header("accept", "application/jwt")).await;
         self.started(tenant, &asked)?;
         let intent = Intent::read(&asked.answer.as_ref()?.text())?;
-        self.learn(intent.txn, &asked, Learned::Opened { expires_at: None });
+        self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: None });
         Some(intent)
     }
 
@@ -60,7 +60,7 @@ impl Sim {
         let (page, cookie) = (answer.header("location")?.to_owned(), answer.header("set-cookie")?.split(';').next()?.to_owned());
         let intent = self.ask_again(&Request::get(&page).header("accept", "application/jwt"), TRIES).await;
         let intent = Intent::read(&intent.told().filter(|answer| answer.status == 200)?.text())?;
-        self.learn(intent.txn, &asked, Learned::Opened { expires_at: None });
+        self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: None });
         if self.world.chance(300) {
             let again = self.ask(&start.header("cookie", cookie)).await;
             if let Some(answer) = again.told().filter(|answer| answer.status == 303)
@@ -73,7 +73,7 @@ impl Sim {
     }
 
     /// Records the outcome of a start; `None` if it was refused.
-    fn started(&self, tenant: &Tenant, asked: &Asked) -> Option<()> {
+    fn started(&self, tenant: &Tenant, asked: &Exchange) -> Option<()> {
         let answer = asked.told()?;
         let why = match answer.status {
             200 | 303 => return Some(()),
@@ -93,7 +93,7 @@ impl Sim {
     }
 
     /// Records an observation. Events of a suspended client appear disabled and refuse guests.
-    fn notes(&self, tenant: &Tenant, asked: &Asked, mut step: Step) {
+    fn notes(&self, tenant: &Tenant, asked: &Exchange, mut step: Step) {
         match &mut step {
             Step::Look(_) | Step::RefusedScan(_) if tenant.may_be_suspended.get() => return,
             Step::Change { shown, .. } if tenant.may_be_suspended.get() => *shown = None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// An event as observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shown {
+pub(crate) struct EventView {
     pub(crate) is_active: bool,
     pub(crate) max_guests: u64,
     pub(crate) registrations: u64,
@@ -28,11 +28,11 @@ pub(crate) enum NoPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The organiser's change, and the event shown in the answer; `None` if unknown.
-    Change { is_active: Option<bool>, max_guests: Option<u64>, shown: Option<Shown> },
+    Change { is_active: Option<bool>, max_guests: Option<u64>, shown: Option<EventView> },
     /// A change refused because there are more guests.
     RefusedChange { max_guests: u64 },
     /// A view of the event.
-    Look(Shown),
+    Look(EventView),
     /// A guest scanned.
     Scan,
     /// A guest who scanned was refused.
@@ -69,25 +69,25 @@ pub(crate) enum Verdict {
     Undecided,
 }
 
-fn refusal(state: Shown) -> Option<NoPlace> {
+fn refusal(state: EventView) -> Option<NoPlace> {
     match state {
-        Shown { is_active: false, .. } => Some(NoPlace::Closed),
-        Shown { registrations, max_guests, .. } if registrations >= max_guests => Some(NoPlace::Full),
+        EventView { is_active: false, .. } => Some(NoPlace::Closed),
+        EventView { registrations, max_guests, .. } if registrations >= max_guests => Some(NoPlace::Full),
         _ => None,
     }
 }
 
 /// Returns the refusal of a guest who has answered. All guests of a run are one person.
-fn refusal_of_guest(state: Shown) -> Option<NoPlace> {
+fn refusal_of_guest(state: EventView) -> Option<NoPlace> {
     refusal(state).or_else(|| (state.is_strict && state.registrations > 0).then_some(NoPlace::Twice))
 }
 
 /// Returns the state after a step; `None` if the step cannot have this outcome.
-fn after(state: Shown, step: Step) -> Option<Shown> {
+fn after(state: EventView, step: Step) -> Option<EventView> {
     match step {
         Step::Change { is_active, max_guests, shown } => {
             let changed =
-                Shown { is_active: is_active.unwrap_or(state.is_active), max_guests: max_guests.unwrap_or(state.max_guests), ..state };
+                EventView { is_active: is_active.unwrap_or(state.is_active), max_guests: max_guests.unwrap_or(state.max_guests), ..state };
             if shown.is_none() && changed.max_guests < changed.registrations {
                 return Some(state);
             }
@@ -95,15 +95,15 @@ fn after(state: Shown, step: Step) -> Option<Shown> {
         }
         Step::RefusedChange { max_guests } => (max_guests < state.registrations).then_some(state),
         Step::Look(shown) => (shown == state).then_some(state),
-        Step::Scan => refusal(state).is_none().then_some(Shown { scans: state.scans + 1, ..state }),
-        Step::Register => refusal_of_guest(state).is_none().then_some(Shown { registrations: state.registrations + 1, ..state }),
+        Step::Scan => refusal(state).is_none().then_some(EventView { scans: state.scans + 1, ..state }),
+        Step::Register => refusal_of_guest(state).is_none().then_some(EventView { registrations: state.registrations + 1, ..state }),
         Step::RefusedScan(why) => (refusal(state) == Some(why)).then_some(state),
         Step::RefusedGuest(why) => (refusal_of_guest(state) == Some(why)).then_some(state),
     }
 }
 
 /// Searches for an order.
-pub(crate) fn order(begin: Shown, facts: &[EventFact]) -> Verdict {
+pub(crate) fn order(begin: EventView, facts: &[EventFact]) -> Verdict {
     let mut facts = facts.to_vec();
     facts.sort_by_key(|fact| fact.asked);
     let mut search = Search { facts: &facts, seen: HashSet::new(), most: 0 };
@@ -117,13 +117,13 @@ pub(crate) fn order(begin: Shown, facts: &[EventFact]) -> Verdict {
 struct Search<'a> {
     facts: &'a [EventFact],
     /// Dead ends of the search.
-    seen: HashSet<(Vec<bool>, Shown)>,
+    seen: HashSet<(Vec<bool>, EventView)>,
     most: usize,
 }
 
 impl Search<'_> {
     /// Returns true if the remaining steps can be ordered; `None` if the search takes too long.
-    fn goes_on(&mut self, state: Shown, done: &mut Vec<bool>, count: usize) -> Option<bool> {
+    fn goes_on(&mut self, state: EventView, done: &mut Vec<bool>, count: usize) -> Option<bool> {
         self.most = self.most.max(count);
         let left = || self.facts.iter().enumerate().filter(|(at, _)| !done[*at]);
         // Steps that may never happen can be left out.
@@ -165,7 +165,7 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    const EMPTY: Shown = Shown { is_active: true, max_guests: 1, registrations: 0, scans: 0, is_strict: false };
+    const EMPTY: EventView = EventView { is_active: true, max_guests: 1, registrations: 0, scans: 0, is_strict: false };
 
     fn fact(asked: u64, answered: u64, step: Step) -> EventFact {
         EventFact { asked: Duration::from_millis(asked), answered: Some(Duration::from_millis(answered)), step, is_repeatable: false }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_overlaps_may_have_come_in_any_order_and_what_does_not_may_not() {
-        let seen = Step::Look(Shown { registrations: 1, ..EMPTY });
+        let seen = Step::Look(EventView { registrations: 1, ..EMPTY });
         assert_eq!(order(EMPTY, &[fact(0, 10, seen), fact(5, 6, Step::Register)]), Verdict::Ordered);
         assert_eq!(order(EMPTY, &[fact(0, 4, seen), fact(5, 6, Step::Register)]), Verdict::Unordered { most: 0 });
     }
@@ -190,12 +190,12 @@ mod tests {
 
     #[test]
     fn where_nobody_registers_twice_the_second_guest_is_refused() {
-        let strict = Shown { max_guests: 5, is_strict: true, ..EMPTY };
+        let strict = EventView { max_guests: 5, is_strict: true, ..EMPTY };
         let (first, second) = (fact(0, 1, Step::Register), fact(2, 3, Step::RefusedGuest(NoPlace::Twice)));
         assert_eq!(order(strict, &[first, second]), Verdict::Ordered);
         assert_eq!(order(strict, &[second]), Verdict::Unordered { most: 0 });
         assert_eq!(order(strict, &[first, fact(2, 3, Step::Register)]), Verdict::Unordered { most: 1 });
-        assert_eq!(order(Shown { is_strict: false, ..strict }, &[first, second]), Verdict::Unordered { most: 1 });
+        assert_eq!(order(EventView { is_strict: false, ..strict }, &[first, second]), Verdict::Unordered { most: 1 });
     }
 
     #[test]
@@ -207,23 +207,23 @@ mod tests {
             is_repeatable: false,
         };
         for seen in [true, false] {
-            let look = fact(100, 101, Step::Look(Shown { is_active: seen, ..EMPTY }));
+            let look = fact(100, 101, Step::Look(EventView { is_active: seen, ..EMPTY }));
             assert_eq!(order(EMPTY, &[change, look]), Verdict::Ordered);
         }
-        let back = [fact(1, 2, Step::Look(Shown { is_active: false, ..EMPTY })), fact(3, 4, Step::Look(EMPTY))];
+        let back = [fact(1, 2, Step::Look(EventView { is_active: false, ..EMPTY })), fact(3, 4, Step::Look(EMPTY))];
         assert!(matches!(order(EMPTY, &[change, back[0], back[1]]), Verdict::Unordered { .. }));
     }
 
     #[test]
     fn a_change_whose_actor_was_restarted_may_have_been_made_before_the_one_that_was_answered() {
-        let closed = Shown { is_active: false, ..EMPTY };
-        let opened = Step::Change { is_active: Some(true), max_guests: None, shown: Some(Shown { scans: 1, ..EMPTY }) };
+        let closed = EventView { is_active: false, ..EMPTY };
+        let opened = Step::Change { is_active: Some(true), max_guests: None, shown: Some(EventView { scans: 1, ..EMPTY }) };
         let scan = fact(4, 5, Step::Scan);
         assert!(matches!(order(closed, &[fact(0, 10, opened), scan]), Verdict::Unordered { .. }));
         let repeatable = EventFact { is_repeatable: true, ..fact(0, 10, opened) };
         assert_eq!(order(closed, &[repeatable, scan]), Verdict::Ordered);
         // Not after its answer.
-        let disabled = Step::Change { is_active: Some(false), max_guests: None, shown: Some(Shown { scans: 1, ..closed }) };
+        let disabled = Step::Change { is_active: Some(false), max_guests: None, shown: Some(EventView { scans: 1, ..closed }) };
         let later = [repeatable, scan, fact(11, 12, disabled), fact(13, 14, Step::Scan)];
         assert!(matches!(order(closed, &later), Verdict::Unordered { .. }));
     }

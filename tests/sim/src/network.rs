@@ -27,14 +27,14 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A webhook that arrived.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Arrival {
     /// The URL it was sent to.
     pub(crate) url: String,
     pub(crate) body: Bytes,
 }
 
 /// Webhooks that arrived, by deduplication key.
-pub(crate) type Inbox = Arc<Mutex<BTreeMap<String, Vec<Told>>>>;
+pub(crate) type Inbox = Arc<Mutex<BTreeMap<String, Vec<Arrival>>>>;
 
 /// The network as one start of a node sees it.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl SendWebhook for Network {
             self.world.say(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
             let ids = ["/txnId", "/data/txn_id", "/data/txnId"].iter().filter_map(|pointer| told.pointer(pointer)?.as_str()?.parse().ok());
             lock(&self.world.outbox).extend(ids.map(|txn| Event::Sent(txn, self.incarnation.id)));
-            lock(&self.inbox).entry(key).or_default().push(Told { url: url.as_str().to_owned(), body });
+            lock(&self.inbox).entry(key).or_default().push(Arrival { url: url.as_str().to_owned(), body });
             let time = if fate == 1 { ATTEMPT_TIMEOUT } else { back };
             let unanswered = |outcome, reason| Attempt::unanswered(outcome, reason, Some(AttemptPart::Answer), millis(time));
             let attempt = match fate {

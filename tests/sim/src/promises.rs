@@ -11,10 +11,10 @@ use sakshi_store::{Audit, CompletedRecord, KeptConsent, Registration, Transactio
 use sakshi_wire::credits::StatementEntry;
 use serde_json::{Value, json};
 
-use crate::diary::{Fact, Learned};
-use crate::evidence::{Evidence, Kept, KeptEvent, since_start};
+use crate::diary::{Fact, Knowledge};
+use crate::evidence::{Evidence, KeptEvent, StoredTransaction, since_start};
 use crate::guests::PLACES;
-use crate::history::{EventFact, NoPlace, Shown, Step, Verdict, order};
+use crate::history::{EventFact, EventView, NoPlace, Step, Verdict, order};
 use crate::model::history::strays;
 use crate::world::{Deployment, lock};
 
@@ -153,7 +153,7 @@ fn credits_are_used(evidence: &Evidence<'_>) -> Found {
     without_reason.map(|unpaid| format!("client {} was refused at {:?} although it had credits", unpaid.tenant, unpaid.answered)).collect()
 }
 
-const fn completed(kept: &Kept) -> Option<&CompletedRecord> {
+const fn completed(kept: &StoredTransaction) -> Option<&CompletedRecord> {
     match &kept.record {
         Some(TransactionRecord::Completed(record)) => Some(record),
         _ => None,
@@ -168,13 +168,13 @@ fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
         }
         let kept = &evidence.transactions[txn];
         match learned {
-            Learned::Opened { .. } if kept.record.is_none() => found.push(format!("{txn}: it was opened, and is unknown")),
-            Learned::Accepted { digest, has_place }
+            Knowledge::Opened { .. } if kept.record.is_none() => found.push(format!("{txn}: it was opened, and is unknown")),
+            Knowledge::Accepted { digest, has_place }
                 if !completed(kept).is_some_and(|record| record.answer.0 == *digest && record.refused.is_none() == *has_place) =>
             {
                 found.push(format!("{txn}: an answer was accepted, and is not what ended it"));
             }
-            Learned::AnsweredBefore | Learned::Completed(_) | Learned::Ended { .. } if completed(kept).is_none() => {
+            Knowledge::AnsweredBefore | Knowledge::Completed(_) | Knowledge::Ended { .. } if completed(kept).is_none() => {
                 found.push(format!("{txn}: it had ended, and waits"));
             }
             _ => {}
@@ -211,16 +211,18 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
         let tolerance = evidence.sim.world.tolerance();
         let (asked, answered) = (asked.saturating_sub(tolerance), *answered + tolerance);
         let is_true = match learned {
-            Learned::Opened { expires_at } => opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires),
+            Knowledge::Opened { expires_at } => opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires),
             // A client polls again: a state that is not final does not wait for a replica.
-            Learned::Pending => opened <= answered && (asked <= over || evidence.sim.world.servers.may_be_superseded(asked, answered)),
-            Learned::Completed(body) => bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered),
-            Learned::Accepted { .. } | Learned::AnsweredBefore => ended.is_some_and(|ended| ended <= answered),
-            Learned::Ended { verified } => {
+            Knowledge::Pending => opened <= answered && (asked <= over || evidence.sim.world.servers.may_be_superseded(asked, answered)),
+            Knowledge::Completed(body) => {
+                bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered)
+            }
+            Knowledge::Accepted { .. } | Knowledge::AnsweredBefore => ended.is_some_and(|ended| ended <= answered),
+            Knowledge::Ended { verified } => {
                 ended.is_some_and(|ended| ended <= answered) && completed(kept).is_some_and(|record| record.passed == *verified)
             }
-            Learned::Expired | Learned::TooLate => ended.is_none() && expires <= answered,
-            Learned::Unknown => asked <= opened,
+            Knowledge::Expired | Knowledge::TooLate => ended.is_none() && expires <= answered,
+            Knowledge::Unknown => asked <= opened,
         };
         if !is_true {
             found.push(format!("{txn}: \"{learned}\" was not so between {asked:?} and {answered:?}"));
@@ -237,8 +239,9 @@ const fn no_place(refusal: EventRefusal) -> NoPlace {
     }
 }
 
-fn guests<'a>(evidence: &'a Evidence<'_>, event: &'a KeptEvent) -> impl Iterator<Item = &'a Kept> {
-    let is_guest = move |kept: &&Kept| kept.record.as_ref().is_some_and(|record| record.opened().event == Some(event.event.id));
+fn guests<'a>(evidence: &'a Evidence<'_>, event: &'a KeptEvent) -> impl Iterator<Item = &'a StoredTransaction> {
+    let is_guest =
+        move |kept: &&StoredTransaction| kept.record.as_ref().is_some_and(|record| record.opened().event == Some(event.event.id));
     evidence.transactions.values().filter(is_guest)
 }
 
@@ -342,7 +345,7 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
             }
         }
         let is_strict = event.event.terms.on_duplicate == OnDuplicate::Refuse;
-        let begin = Shown { is_active: true, max_guests: PLACES, registrations: 0, scans: 0, is_strict };
+        let begin = EventView { is_active: true, max_guests: PLACES, registrations: 0, scans: 0, is_strict };
         match order(begin, &facts) {
             Verdict::Ordered => evidence.sim.world.reach("event put in order"),
             Verdict::Undecided => evidence.sim.world.reach("event not put in order, because it takes too long"),
@@ -378,7 +381,7 @@ fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
             if says.is_none() || says != completed(kept).map(|record| record.passed) {
                 found.push(format!("{key}: its webhook says {says:?}, and it ended otherwise"));
             }
-            let is_other = |fact: &&Fact| fact.txn == txn && matches!(&fact.learned, Learned::Completed(polled) if polled != body);
+            let is_other = |fact: &&Fact| fact.txn == txn && matches!(&fact.learned, Knowledge::Completed(polled) if polled != body);
             if facts.iter().any(|fact| is_other(&fact)) {
                 found.push(format!("{key}: its webhook says something else than a poll"));
             }
@@ -399,7 +402,7 @@ fn flows_end_in_one_way(evidence: &Evidence<'_>) -> Found {
 
 fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
     let erased = evidence.sim.diary.erased.borrow();
-    let told = |fact: &&Fact| matches!(fact.learned, Learned::Completed(_) | Learned::Ended { .. } | Learned::Accepted { .. });
+    let told = |fact: &&Fact| matches!(fact.learned, Knowledge::Completed(_) | Knowledge::Ended { .. } | Knowledge::Accepted { .. });
     let facts = evidence.sim.diary.facts.borrow();
     let after = |fact: &&Fact| erased.get(&fact.txn).copied().flatten().is_some_and(|at| fact.asked > at);
     let after_all = facts.iter().filter(told).filter(after).map(|fact| format!("{}: \"{}\" although it is erased", fact.txn, fact.learned));

@@ -13,9 +13,9 @@ use sakshi_sandbox::residents::Resident;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::diary::{Fact, Learned};
+use crate::diary::{Fact, Knowledge};
 use crate::node::authority;
-use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
+use crate::sim::{Exchange, Request, Sim, TRIES, Tenant};
 
 /// The intent that the identity app was given.
 #[derive(Debug)]
@@ -81,11 +81,11 @@ impl Sim {
         let Some(answer) = asked.told() else { return };
         let text = answer.text();
         let learned = match answer.status {
-            200 => Learned::Accepted { digest: callback.digest, has_place: true },
-            409 if text.contains("completed by another answer") => Learned::AnsweredBefore,
-            410 if text.contains("transaction has expired") => Learned::TooLate,
-            409 | 410 => Learned::Accepted { digest: callback.digest, has_place: false },
-            404 => Learned::Unknown,
+            200 => Knowledge::Accepted { digest: callback.digest, has_place: true },
+            409 if text.contains("completed by another answer") => Knowledge::AnsweredBefore,
+            410 if text.contains("transaction has expired") => Knowledge::TooLate,
+            409 | 410 => Knowledge::Accepted { digest: callback.digest, has_place: false },
+            404 => Knowledge::Unknown,
             _ => return self.diary.is_wrong(format!("{}: a good answer is refused: {} {text}", intent.txn, answer.status)),
         };
         self.learn(intent.txn, &asked, learned);
@@ -146,7 +146,7 @@ impl Sim {
         }
     }
 
-    pub(crate) fn learn(&self, txn: TxnId, asked: &Asked, learned: Learned) {
+    pub(crate) fn learn(&self, txn: TxnId, asked: &Exchange, learned: Knowledge) {
         self.world.say(|line| {
             use std::fmt::Write as _;
             let _ = write!(line, "{txn}: {learned}");
@@ -163,14 +163,14 @@ impl Sim {
     }
 
     /// Records the observation of a poll.
-    pub(crate) fn saw(&self, tenant: &Tenant, txn: TxnId, asked: &Asked) {
+    pub(crate) fn saw(&self, tenant: &Tenant, txn: TxnId, asked: &Exchange) {
         let Some(answer) = asked.told() else { return };
         let body = answer.json();
         let learned = match answer.status {
-            200 if body["data"]["pending"] == Value::Bool(true) => Learned::Pending,
-            200 => Learned::Completed(answer.body.clone()),
-            410 => Learned::Expired,
-            404 => Learned::Unknown,
+            200 if body["data"]["pending"] == Value::Bool(true) => Knowledge::Pending,
+            200 => Knowledge::Completed(answer.body.clone()),
+            410 => Knowledge::Expired,
+            404 => Knowledge::Unknown,
             401 if tenant.may_be_suspended.get() => return,
             _ => return self.diary.is_wrong(format!("{txn}: a poll is answered with {} {body}", answer.status)),
         };

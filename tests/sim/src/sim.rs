@@ -138,7 +138,7 @@ impl Request {
 
 /// The outcome of a request.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Exchange {
     /// Times of the request, and of its answer or of giving up.
     pub(crate) asked: Duration,
     pub(crate) answered: Duration,
@@ -146,7 +146,7 @@ pub(crate) struct Asked {
     pub(crate) answer: Option<Answer>,
 }
 
-impl Asked {
+impl Exchange {
     /// Returns the answer if it reports an outcome; "try again" does not.
     pub(crate) fn told(&self) -> Option<&Answer> {
         self.answer.as_ref().filter(|answer| answer.status < 500)
@@ -188,14 +188,14 @@ impl Sim {
     }
 
     /// Sends a request to a running node, picked as a load balancer does.
-    pub(crate) async fn ask(&self, request: &Request) -> Asked {
+    pub(crate) async fn ask(&self, request: &Request) -> Exchange {
         let running: Vec<Node> = self.nodes.borrow().iter().flatten().cloned().collect();
         let pick = self.world.index(running.len());
         self.ask_node(running.into_iter().nth(pick), request).await
     }
 
     /// Retries a request for some time until an answer reports an outcome. Includes the time of the first try.
-    pub(crate) async fn ask_again(&self, request: &Request, tries: usize) -> Asked {
+    pub(crate) async fn ask_again(&self, request: &Request, tries: usize) -> Exchange {
         let mut asked = self.ask(request).await;
         let first = asked.asked;
         for _ in 1..tries {
@@ -205,19 +205,19 @@ impl Sim {
             sleep(self.world.pause(500)).await;
             asked = self.ask(request).await;
         }
-        Asked { asked: first, ..asked }
+        Exchange { asked: first, ..asked }
     }
 
     /// Returns true if the answering node may have read from a former primary, or cached what it read there.
-    pub(crate) fn may_be_superseded(&self, asked: &Asked) -> bool {
+    pub(crate) fn may_be_superseded(&self, asked: &Exchange) -> bool {
         self.world.servers.may_be_superseded(asked.asked.saturating_sub(EFFECTIVE), asked.answered)
     }
 
     /// Sends a request to a node.
-    pub(crate) async fn ask_node(&self, node: Option<Node>, request: &Request) -> Asked {
+    pub(crate) async fn ask_node(&self, node: Option<Node>, request: &Request) -> Exchange {
         let world = &self.world;
         let asked = world.begun.elapsed();
-        let unanswered = || Asked { asked, answered: world.begun.elapsed(), answer: None };
+        let unanswered = || Exchange { asked, answered: world.begun.elapsed(), answer: None };
         let Some(node) = node else {
             sleep(world.pause(300)).await;
             return unanswered();
@@ -255,7 +255,7 @@ impl Sim {
             }
             Some(Ok(answer)) => {
                 self.judge(request, &answer);
-                Asked { asked, answered: world.begun.elapsed(), answer: Some(answer) }
+                Exchange { asked, answered: world.begun.elapsed(), answer: Some(answer) }
             }
         }
     }

@@ -11,7 +11,7 @@ use sakshi_domain::event::Event;
 use sakshi_domain::invalid::Invalid;
 use sakshi_service::Service;
 use sakshi_service::events::{OPERATION, change_event, create_event, event_response, own_event};
-use sakshi_service::idempotency::Answered;
+use sakshi_service::idempotency::CreationAnswer;
 use sakshi_store::event_tag;
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
@@ -42,7 +42,7 @@ pub(crate) async fn create(
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: CreateEventRequest = body.sent.request(service.request_context())?;
     let answered = create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?;
-    if let Answered::New { answer, .. } = &answered {
+    if let CreationAnswer::New { answer, .. } = &answered {
         note_event(&request, answer.event_id);
     }
     Ok(idempotency::answer(answered))

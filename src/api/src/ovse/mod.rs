@@ -11,7 +11,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
 use sakshi_service::evidence::evidence_file;
-use sakshi_service::idempotency::Answered;
+use sakshi_service::idempotency::CreationAnswer;
 use sakshi_service::opened::OnOpened;
 use sakshi_service::transactions::{self, OPERATION, OpenOrCompleted, await_outcome, note_poll, open_transaction, outcome_body};
 use sakshi_service::{Service, ServiceError};
@@ -56,7 +56,7 @@ pub(crate) async fn init(
         heard.0.check(hint).map_err(|sentence| ApiError::from(Invalid::one("name_hint", sentence)))?;
     }
     let answered = open_transaction(&service, caller, terms, with_qr, idempotent).await?;
-    if let Answered::New { answer, .. } = &answered {
+    if let CreationAnswer::New { answer, .. } = &answered {
         note_transaction(&request, answer.txn_id);
         if let (Some(heard), Some(hint)) = (heard, hint) {
             heard.0.opened(&answer.intent_jwt, &hint);

@@ -33,7 +33,7 @@ pub enum Posted {
 
 /// The answer that was posted for a transaction.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered {
+pub struct PostedAnswer {
     /// The kind of answer.
     pub posted: Posted,
     /// Time at which it was first sent.
@@ -88,7 +88,7 @@ pub struct Entry {
     /// End of its intent, in seconds since the Unix epoch.
     pub expires: Option<i64>,
     /// The person's answer, unless they left.
-    pub answered: Option<Answered>,
+    pub answered: Option<PostedAnswer>,
     /// The last result that was read.
     pub polled: Option<Polled>,
 }
@@ -183,7 +183,7 @@ impl Journal {
     }
 
     /// Records the person's answer; called again with the reply when it comes.
-    pub fn answered(&self, txn: &str, answered: Answered) {
+    pub fn answered(&self, txn: &str, answered: PostedAnswer) {
         self.change(txn, |entry| entry.answered = Some(answered));
     }
 

@@ -152,7 +152,7 @@ pub(super) fn abandoned(evidence: &Evidence, event: &EventResponse) -> Finding {
 }
 
 /// Returns true if a transaction may still be pending after this answer to it.
-const fn pending(answered: super::journal::Answered) -> bool {
+const fn pending(answered: super::journal::PostedAnswer) -> bool {
     matches!(answered.reply, Reply::Unknown | Reply::Refused(_))
 }
 

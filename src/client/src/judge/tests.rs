@@ -7,7 +7,7 @@ use sakshi_domain::event::MaxGuests;
 use sakshi_domain::time::Timestamp;
 use serde_json::json;
 
-use super::journal::{Answered, Entry, Journal, Polled, REJECTED, Visit};
+use super::journal::{Entry, Journal, Polled, PostedAnswer, REJECTED, Visit};
 use super::webhooks::Arrival;
 use super::*;
 
@@ -42,7 +42,7 @@ fn honest() -> Evidence {
             _ => (Posted::Consent, Reply::Accepted),
         };
         if guest != 2 {
-            journal.answered(&txn, Answered { posted, sent: asked + at(10), replied: asked + at(12), reply });
+            journal.answered(&txn, PostedAnswer { posted, sent: asked + at(10), replied: asked + at(12), reply });
         }
         // The one without an answer was registered after all.
         if guest == 1 || (guest > 2 && guest < 10) {

@@ -19,7 +19,7 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::TestStore;
 use super::fixture::{app, client, completing, created, declining, event, grant, opening, opening_with_hook, scan, scope, url};
-use super::flow_fixture::{Flow, Party, Told, accepted, document, opened, wealth};
+use super::flow_fixture::{Flow, Party, ShortReport, accepted, document, opened, wealth};
 use super::refusals::refused;
 use super::sessions::session;
 use super::users::joined;
@@ -208,13 +208,16 @@ impl Business {
         witness.answered("a flow").await;
         let signed = opened(test, document(test, &party, None)).await;
         witness.answered("a document").await;
-        for (flow, told) in [(&flow, Told::Consent("Accepted", 1)), (&flow, Told::Data(1, "RAW", 1)), (&signed, Told::Document("Rejected"))]
-        {
+        for (flow, told) in [
+            (&flow, ShortReport::Consent("Accepted", 1)),
+            (&flow, ShortReport::Data(1, "RAW", 1)),
+            (&signed, ShortReport::Document("Rejected")),
+        ] {
             let queued = accepted(test, flow, told).await;
             witness.answered("a report").await;
             if let Some(delivery) = queued {
                 self.webhooks.push(delivery.subject);
-                if matches!(told, Told::Data(..)) {
+                if matches!(told, ShortReport::Data(..)) {
                     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
                     witness.answered("a claim of a report").await;
                 }

@@ -14,7 +14,7 @@ use super::fixture::{
     RESULT_TTL, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, registered, scan, scanned,
     scope,
 };
-use super::flow_fixture::{self, Told, accepted, loaded, locker, opened, party};
+use super::flow_fixture::{self, ShortReport, accepted, loaded, locker, opened, party};
 use super::guests::ALL;
 use super::refusals::refused;
 use crate::vault::test_vault;
@@ -160,7 +160,7 @@ pub(crate) async fn what_is_erased_of_an_app_leaves_other_apps_alone(test: &impl
     assert_eq!(erase(test, &ErasureSubject::Flow(flow.id)).await, Erased { flows: 1, ..Erased::default() });
     assert_eq!(loaded(test, &flow).await, None);
     let flow = opened(test, locker(test, &party)).await;
-    let queued = accepted(test, &flow, Told::Locker("Fetched", 1)).await.unwrap();
+    let queued = accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(erase(test, &ErasureSubject::App(party.app)).await, Erased { flows: 1, ..Erased::default() });
     assert_eq!(loaded(test, &flow).await, None);
     assert_eq!(test.store().claim_delivery(queued.id, queued.subject).await, Ok(false));

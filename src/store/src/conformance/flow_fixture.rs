@@ -131,7 +131,7 @@ pub(crate) async fn opened(test: &impl TestStore, flow: Flow) -> Flow {
 
 /// A report in short: its kind, its form, and its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ShortReport {
     Locker(&'static str, u8),
     /// Documents with a file of this many bytes.
     Large(usize),
@@ -141,30 +141,30 @@ pub(crate) enum Told {
     Historical(u8, u8),
 }
 
-pub(crate) fn told(flow: &Flow, told: Told) -> ReportFlow {
+pub(crate) fn told(flow: &Flow, told: ShortReport) -> ReportFlow {
     let (kind, mut body) = match told {
-        Told::Document(status) => (ReportKind::ESign, document_json(flow, status)),
-        Told::Locker(status, content) => (ReportKind::DocLocker, locker_json(flow, status, content)),
-        Told::Large(bytes) => {
+        ShortReport::Document(status) => (ReportKind::ESign, document_json(flow, status)),
+        ShortReport::Locker(status, content) => (ReportKind::DocLocker, locker_json(flow, status, content)),
+        ShortReport::Large(bytes) => {
             let mut body = locker_json(flow, "Fetched", 1);
             body["data"]["docs"][0]["dataPdf"] = json!("QUJD".repeat(bytes / 3));
             (ReportKind::DocLocker, body)
         }
-        Told::Consent(status, content) => (
+        ShortReport::Consent(status, content) => (
             ReportKind::WealthConsent,
             json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status, "consentId": format!("consent-{}", flow.upstream),
                 "consentStartDate": "2026-01-31 09:00:00", "consentEndDate": "2027-01-31 09:00:00",
                 "accounts": [{"accountId": "a", "fiType": "DEPOSIT", "fipId": "f", "maskedAccountNumber": "XX1"}],
                 "userSessionId": format!("session-{content}")}),
         ),
-        Told::Data(fetch, data_type, content) => (
+        ShortReport::Data(fetch, data_type, content) => (
             ReportKind::WealthData,
             json!({"uniqueIdentifier": flow.id, "consentId": format!("consent-{}", flow.upstream), "consentHandle": "handle-1", "sessionId": "s",
                 "accountId": "a", "fiType": "DEPOSIT", "fiDataStatus": "SUCCESS", "dataType": data_type, "dataOrigin": "aggregator",
                 "fipId": "f", "desc": format!("content {content}"), "errMsg": null, "errStage": null, "fiRequestTrigger": null,
                 "maskedAccountNumber": "XX1", "txnId": format!("fetch-{fetch}-{}", flow.upstream)}),
         ),
-        Told::Historical(account, content) => (
+        ShortReport::Historical(account, content) => (
             ReportKind::WealthHistorical,
             json!({"uniqueIdentifier": flow.id, "accountId": format!("account-{account}"), "consentId": format!("consent-{}", flow.upstream),
                 "status": "HISTORICAL_DATA_FETCH_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "DEPOSIT",
@@ -189,7 +189,7 @@ fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
 }
 
 /// Makes a report that must be accepted. Returns the delivery that it queued.
-pub(crate) async fn accepted(test: &impl TestStore, flow: &Flow, report: Told) -> Option<QueuedDelivery> {
+pub(crate) async fn accepted(test: &impl TestStore, flow: &Flow, report: ShortReport) -> Option<QueuedDelivery> {
     match test.store().report_flow(told(flow, report)).await.unwrap() {
         ReportFlowOutcome::Accepted { queued, .. } => queued,
         other => panic!("{other:?}"),

@@ -17,7 +17,7 @@ use sakshi_domain::retention::ClientRetention;
 use super::TestStore;
 use super::fixture::{RESULT_TTL, app, client, client_with, kept, receiver, url};
 use super::flow_fixture::{
-    FLOW, Party, Told, accepted, document, loaded, locker, locker_kept_for, opened, party, registered, told, wealth,
+    FLOW, Party, ShortReport, accepted, document, loaded, locker, locker_kept_for, opened, party, registered, told, wealth,
 };
 use crate::Swept;
 use crate::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
@@ -38,7 +38,7 @@ pub(crate) async fn a_flow_opened_twice_is_opened_once(test: &impl TestStore) {
         assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(CreateOutcome::Created));
         assert_eq!(test.store().open_flow(second.opening(test)).await, Ok(CreateOutcome::Created));
     }
-    accepted(test, &first, Told::Consent("Accepted", 1)).await;
+    accepted(test, &first, ShortReport::Consent("Accepted", 1)).await;
     assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(CreateOutcome::Created));
     assert!(matches!(loaded(test, &first).await.unwrap().state, FlowState::Wealth(consent) if consent.consent_id().is_some()));
     let shown = loaded(test, &second).await.unwrap();
@@ -67,12 +67,12 @@ pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestS
     let party = party(test).await;
     registered(test, &party).await;
     let flow = opened(test, locker(test, &party)).await;
-    let queued = accepted(test, &flow, Told::Locker("Fetched", 1)).await.unwrap();
+    let queued = accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(receiver(test.store(), &queued).await, url("https://doclocker.example/hook"));
     for _ in 0..2 {
-        assert_eq!(test.store().report_flow(told(&flow, Told::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::Repeated));
+        assert_eq!(test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::Repeated));
     }
-    let refused = test.store().report_flow(told(&flow, Told::Locker("Fetched", 2))).await;
+    let refused = test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 2))).await;
     assert_eq!(refused, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded("Fetched"))));
     let found = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(found, [queued]);
@@ -80,21 +80,21 @@ pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestS
 
 pub(crate) async fn raw_then_analysed_then_raw_again_queues_two(test: &impl TestStore) {
     let flow = opened(test, wealth(test, &party(test).await)).await;
-    assert!(accepted(test, &flow, Told::Data(1, "RAW", 1)).await.is_some());
-    assert!(accepted(test, &flow, Told::Data(1, "ANALYSED", 1)).await.is_some());
-    assert_eq!(test.store().report_flow(told(&flow, Told::Data(1, "RAW", 1))).await, Ok(ReportFlowOutcome::Repeated));
+    assert!(accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.is_some());
+    assert!(accepted(test, &flow, ShortReport::Data(1, "ANALYSED", 1)).await.is_some());
+    assert_eq!(test.store().report_flow(told(&flow, ShortReport::Data(1, "RAW", 1))).await, Ok(ReportFlowOutcome::Repeated));
     assert_eq!(due(test).await.len(), 2);
-    assert!(accepted(test, &flow, Told::Data(2, "RAW", 1)).await.is_some(), "another fetch has webhooks of its own");
-    assert!(accepted(test, &flow, Told::Historical(1, 1)).await.is_some());
-    assert_eq!(test.store().report_flow(told(&flow, Told::Historical(1, 1))).await, Ok(ReportFlowOutcome::Repeated));
+    assert!(accepted(test, &flow, ShortReport::Data(2, "RAW", 1)).await.is_some(), "another fetch has webhooks of its own");
+    assert!(accepted(test, &flow, ShortReport::Historical(1, 1)).await.is_some());
+    assert_eq!(test.store().report_flow(told(&flow, ShortReport::Historical(1, 1))).await, Ok(ReportFlowOutcome::Repeated));
     assert_eq!(due(test).await.len(), 4);
 }
 
 pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(test: &impl TestStore) {
     let flow = opened(test, wealth(test, &party(test).await)).await;
-    accepted(test, &flow, Told::Consent("Accepted", 1)).await.unwrap();
-    assert_eq!(test.store().report_flow(told(&flow, Told::Consent("Accepted", 1))).await, Ok(ReportFlowOutcome::Repeated));
-    accepted(test, &flow, Told::Consent("Revoked", 1)).await.unwrap();
+    accepted(test, &flow, ShortReport::Consent("Accepted", 1)).await.unwrap();
+    assert_eq!(test.store().report_flow(told(&flow, ShortReport::Consent("Accepted", 1))).await, Ok(ReportFlowOutcome::Repeated));
+    accepted(test, &flow, ShortReport::Consent("Revoked", 1)).await.unwrap();
     let found = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(found.len(), 2);
     for (delivery, status) in found.iter().zip(["Accepted", "Revoked"]) {
@@ -109,7 +109,9 @@ pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(test: 
     let party = party(test).await;
     let first = opened(test, wealth(test, &party)).await;
     let second = opened(test, wealth(test, &party).with_upstream_ids_of(&first)).await;
-    for (number, report) in [Told::Consent("Accepted", 1), Told::Data(1, "RAW", 1), Told::Historical(1, 1)].into_iter().enumerate() {
+    for (number, report) in
+        [ShortReport::Consent("Accepted", 1), ShortReport::Data(1, "RAW", 1), ShortReport::Historical(1, 1)].into_iter().enumerate()
+    {
         let (one, other) = tokio::join!(test.store().report_flow(told(&first, report)), test.store().report_flow(told(&second, report)));
         let (winner, loser) = if matches!(one, Ok(ReportFlowOutcome::Accepted { .. })) { (one, other) } else { (other, one) };
         assert!(matches!(winner, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{winner:?}");
@@ -118,7 +120,7 @@ pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(test: 
     }
     let elsewhere = wealth(test, &super::flow_fixture::party(test).await).with_upstream_ids_of(&first);
     let elsewhere = opened(test, elsewhere).await;
-    assert!(accepted(test, &elsewhere, Told::Consent("Accepted", 1)).await.is_some(), "a key is one of an app");
+    assert!(accepted(test, &elsewhere, ShortReport::Consent("Accepted", 1)).await.is_some(), "a key is one of an app");
 }
 
 pub(crate) async fn of_two_racing_contradicting_reports_one_wins(test: &impl TestStore) {
@@ -129,7 +131,7 @@ pub(crate) async fn of_two_racing_contradicting_reports_one_wins(test: &impl Tes
         let before = due(test).await.len();
         let reports = (0..8).map(|content| {
             let word = if content % 2 == 0 { "Fetched" } else { "Failed" };
-            test.store().report_flow(told(&flow, Told::Locker(word, content)))
+            test.store().report_flow(told(&flow, ShortReport::Locker(word, content)))
         });
         let outcomes = join_all(reports).await;
         let accepted = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })));
@@ -142,7 +144,7 @@ pub(crate) async fn of_two_racing_contradicting_reports_one_wins(test: &impl Tes
 
 pub(crate) async fn racing_reports_of_one_flow_are_all_taken_in(test: &impl TestStore) {
     let flow = opened(test, wealth(test, &party(test).await)).await;
-    let reports = (0..12).map(|fetch| test.store().report_flow(told(&flow, Told::Data(fetch, "RAW", 1))));
+    let reports = (0..12).map(|fetch| test.store().report_flow(told(&flow, ShortReport::Data(fetch, "RAW", 1))));
     for outcome in join_all(reports).await {
         assert!(matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{outcome:?}");
     }
@@ -153,9 +155,9 @@ pub(crate) async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(t
     let party = party(test).await;
     let flow = opened(test, locker(test, &party)).await;
     assert_eq!(loaded(test, &flow).await.unwrap().latest, None);
-    assert_eq!(accepted(test, &flow, Told::Locker("Pending", 1)).await, None);
+    assert_eq!(accepted(test, &flow, ShortReport::Locker("Pending", 1)).await, None);
     assert!(!loaded(test, &flow).await.unwrap().state.has_ended());
-    assert_eq!(accepted(test, &flow, Told::Locker("Fetched", 1)).await, None);
+    assert_eq!(accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await, None);
     let found = loaded(test, &flow).await.unwrap();
     assert!(found.state.has_ended() && found.latest.is_some());
     assert_eq!(found.kept_until, test.now() + RESULT_TTL);
@@ -166,7 +168,7 @@ pub(crate) async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(t
     test.advance(Duration::from_millis(1));
     for _ in 0..2 {
         assert_eq!(loaded(test, &flow).await, None);
-        assert_eq!(test.store().report_flow(told(&flow, Told::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::NotFound));
+        assert_eq!(test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::NotFound));
         swept(test).await;
     }
 }
@@ -179,15 +181,15 @@ pub(crate) async fn a_registered_url_holds_at_once_and_a_response_url_comes_firs
     let urls = set(Some("https://first.example/a")).await.unwrap().unwrap();
     assert_eq!(store.webhook_urls(party.app.clone()).await, Ok(Some(urls)));
     set(Some("https://second.example/b")).await.unwrap();
-    let queued = accepted(test, &first, Told::Document("Rejected")).await.unwrap();
+    let queued = accepted(test, &first, ShortReport::Document("Rejected")).await.unwrap();
     assert_eq!(receiver(store, &queued).await, url("https://second.example/b"));
     let own = opened(test, document(test, &party, Some("https://own.example/c"))).await;
-    let to_own = accepted(test, &own, Told::Document("Rejected")).await.unwrap();
+    let to_own = accepted(test, &own, ShortReport::Document("Rejected")).await.unwrap();
     assert_eq!(receiver(store, &to_own).await, url("https://own.example/c"));
     let last = opened(test, document(test, &party, None)).await;
     set(None).await.unwrap();
     assert_eq!(store.webhook_urls(party.app.clone()).await.unwrap().unwrap().iter().count(), 0);
-    assert_eq!(accepted(test, &last, Told::Document("Rejected")).await, None);
+    assert_eq!(accepted(test, &last, ShortReport::Document("Rejected")).await, None);
     let found = store.due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(found[0], queued, "what is queued goes where it was going");
     let nobody = AppId::generate();
@@ -208,11 +210,11 @@ pub(crate) async fn another_apps_flow_is_not_found(test: &impl TestStore) {
     assert_eq!(test.store().load_flow(flow.id, other.app.clone()).await, Ok(None));
     let mut foreign = flow.clone();
     foreign.app = other.app;
-    let outcome = test.store().report_flow(told(&foreign, Told::Locker("Fetched", 1))).await;
+    let outcome = test.store().report_flow(told(&foreign, ShortReport::Locker("Fetched", 1))).await;
     assert_eq!(outcome, Ok(ReportFlowOutcome::NotFound));
     let mut misread = flow.clone();
     misread.id = opened(test, wealth(test, &owner)).await.id;
-    let outcome = test.store().report_flow(told(&misread, Told::Locker("Fetched", 1))).await;
+    let outcome = test.store().report_flow(told(&misread, ShortReport::Locker("Fetched", 1))).await;
     assert_eq!(outcome, Ok(ReportFlowOutcome::NotFound), "nor one of another kind");
     assert!(!loaded(test, &flow).await.unwrap().state.has_ended());
 }
@@ -221,7 +223,7 @@ pub(crate) async fn a_flow_whose_delivery_has_not_ended_is_kept(test: &impl Test
     let party = party(test).await;
     registered(test, &party).await;
     let flow = opened(test, locker(test, &party)).await;
-    let queued = accepted(test, &flow, Told::Locker("Fetched", 1)).await.unwrap();
+    let queued = accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await.unwrap();
     let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
     test.advance(RESULT_TTL * 3);
     swept(test).await;
@@ -240,8 +242,8 @@ pub(crate) async fn a_flow_whose_delivery_has_not_ended_is_kept(test: &impl Test
 
 pub(crate) async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(test: &impl TestStore) {
     let flow = opened(test, wealth(test, &party(test).await)).await;
-    let begun = accepted(test, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
-    let ended = accepted(test, &flow, Told::Data(1, "ANALYSED", 1)).await.unwrap();
+    let begun = accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
+    let ended = accepted(test, &flow, ShortReport::Data(1, "ANALYSED", 1)).await.unwrap();
     for delivery in [&begun, &ended] {
         assert!(test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }
@@ -260,9 +262,14 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
     let store = test.store();
     let (flow, silent) = (opened(test, wealth(test, &party)).await, opened(test, locker(test, &party)).await);
     assert_eq!(store.flow_deliveries(flow.id).await.unwrap().unwrap().deliveries, []);
-    let reports = [Told::Consent("Accepted", 1), Told::Data(1, "RAW", 1), Told::Data(1, "ANALYSED", 1), Told::Historical(1, 1)];
+    let reports = [
+        ShortReport::Consent("Accepted", 1),
+        ShortReport::Data(1, "RAW", 1),
+        ShortReport::Data(1, "ANALYSED", 1),
+        ShortReport::Historical(1, 1),
+    ];
     let mut queued = Vec::new();
-    for report in reports.into_iter().chain([Told::Consent("Expiring Soon", 1)]) {
+    for report in reports.into_iter().chain([ShortReport::Consent("Expiring Soon", 1)]) {
         queued.push(accepted(test, &flow, report).await.unwrap());
         test.advance(Duration::from_millis(1));
     }
@@ -283,7 +290,7 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
         assert_eq!(Some(&seen.delivery), store.load_delivery(queued.subject).await.unwrap().as_ref());
     }
     assert!(seen.deliveries[0].delivery.attempt.is_none() && seen.deliveries[1].delivery.attempt == Some(attempt));
-    accepted(test, &silent, Told::Locker("Fetched", 1)).await;
+    accepted(test, &silent, ShortReport::Locker("Fetched", 1)).await;
     let seen = store.flow_deliveries(silent.id).await.unwrap().unwrap();
     assert_eq!((seen.state.kind(), seen.state.status(), seen.deliveries), ("doclocker", "Fetched", vec![]), "nobody was to be told");
     test.advance(RESULT_TTL);
@@ -319,8 +326,8 @@ pub(crate) async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(test
     let party = party(test).await;
     registered(test, &party).await;
     let flow = opened(test, locker(test, &party)).await;
-    let queued = accepted(test, &flow, Told::Large(FILE_BYTES_MAX)).await.unwrap();
-    assert_eq!(test.store().report_flow(told(&flow, Told::Large(FILE_BYTES_MAX))).await, Ok(ReportFlowOutcome::Repeated));
+    let queued = accepted(test, &flow, ShortReport::Large(FILE_BYTES_MAX)).await.unwrap();
+    assert_eq!(test.store().report_flow(told(&flow, ShortReport::Large(FILE_BYTES_MAX))).await, Ok(ReportFlowOutcome::Repeated));
     assert_eq!(due(test).await, [queued.subject]);
     let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
     let (_, body) = test.store().load_webhook(id, webhook).await.unwrap().unwrap();
@@ -334,7 +341,7 @@ pub(crate) async fn flows_and_transactions_wait_in_one_order(test: &impl TestSto
     assert!(test.store().create_app(app(test, &owner)).await.unwrap());
     let mut expected = Vec::new();
     for fetch in 0..3 {
-        expected.push(accepted(test, &flow, Told::Data(fetch, "RAW", 1)).await.unwrap().subject);
+        expected.push(accepted(test, &flow, ShortReport::Data(fetch, "RAW", 1)).await.unwrap().subject);
         test.advance(Duration::from_millis(1));
         let (pending, _) = super::fixture::completed(test, &owner).await;
         expected.push(pending.id.into());
@@ -351,7 +358,7 @@ pub(crate) async fn the_result_of_a_flow_goes_after_the_clients_own_time(test: &
     let own = ClientRetention { result_ttl_s: NonZeroU32::new(60), ..ClientRetention::default() };
     let (early, usual) = (opened(test, locker_kept_for(test, &party, own)).await, opened(test, locker(test, &party)).await);
     for flow in [&early, &usual] {
-        assert_eq!(accepted(test, flow, Told::Locker("Fetched", 1)).await, None, "no URL is registered");
+        assert_eq!(accepted(test, flow, ShortReport::Locker("Fetched", 1)).await, None, "no URL is registered");
     }
     test.advance(Duration::from_millis(59_999));
     assert!(loaded(test, &early).await.is_some());

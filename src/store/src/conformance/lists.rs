@@ -11,7 +11,7 @@ use sakshi_domain::transaction::TransactionStatus;
 
 use super::TestStore;
 use super::fixture::{RESULT_TTL, WINDOW, client_with, completing, declining, opened};
-use super::flow_fixture::{FLOW, Told, accepted, locker, opened as opened_flow, party, registered, wealth};
+use super::flow_fixture::{FLOW, ShortReport, accepted, locker, opened as opened_flow, party, registered, wealth};
 use crate::Swept;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -100,7 +100,7 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &im
     };
     assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Pending", 0)]);
     test.advance(MINUTE);
-    let delivery = accepted(test, &first, Told::Locker("Fetched", 1)).await.unwrap();
+    let delivery = accepted(test, &first, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(delivery.app, Some(party.app.clone()));
     assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Fetched", 1)], "one report more");
     test.advance(RESULT_TTL);
@@ -116,7 +116,7 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &im
     // A report extends the retention of a consent.
     let lasting = opened_flow(test, wealth(test, &party)).await;
     test.advance(FLOW + RESULT_TTL - MINUTE);
-    accepted(test, &lasting, Told::Consent("Accepted", 1)).await.unwrap();
+    accepted(test, &lasting, ShortReport::Consent("Accepted", 1)).await.unwrap();
     test.advance(2 * MINUTE);
     let next = opened_flow(test, locker(test, &party)).await;
     assert_eq!(listed().await, [(next.id, "Pending", 0), (lasting.id, "Accepted", 1)]);

@@ -17,7 +17,7 @@ use sakshi_domain::transaction::Pending;
 
 use super::client_log::entry;
 use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, receiver, scanned};
-use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
+use super::flow_fixture::{Flow, ShortReport, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
 use super::operators::operator;
 use super::refusals::refused;
 use super::sessions::session;
@@ -92,10 +92,10 @@ async fn flows(test: &impl TestStore, app: App) -> (Vec<Flow>, Flow, AppId) {
     drop(app);
     let signed = flow_opened(test, document(test, &party, Some("https://own.example/planted-path"))).await;
     let fetched = flow_opened(test, locker(test, &party)).await;
-    accepted(test, &fetched, Told::Locker("Fetched", 1)).await.unwrap();
+    accepted(test, &fetched, ShortReport::Locker("Fetched", 1)).await.unwrap();
     let consent = flow_opened(test, wealth(test, &party)).await;
-    accepted(test, &consent, Told::Consent("Accepted", 1)).await.unwrap();
-    accepted(test, &consent, Told::Data(1, "RAW", 1)).await.unwrap();
+    accepted(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
+    accepted(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
     (vec![signed, fetched, consent.clone()], consent, party.app)
 }
 
@@ -178,7 +178,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         flows,
         webhooks,
         // The same report again changes nothing, but it is compared with the fetch.
-        fetch: store.report_flow(told(&filled.fetched, Told::Data(1, "RAW", 1))).await.unwrap(),
+        fetch: store.report_flow(told(&filled.fetched, ShortReport::Data(1, "RAW", 1))).await.unwrap(),
         session: store.load_session(SessionDigest([1; 32])).await.unwrap(),
         console_session: store.load_console_session(SessionDigest([1; 32])).await.unwrap(),
         grants: store.grant_requests().await.unwrap(),

@@ -24,7 +24,7 @@ use crate::fixtures::*;
 
 /// A report in short: its flow, kind and content.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Told {
+enum ShortReport {
     ESign { word: &'static str, content: u8 },
     DocLocker { word: &'static str, content: u8 },
     EStamp { word: &'static str, content: u8 },
@@ -32,9 +32,9 @@ enum Told {
     Data { txn: u8, data_type: &'static str, content: u8 },
     Historical { account: u8, from: u8, content: u8 },
 }
-use Told::{Consent, Data, DocLocker, ESign, EStamp, Historical};
+use ShortReport::{Consent, Data, DocLocker, ESign, EStamp, Historical};
 
-fn told() -> impl Strategy<Value = Told> {
+fn told() -> impl Strategy<Value = ShortReport> {
     let words = |words: &'static [&'static str]| (select(words), 0..2_u8);
     prop_oneof![
         words(&["Pending", "Half", "Completed", "Rejected", "Expired"]).prop_map(|(word, content)| ESign { word, content }),
@@ -47,7 +47,7 @@ fn told() -> impl Strategy<Value = Told> {
 }
 
 /// Returns the key of the webhook that is due in the model, given all earlier reports.
-fn due(told: Told, sent: &mut HashSet<String>) -> Option<String> {
+fn due(told: ShortReport, sent: &mut HashSet<String>) -> Option<String> {
     let rank = |status: &str| ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|words| words.contains(status));
     let before: Vec<&str> =
         ["Accepted", "Expiring Soon", "Revoked", "Expired", "Rejected"].into_iter().filter(|word| sent.contains(*word)).collect();
@@ -66,7 +66,7 @@ fn due(told: Told, sent: &mut HashSet<String>) -> Option<String> {
 }
 
 /// Flows as a store would keep them, and the webhooks that it would queue.
-struct Kept {
+struct FlowStore {
     esign: EsignFlow,
     doclocker: DocLockerFlow,
     estamp: EStampFlow,
@@ -90,7 +90,7 @@ fn keep<S>(judged: Result<Transition<S>, ReportRefusal>, queued: &mut Vec<String
     false
 }
 
-impl Kept {
+impl FlowStore {
     fn new() -> Self {
         Self {
             esign: esign(),
@@ -103,7 +103,7 @@ impl Kept {
         }
     }
 
-    fn hear(&mut self, told: Told) -> bool {
+    fn hear(&mut self, told: ShortReport) -> bool {
         let body = body(told);
         let queued = &mut self.queued;
         match told {
@@ -138,7 +138,7 @@ impl Kept {
     }
 }
 
-fn body(told: Told) -> Vec<u8> {
+fn body(told: ShortReport) -> Vec<u8> {
     let numbered = |content: u8| json!(format!("content {content}"));
     match told {
         ESign { word, content } => {
@@ -188,7 +188,7 @@ proptest! {
 
     #[test]
     fn there_is_one_webhook_for_each_key_that_is_due_and_never_a_second(story in prop::collection::vec(told(), 1..60)) {
-        let (mut kept, mut sent) = (Kept::new(), HashSet::new());
+        let (mut kept, mut sent) = (FlowStore::new(), HashSet::new());
         for told in story {
             let before = kept.queued.len();
             let repeated = kept.hear(told);

@@ -17,7 +17,7 @@ pub(crate) struct Ours {
 }
 
 /// The comparison for one credential.
-pub(crate) struct Judged {
+pub(crate) struct Comparison {
     pub(crate) seed: u64,
     pub(crate) changes: Vec<String>,
     pub(crate) facts: Vec<Fact>,
@@ -65,7 +65,7 @@ pub(crate) fn wants_binding(case: &Case) -> bool {
 }
 
 /// Compares the verdicts.
-pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys) -> Judged {
+pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys) -> Comparison {
     let facts = reading::facts(&case.credential, case.policy, keys);
     let broken: Vec<Fact> = facts.iter().copied().filter(|fact| fact.explains().is_refused()).collect();
     let verified = ours.verify(&case.credential, case.policy);
@@ -91,7 +91,7 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys
             None => faults.push(format!("{library:?}, {difference:?}: {detail}")),
         }
     }
-    Judged { seed: case.seed, changes: case.changes, accepted: verified.is_ok(), facts, accepted_by, explained, faults }
+    Comparison { seed: case.seed, changes: case.changes, accepted: verified.is_ok(), facts, accepted_by, explained, faults }
 }
 
 /// Returns the difference between this service's claims and those in a library's payload.

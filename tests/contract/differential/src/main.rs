@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use changes::{Case, case};
 use issuer::Keys;
-use judge::{Judged, Ours, judge, wants_binding};
+use judge::{Comparison, Ours, judge, wants_binding};
 use report::Counts;
 
 /// Number of credentials made and judged at a time.
@@ -97,8 +97,8 @@ fn run(seed: u64, count: u64, show: bool) -> Counts {
     counts
 }
 
-fn print_one(judged: &Judged) {
-    let Judged { seed, changes, facts, accepted, accepted_by: [python, node], faults, .. } = judged;
+fn print_one(judged: &Comparison) {
+    let Comparison { seed, changes, facts, accepted, accepted_by: [python, node], faults, .. } = judged;
     println!("seed {seed}: {}", changes.join("; "));
     println!("  accepted by sakshi {accepted}, sd-jwt {python}, @sd-jwt/core {node}; facts {facts:?}");
     for fault in faults {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use crate::facts::{Difference, Explains, Fact, Library};
-use crate::judge::Judged;
+use crate::judge::Comparison;
 use crate::libraries::root;
 
 #[derive(Clone, Copy, Default)]
@@ -27,7 +27,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn add(&mut self, judged: &Judged) {
+    pub(crate) fn add(&mut self, judged: &Comparison) {
         self.rows.resize(Fact::ALL.len(), Row::default());
         let [python, node] = judged.accepted_by;
         self.judged += 1;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::scene::{CONNECTOR_TOKEN, PDF, Scene};
-use super::service::Told;
+use super::service::Reply;
 
 #[actix_rt::test]
 async fn a_report_carries_the_connectors_token_and_the_app_it_is_for() {
@@ -25,7 +25,7 @@ async fn a_report_carries_the_connectors_token_and_the_app_it_is_for() {
 async fn a_report_that_meets_no_room_is_sent_again_as_it_was() {
     let scene = Scene::new().await;
     let id = scene.doclocker(&["a"]).await;
-    scene.service.tell([Told::NoRoom]);
+    scene.service.tell([Reply::NoRoom]);
     let (status, answer) = scene.play("doclocker", id, "fetched").await;
     let line = json!({"kind": "doclocker", "status": 200, "attempts": 2, "result": "accepted"});
     assert_eq!((status, &answer["reported"]), (200, &json!([line])));
@@ -38,7 +38,7 @@ async fn a_report_that_meets_no_room_is_sent_again_as_it_was() {
 async fn a_report_that_nobody_takes_is_kept_and_sent_before_anything_else() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao", "Vikram"], PDF).await;
-    scene.service.tell([Told::NoRoom; 4]);
+    scene.service.tell([Reply::NoRoom; 4]);
     let (status, answer) = scene.play("esign", id, "completed").await;
     assert_eq!((status, answer["reported"].as_array().unwrap().len()), (200, 1), "the second waits behind the first");
     assert_eq!((&answer["reported"][0]["status"], &answer["reported"][0]["attempts"]), (&json!(503), &json!(4)));
@@ -56,7 +56,7 @@ async fn a_report_that_nobody_takes_is_kept_and_sent_before_anything_else() {
 async fn a_refusal_is_shown_and_not_repeated() {
     let scene = Scene::new().await;
     let id = scene.estamp(PDF).await;
-    scene.service.tell([Told::Status(409)]);
+    scene.service.tell([Reply::Status(409)]);
     let (status, answer) = scene.play("estamp", id, "expired").await;
     let line = json!({"kind": "estamp", "status": 409, "attempts": 1, "message": "as told"});
     assert_eq!((status, &answer["reported"]), (200, &json!([line])));
@@ -69,7 +69,7 @@ async fn a_wrong_token_or_a_flow_that_is_not_open_yet_can_be_reported_later() {
     for status in [401, 404] {
         let scene = Scene::new().await;
         let id = scene.wealth().await;
-        scene.service.tell([Told::Status(status)]);
+        scene.service.tell([Reply::Status(status)]);
         let (_, answer) = scene.play("wealth", id, "accepted").await;
         assert_eq!((&answer["reported"][0]["status"], scene.service.arrived().len()), (&json!(status), 1), "once is enough to know");
         let (_, answer) = scene.play("wealth", id, "raw").await;
@@ -83,7 +83,7 @@ async fn a_service_that_is_away_is_tried_several_times_and_then_told_as_such() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
     // An HTTP client may retry a closed connection by itself.
-    scene.service.tell([Told::HangUp; 12]);
+    scene.service.tell([Reply::HangUp; 12]);
     let (status, answer) = scene.play("wealth", id, "rejected").await;
     assert_eq!((status, &answer["code"]), (502, &json!("service_unreachable")));
     assert_eq!(answer["reported"], json!([{"kind": "wealth-consent", "status": null, "attempts": 4}]));

@@ -35,7 +35,7 @@ pub(crate) struct Arrived {
 
 /// An answer that replaces the check.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
+pub(crate) enum Reply {
     Status(u16),
     /// 503 with `Retry-After: 0`.
     NoRoom,
@@ -47,7 +47,7 @@ pub(crate) enum Told {
 struct State {
     flows: HashMap<FlowId, (FlowState, HashMap<String, FetchState>)>,
     arrived: Vec<Arrived>,
-    told: VecDeque<Told>,
+    told: VecDeque<Reply>,
 }
 
 /// A running listener.
@@ -77,7 +77,7 @@ impl Service {
         self.state.lock().unwrap().flows.insert(flow.header().id, (flow, HashMap::new()));
     }
 
-    pub(crate) fn tell(&self, told: impl IntoIterator<Item = Told>) {
+    pub(crate) fn tell(&self, told: impl IntoIterator<Item = Reply>) {
         self.state.lock().unwrap().told.extend(told);
     }
 
@@ -103,9 +103,9 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<
     let mut state = state.lock().unwrap();
     let (status, answer) = match state.told.pop_front() {
         None => judge(&mut state, kind, &body),
-        Some(Told::Status(status)) => (status, json!({"success": false, "message": "as told"})),
-        Some(Told::NoRoom) => (503, json!({"success": false, "message": "no room"})),
-        Some(Told::HangUp) => return Err(HungUp),
+        Some(Reply::Status(status)) => (status, json!({"success": false, "message": "as told"})),
+        Some(Reply::NoRoom) => (503, json!({"success": false, "message": "no room"})),
+        Some(Reply::HangUp) => return Err(HungUp),
     };
     let authorization = head.headers.get(AUTHORIZATION).unwrap().to_str().unwrap().to_owned();
     state.arrived.push(Arrived { kind, authorization, body: serde_json::from_slice(&body).unwrap(), status });

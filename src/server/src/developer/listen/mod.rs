@@ -26,7 +26,7 @@ use sakshi_outbound::Egress;
 use sakshi_sandbox::receiver::{self, Arrival, Behaviour, Received};
 use secrecy::SecretString;
 use serde_json::Value;
-use show::{Repeat, Shown, Tally};
+use show::{Repeat, Tally, WebhookView};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use url::Url;
@@ -193,7 +193,8 @@ impl Log<'_> {
         let kind = recognised.as_ref().map_or("unknown", |known| known.kind);
         self.tally.count(kind, repeat.is_some());
         let file = self.keep(number, kind, request)?;
-        let shown = Shown { number, request, body, kind, key: recognised.and_then(|known| known.key), repeat, behaviour: &behaviour, file };
+        let shown =
+            WebhookView { number, request, body, kind, key: recognised.and_then(|known| known.key), repeat, behaviour: &behaviour, file };
         if self.options.json {
             shown.for_machines(out)?;
         } else {

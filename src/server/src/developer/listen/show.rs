@@ -47,7 +47,7 @@ pub(super) struct Repeat {
 }
 
 /// One webhook.
-pub(super) struct Shown<'a> {
+pub(super) struct WebhookView<'a> {
     pub(super) number: u64,
     pub(super) request: &'a Received,
     /// The body, if it is JSON.
@@ -59,7 +59,7 @@ pub(super) struct Shown<'a> {
     pub(super) file: Option<PathBuf>,
 }
 
-impl Shown<'_> {
+impl WebhookView<'_> {
     pub(super) fn for_people(&self, out: &mut dyn Out) -> io::Result<()> {
         let Self { number, request, kind, .. } = self;
         let bytes = request.body.len();

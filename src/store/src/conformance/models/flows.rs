@@ -8,16 +8,16 @@ use proptest::sample::select;
 use super::{AnswerFuture, Behaviour, call_all};
 use crate::ReportFlowOutcome;
 use crate::conformance::TestStore;
-use crate::conformance::flow_fixture::{Flow, Told, locker, opened, party, registered, told, wealth};
+use crate::conformance::flow_fixture::{Flow, ShortReport, locker, opened, party, registered, told, wealth};
 
 /// Returns a report of the locker flow or the wealth-data flow.
-pub(crate) fn step() -> impl Strategy<Value = Told> {
+pub(crate) fn step() -> impl Strategy<Value = ShortReport> {
     let statuses = vec!["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"];
     prop_oneof![
-        (select(vec!["Pending", "Fetched", "Failed"]), 0..2_u8).prop_map(|(status, content)| Told::Locker(status, content)),
-        (select(statuses), 0..2_u8).prop_map(|(status, content)| Told::Consent(status, content)),
-        (0..3_u8, select(vec!["RAW", "ANALYSED"]), 0..2_u8).prop_map(|(fetch, form, content)| Told::Data(fetch, form, content)),
-        (0..3_u8, 0..2_u8).prop_map(|(account, content)| Told::Historical(account, content)),
+        (select(vec!["Pending", "Fetched", "Failed"]), 0..2_u8).prop_map(|(status, content)| ShortReport::Locker(status, content)),
+        (select(statuses), 0..2_u8).prop_map(|(status, content)| ShortReport::Consent(status, content)),
+        (0..3_u8, select(vec!["RAW", "ANALYSED"]), 0..2_u8).prop_map(|(fetch, form, content)| ShortReport::Data(fetch, form, content)),
+        (0..3_u8, 0..2_u8).prop_map(|(account, content)| ShortReport::Historical(account, content)),
     ]
 }
 
@@ -30,19 +30,21 @@ struct Model {
 }
 
 impl Model {
-    fn expect(&mut self, report: Told) -> &'static str {
+    fn expect(&mut self, report: ShortReport) -> &'static str {
         let (key, said) = match report {
-            Told::Locker("Pending", content) if !self.sent.contains_key("locker") => {
+            ShortReport::Locker("Pending", content) if !self.sent.contains_key("locker") => {
                 return if self.shown.replace(content) == Some(content) { "repeated" } else { "progressed" };
             }
-            Told::Locker(word, content) => (key(report), (word, content)),
-            Told::Consent(_, content) | Told::Data(_, _, content) | Told::Historical(_, content) => (key(report), ("", content)),
-            Told::Document(_) | Told::Large(_) => unreachable!("the model has no such report"),
+            ShortReport::Locker(word, content) => (key(report), (word, content)),
+            ShortReport::Consent(_, content) | ShortReport::Data(_, _, content) | ShortReport::Historical(_, content) => {
+                (key(report), ("", content))
+            }
+            ShortReport::Document(_) | ShortReport::Large(_) => unreachable!("the model has no such report"),
         };
         match (self.sent.get(&key), report) {
             (Some(first), _) => return if *first == said { "repeated" } else { "refused" },
-            (None, Told::Consent(to, _)) if !moves(self.consent, to) => return "refused",
-            (None, Told::Consent(to, _)) => self.consent = Some(to),
+            (None, ShortReport::Consent(to, _)) if !moves(self.consent, to) => return "refused",
+            (None, ShortReport::Consent(to, _)) => self.consent = Some(to),
             (None, _) => {}
         }
         self.sent.insert(key, said);
@@ -59,8 +61,8 @@ fn moves(from: Option<&str>, to: &str) -> bool {
     }
 }
 
-fn execute(test: &impl TestStore, locker: &Flow, wealth: &Flow, report: Told) -> AnswerFuture {
-    let flow = if matches!(report, Told::Locker(..)) { locker } else { wealth };
+fn execute(test: &impl TestStore, locker: &Flow, wealth: &Flow, report: ShortReport) -> AnswerFuture {
+    let flow = if matches!(report, ShortReport::Locker(..)) { locker } else { wealth };
     let reported = test.store().report_flow(told(flow, report));
     Box::pin(async move {
         match reported.await.unwrap() {
@@ -75,7 +77,7 @@ fn execute(test: &impl TestStore, locker: &Flow, wealth: &Flow, report: Told) ->
 }
 
 /// Makes the reports one after the other and compares each answer with the model's.
-pub(crate) async fn compare(test: &impl TestStore, steps: Vec<Told>) {
+pub(crate) async fn compare(test: &impl TestStore, steps: Vec<ShortReport>) {
     let party = party(test).await;
     registered(test, &party).await;
     let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
@@ -90,7 +92,7 @@ pub(crate) async fn compare(test: &impl TestStore, steps: Vec<Told>) {
 }
 
 /// Makes the reports all at once: in every order, each key has one delivery at most.
-pub(crate) async fn race(test: &impl TestStore, steps: Vec<Told>) {
+pub(crate) async fn race(test: &impl TestStore, steps: Vec<ShortReport>) {
     let party = party(test).await;
     registered(test, &party).await;
     let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
@@ -102,12 +104,12 @@ pub(crate) async fn race(test: &impl TestStore, steps: Vec<Told>) {
     assert_eq!(test.store().due_deliveries(None, None, 1_000).await.unwrap().len(), queued.len());
 }
 
-fn key(report: Told) -> String {
+fn key(report: ShortReport) -> String {
     match report {
-        Told::Locker(..) => "locker".to_owned(),
-        Told::Consent(status, _) => status.to_owned(),
-        Told::Data(fetch, form, _) => format!("{fetch} {form}"),
-        Told::Historical(account, _) => format!("historical {account}"),
-        Told::Document(_) | Told::Large(_) => unreachable!("the model has no such report"),
+        ShortReport::Locker(..) => "locker".to_owned(),
+        ShortReport::Consent(status, _) => status.to_owned(),
+        ShortReport::Data(fetch, form, _) => format!("{fetch} {form}"),
+        ShortReport::Historical(account, _) => format!("historical {account}"),
+        ShortReport::Document(_) | ShortReport::Large(_) => unreachable!("the model has no such report"),
     }
 }

@@ -12,7 +12,7 @@ use sakshi_domain::delivery::{Attempt, QueuedDelivery};
 
 use super::{EmbeddedTestStore, open, options, test_store, vault};
 use crate::conformance::fixture::{EVENT_DURATION, RESULT_TTL, RETENTION, client_with, completed, created, event, opened};
-use crate::conformance::flow_fixture::{self, Told, accepted};
+use crate::conformance::flow_fixture::{self, ShortReport, accepted};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
 use crate::installation::test_ownership;
@@ -200,7 +200,7 @@ async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     let party = flow_fixture::party(&test).await;
     for _ in 0..2 {
         let flow = flow_fixture::opened(&test, flow_fixture::document(&test, &party, Some("https://own.example/in"))).await;
-        accepted(&test, &flow, Told::Document("Rejected")).await.unwrap();
+        accepted(&test, &flow, ShortReport::Document("Rejected")).await.unwrap();
     }
     let due = test.store.due_deliveries(None, None, 10).await.unwrap();
     for begun in &due[2..5] {

@@ -18,7 +18,7 @@ use sakshi_domain::ids::{EventId, TxnId};
 use super::{EmbeddedTestStore, open, options, test_store};
 use crate::TransactionRecord;
 use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, scanned};
-use crate::conformance::flow_fixture::{self, Told};
+use crate::conformance::flow_fixture::{self, ShortReport};
 use crate::embedded::EmbeddedStore;
 use crate::{CompleteOutcome, OpenOutcome, PageRequest};
 
@@ -53,7 +53,7 @@ async fn work(test: &EmbeddedTestStore, event: &Event) {
         assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
         say("registered", &guest);
         let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &party)).await;
-        let reported = flow_fixture::accepted(test, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
+        let reported = flow_fixture::accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.unwrap();
         say("reported", &reported.id);
         let open = opening(test, &event.client);
         let id = open.pending.id;

@@ -12,7 +12,7 @@ use crate::conformance::fixture::{
     EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, created, event,
     kept, opened, opening, opening_with_hook, patched, receiver, registered, scan, scope,
 };
-use crate::conformance::flow_fixture::{self, Told, accepted, locker, party};
+use crate::conformance::flow_fixture::{self, ShortReport, accepted, locker, party};
 use crate::conformance::guests::ALL;
 use crate::conformance::upkeep::abandoned_scans;
 use crate::conformance::{TestStore, run};
@@ -216,7 +216,7 @@ fn reports_and_flows_are_swept_a_bounded_number_at_a_time() {
         let party = party(test).await;
         for _ in 0..4 {
             let flow = flow_fixture::opened(test, locker(test, &party)).await;
-            assert_eq!(accepted(test, &flow, Told::Locker("Fetched", 1)).await, None, "no URL is registered");
+            assert_eq!(accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await, None, "no URL is registered");
         }
         test.advance(RESULT_TTL);
         let mut rounds = Vec::new();

@@ -176,7 +176,7 @@ async fn taken_over() {
     let client = fixture::client_with(&test, 5).await;
     fixture::completed(&test, &client).await;
     let flow = flow_fixture::opened(&test, flow_fixture::wealth(&test, &flow_fixture::party(&test).await)).await;
-    flow_fixture::accepted(&test, &flow, flow_fixture::Told::Data(1, "RAW", 1)).await.unwrap();
+    flow_fixture::accepted(&test, &flow, flow_fixture::ShortReport::Data(1, "RAW", 1)).await.unwrap();
     node(other).store.take_over(dead).await.unwrap();
     node(other).store.erase(ErasureSubject::Flow(flow.id)).await.unwrap();
 }

@@ -26,7 +26,7 @@ use crate::{CompleteOutcome, CompleteTransaction};
 pub(super) const DELIVERED: Attempt = Attempt::answered(200, 7);
 
 /// Nodes, and the transactions that they were notified of.
-type Told = BTreeSet<(String, Vec<u8>)>;
+type Notices = BTreeSet<(String, Vec<u8>)>;
 
 /// Records shared by nodes. In disorder, calls take turns at random, and answers are lost: the call is then retried, or it fails.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub(super) struct SharedEngine {
     pub(super) clock: Arc<ManualClock>,
     pub(super) disorder: Arc<Mutex<Option<Random>>>,
     /// The nodes that were notified of the end of a transaction.
-    pub(super) told: Arc<Mutex<Told>>,
+    pub(super) told: Arc<Mutex<Notices>>,
 }
 
 impl SharedEngine {

@@ -14,7 +14,7 @@ use crate::StoreError;
 use crate::Vault;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, app, client_with, completing, event, opened, opening};
-use crate::conformance::flow_fixture::{Told, locker, party, told};
+use crate::conformance::flow_fixture::{ShortReport, locker, party, told};
 use crate::redis::{RedisOptions, RedisStore};
 
 fn with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
@@ -73,7 +73,7 @@ fn a_server_that_was_emptied_is_not_fit_and_says_of_nothing_that_it_is_not_there
         lost(store.complete_transaction(completing(unknown, 1)).await.err());
         lost(store.load_event(event.id).await.err());
         lost(store.open_flow(locker(&test, &party).opening(&test)).await.err());
-        lost(store.report_flow(told(&locker(&test, &party), Told::Locker("Fetched", 1))).await.err());
+        lost(store.report_flow(told(&locker(&test, &party), ShortReport::Locker("Fetched", 1))).await.err());
         lost(store.webhook_urls(app.app_id.clone()).await.err());
         lost(store.set_webhook_url(app.app_id, ApiType::ESign, None).await.err());
     });

@@ -28,7 +28,7 @@ use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, patched, registered,
     scanned, url,
 };
-use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, party, wealth};
+use crate::conformance::flow_fixture::{self, ShortReport, accepted, loaded, locker, party, wealth};
 use crate::conformance::operators::operator;
 use crate::conformance::refusals::refused;
 use crate::conformance::reseal::pass;
@@ -207,14 +207,14 @@ async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> 
     flow_fixture::opened(test, flow_fixture::document(test, &party, Some("https://own.example/planted-path"))).await;
     let (pending, ended) = (locker(test, &party), locker(test, &party));
     let (pending, ended) = (flow_fixture::opened(test, pending).await, flow_fixture::opened(test, ended).await);
-    accepted(test, &pending, Told::Locker("Pending", 1)).await;
-    let delivery = accepted(test, &ended, Told::Locker("Fetched", 1)).await.unwrap();
+    accepted(test, &pending, ShortReport::Locker("Pending", 1)).await;
+    let delivery = accepted(test, &ended, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
     let attempt = Attempt::answered(200, 1);
     store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
     let consent = flow_fixture::opened(test, wealth(test, &party)).await;
-    accepted(test, &consent, Told::Consent("Accepted", 1)).await.unwrap();
-    let under_way = accepted(test, &consent, Told::Data(1, "RAW", 1)).await.unwrap();
+    accepted(test, &consent, ShortReport::Consent("Accepted", 1)).await.unwrap();
+    let under_way = accepted(test, &consent, ShortReport::Data(1, "RAW", 1)).await.unwrap();
     assert!(store.claim_delivery(under_way.id, under_way.subject).await.unwrap());
     assert!(loaded(test, &ended).await.unwrap().latest.is_some());
     assert_eq!(store.flow_deliveries(consent.id).await.unwrap().unwrap().deliveries.len(), 2);

@@ -10,7 +10,7 @@ use super::{RedisTestStore, test_store};
 use crate::CompleteOutcome;
 use crate::ReportFlowOutcome;
 use crate::conformance::fixture::{client_with, completed, completing, opened, opening_with_hook};
-use crate::conformance::flow_fixture::{self, Told};
+use crate::conformance::flow_fixture::{self, ShortReport};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
@@ -153,7 +153,7 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
         let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &flow_fixture::party(test).await)).await;
         let mut queued = Vec::new();
         for form in ["RAW", "ANALYSED"] {
-            let outcome = dead.report_flow(flow_fixture::told(&flow, Told::Data(1, form, 1))).await.unwrap();
+            let outcome = dead.report_flow(flow_fixture::told(&flow, ShortReport::Data(1, form, 1))).await.unwrap();
             let ReportFlowOutcome::Accepted { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
             queued.push(delivery);
         }
