@@ -351,7 +351,7 @@ impl Tree {
         // Until it has received this, it may begin another one. A dispatcher that is gone begins none.
         let _ = self.dispatcher.send(Pause).timeout(time).await;
         let left = self.in_flight.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await;
-        // When this takes too long, the figures of the last seconds are given up.
+        // The figures of the last seconds are given up after this time.
         let _ = tokio::time::timeout(FIGURES_TIMEOUT, self.tally.flush(&self.store)).await;
         left
     }

@@ -223,7 +223,7 @@ impl WebhookDispatcher {
                 }
             }
         }
-        // When an attempt ends and frees a slot, they are checked again.
+        // They are checked again after an attempt ends and frees a slot.
         if !waits_for_slot {
             self.budget.all_checked();
         }

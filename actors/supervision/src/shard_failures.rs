@@ -1,7 +1,7 @@
 //! Handling of the failures of a shard's actors.
 //!
 //! An actor that panics is restarted, three times a minute at most. Then it is given up, and the next caller gets a fresh actor.
-//! When more than five are given up within a minute, the shard starts over. When that does not help either, the root ends the
+//! After more than five given up within a minute, the shard starts over. If that does not help either, the root ends the
 //! process.
 
 use std::cell::{Cell, RefCell};
