@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::clock::ManualClock;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::time::Timestamp;
 
-use crate::conformance::TestStore;
+use crate::conformance::ClockedStore;
 use crate::conformance::fixture::RETENTION;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{Answers, Applied, Batch, ColumnKind, Engine, Guard, Op, Operand, Query, ScanFrom, Scanned, Table, Value};
@@ -27,25 +26,6 @@ type Recorded = Arc<Mutex<BTreeMap<String, Batch>>>;
 struct Recorder {
     engine: MemoryEngine,
     recorded: Recorded,
-}
-
-struct RecordedStore {
-    store: Store,
-    clock: Arc<ManualClock>,
-}
-
-impl TestStore for RecordedStore {
-    fn store(&self) -> &Store {
-        &self.store
-    }
-
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn advance(&self, span: Duration) {
-        self.clock.advance(span);
-    }
 }
 
 fn lock(recorded: &Recorded) -> MutexGuard<'_, BTreeMap<String, Batch>> {
@@ -111,10 +91,13 @@ thread_local! {
     static RECORDED: Recorded = Recorded::default();
 }
 
-fn test_store() -> RecordedStore {
+fn test_store() -> ClockedStore<Box<Store>> {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
     let engine = Recorder { engine: MemoryEngine::new(clock.clone()), recorded: RECORDED.with(Arc::clone) };
-    RecordedStore { store: Store::new(Box::new(engine), Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None), clock }
+    ClockedStore {
+        store: Box::new(Store::new(Box::new(engine), Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None)),
+        clock,
+    }
 }
 
 /// Returns one batch of each form that the operations of a store make.
@@ -169,7 +152,10 @@ async fn taken_over() {
     let engine = MemoryEngine::new(clock.clone());
     let node = |id| {
         let recorder = Recorder { engine: engine.clone(), recorded: RECORDED.with(Arc::clone) };
-        RecordedStore { store: Store::new(Box::new(recorder), Arc::new(test_vault(&[7, 6])), RETENTION, id, None), clock: clock.clone() }
+        ClockedStore {
+            store: Box::new(Store::new(Box::new(recorder), Arc::new(test_vault(&[7, 6])), RETENTION, id, None)),
+            clock: clock.clone(),
+        }
     };
     let (dead, other) = (NodeId::generate(), NodeId::generate());
     let test = node(dead);
