@@ -27,7 +27,8 @@ fn document(path: &str) -> String {
 fn rows<const COLUMNS: usize>(text: &str) -> impl Iterator<Item = [&str; COLUMNS]> {
     let cells = |line| {
         let line: &str = line;
-        let cells: Vec<&str> = line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let cells: Vec<&str> =
+            line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
         cells.try_into().ok()
     };
     text.lines().filter_map(cells)
@@ -82,15 +83,19 @@ macro_rules! limits {
 fn the_numbers_of_the_security_document_are_those_of_the_code() {
     let text = document("docs/security.md");
     let tables = limits!(
-        CALLBACK_BYTES_MAX CALLBACK_BYTES_HELD_MAX CALLBACK_ARRIVAL_MAX CALLBACK_INLINE_BYTES_MAX PAYLOAD_INLINE_BYTES_MAX CALLBACK_VALUES_MAX CALLBACK_ELEMENTS_MAX
-        FILE_REQUEST_BYTES_MAX FILE_REQUEST_BYTES_HELD_MAX FILE_REQUEST_ARRIVAL_MAX REPORT_BYTES_MAX REPORT_BYTES_HELD_MAX REPORT_ARRIVAL_MAX
-        REPORT_VALUES_MAX REQUEST_BYTES_HELD_MAX SMALL_BODY_ARRIVAL_MAX BODY_PROGRESS_WINDOW BODY_PROGRESS_BYTES_MIN BODY_VALUES_MAX
-        JOSE_HEADER_CHARS_MAX JOSE_HEADER_VALUES_MAX DISCLOSURES_MAX CREDENTIAL_VALUES_MAX CREDENTIAL_DEPTH_MAX KEY_BINDING_CHARS_MAX
-        STATUS_FETCHES_MAX STATUS_FETCH_MAX STATUS_ANSWER_BYTES_MAX STATUS_LIST_BYTES_MAX STATUS_BYTES_KEPT_MAX JWKS_REREAD_SPACING JWKS_REREAD_INTERVAL
-        CPU_WAITING_MAX CPU_WAIT_MAX CPU_USAGE_HALF_LIFE ANSWER_BYTES_HELD_MAX POLL_READING_MAX SIGN_INS_PER_ACCOUNT SIGN_INS_PER_BROWSER
+        CALLBACK_BYTES_MAX CALLBACK_BYTES_HELD_MAX CALLBACK_ARRIVAL_MAX CALLBACK_INLINE_BYTES_MAX
+        PAYLOAD_INLINE_BYTES_MAX CALLBACK_VALUES_MAX CALLBACK_ELEMENTS_MAX FILE_REQUEST_BYTES_MAX
+        FILE_REQUEST_BYTES_HELD_MAX FILE_REQUEST_ARRIVAL_MAX REPORT_BYTES_MAX REPORT_BYTES_HELD_MAX REPORT_ARRIVAL_MAX
+        REPORT_VALUES_MAX REQUEST_BYTES_HELD_MAX SMALL_BODY_ARRIVAL_MAX BODY_PROGRESS_WINDOW BODY_PROGRESS_BYTES_MIN
+        BODY_VALUES_MAX JOSE_HEADER_CHARS_MAX JOSE_HEADER_VALUES_MAX DISCLOSURES_MAX CREDENTIAL_VALUES_MAX
+        CREDENTIAL_DEPTH_MAX KEY_BINDING_CHARS_MAX STATUS_FETCHES_MAX STATUS_FETCH_MAX STATUS_ANSWER_BYTES_MAX
+        STATUS_LIST_BYTES_MAX STATUS_BYTES_KEPT_MAX JWKS_REREAD_SPACING JWKS_REREAD_INTERVAL CPU_WAITING_MAX
+        CPU_WAIT_MAX CPU_USAGE_HALF_LIFE ANSWER_BYTES_HELD_MAX POLL_READING_MAX SIGN_INS_PER_ACCOUNT
+        SIGN_INS_PER_BROWSER
     );
     let stated = rows(&text).skip_while(|[_, _, _, name]| *name != "Constant");
-    let stated = stated.filter(|[_, _, _, name]| name.contains('_') && name.chars().all(|c| c == '_' || c.is_ascii_uppercase()));
+    let stated =
+        stated.filter(|[_, _, _, name]| name.contains('_') && name.chars().all(|c| c == '_' || c.is_ascii_uppercase()));
     assert_eq!(stated.map(|[_, _, figure, name]| (name, figure.to_owned())).collect::<BTreeMap<_, _>>(), tables);
     let sentences = limits!(
         READ_HEAD_BYTES READ_BODY_BYTES ANSWER_PIECE_BYTES ANSWER_UNSENT_BYTES ANSWER_PROGRESS_BYTES ANSWER_STALL_MAX
@@ -99,7 +104,10 @@ fn the_numbers_of_the_security_document_are_those_of_the_code() {
     for (name, figure) in sentences {
         let place = text.split(&format!("(`{name}`)")).next().unwrap_or_default();
         let before = place.rsplit([';', '|', ',']).next().unwrap_or_default();
-        assert!(place.len() < text.len() && before.contains(&figure), "docs/security.md says {before:?} of {name}, which is {figure}");
+        assert!(
+            place.len() < text.len() && before.contains(&figure),
+            "docs/security.md says {before:?} of {name}, which is {figure}"
+        );
     }
 }
 
@@ -112,15 +120,32 @@ fn documents_list_every_kind_of_check_with_its_fields() {
         let line = guide.lines().find(|line| line.contains(&format!("`{}`", check.path)) && line.contains(rule));
         let line = line.unwrap_or_else(|| panic!("docs/guides/checks.md has no row for {} with {rule:?}", check.path));
         let numbers = || check.numbers.iter().map(|form| form.field);
-        for field in numbers().chain(check.compared.iter().map(|known| known.field)).chain(check.details.iter().map(|detail| detail.field))
+        for field in numbers()
+            .chain(check.compared.iter().map(|known| known.field))
+            .chain(check.details.iter().map(|detail| detail.field))
         {
-            assert!(line.contains(&format!("`{field}`")), "docs/guides/checks.md does not say {field} of {}", check.name);
+            assert!(
+                line.contains(&format!("`{field}`")),
+                "docs/guides/checks.md does not say {field} of {}",
+                check.name
+            );
         }
-        let names = check.compared.iter().map(|known| known.source_field).chain(check.details.iter().map(|detail| detail.source_field));
-        let names: Vec<String> = numbers().map(|field| format!("`{field}`")).chain(names.map(|field| format!("`{field}`?"))).collect();
-        let is_row = |line: &str| names.iter().all(|field| line.contains(field)) && line.contains("`consent_text`") == check.needs_consent;
+        let names = check
+            .compared
+            .iter()
+            .map(|known| known.source_field)
+            .chain(check.details.iter().map(|detail| detail.source_field));
+        let names: Vec<String> =
+            numbers().map(|field| format!("`{field}`")).chain(names.map(|field| format!("`{field}`?"))).collect();
+        let is_row = |line: &str| {
+            names.iter().all(|field| line.contains(field)) && line.contains("`consent_text`") == check.needs_consent
+        };
         assert!(interface.lines().any(is_row), "src/outbound/README.md has no row with {names:?}");
-        assert!(defaults.contains(&format!("\n{}_url = \"\"\n", check.name)), "config/default.toml does not know {}", check.name);
+        assert!(
+            defaults.contains(&format!("\n{}_url = \"\"\n", check.name)),
+            "config/default.toml does not know {}",
+            check.name
+        );
     }
 }
 
@@ -137,7 +162,8 @@ fn value_of(constant: &str, code: &str) -> Option<String> {
 #[test]
 fn the_numbers_of_the_actors_are_those_of_the_code() {
     let text = document("actors/README.md");
-    let numbers: Vec<[&str; 4]> = rows(&text).skip_while(|[_, _, constant, _]| *constant != "Constant").skip(2).collect();
+    let numbers: Vec<[&str; 4]> =
+        rows(&text).skip_while(|[_, _, constant, _]| *constant != "Constant").skip(2).collect();
     assert!(numbers.len() > 20, "the table of numbers is there");
     for [what, number, constant, file] in numbers {
         let value = value_of(constant, &document(&format!("actors/{file}")));
@@ -149,7 +175,9 @@ fn the_numbers_of_the_actors_are_those_of_the_code() {
 fn setting(file: &str, key: &str) -> String {
     let (section, key) = key.split_once('.').expect("a section and a key");
     let text = document(file);
-    let section = text.split_once(&format!("\n[{section}]\n")).map_or("", |(_, section)| section.split("\n[").next().unwrap_or_default());
+    let section = text
+        .split_once(&format!("\n[{section}]\n"))
+        .map_or("", |(_, section)| section.split("\n[").next().unwrap_or_default());
     let value = section.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));
     value.expect(key).trim().to_owned()
 }
@@ -169,19 +197,58 @@ fn documents_state_the_defaults_of_settings() {
         ("docs/guides/webhooks.md", "| 10 s and 100 s;", default, "webhooks.timeout_ms", "100000"),
         ("docs/guides/event.md", "90 days (`ovse.registration_ttl_days`)", default, "ovse.registration_ttl_days", "90"),
         ("docs/security.md", "`limits.body_bytes`, 64 KiB", default, "limits.body_bytes", "65536"),
-        ("docs/security.md", "for each event, 10 in stage and production", production, "limits.event_starts_per_second_per_address", "10"),
-        ("docs/security.md", "for each event, 10 in stage and production", stage, "limits.event_starts_per_second_per_address", "10"),
-        ("docs/security.md", "and 1200 a minute from all", production, "limits.event_starts_per_minute_per_event", "1200"),
+        (
+            "docs/security.md",
+            "for each event, 10 in stage and production",
+            production,
+            "limits.event_starts_per_second_per_address",
+            "10",
+        ),
+        (
+            "docs/security.md",
+            "for each event, 10 in stage and production",
+            stage,
+            "limits.event_starts_per_second_per_address",
+            "10",
+        ),
+        (
+            "docs/security.md",
+            "and 1200 a minute from all",
+            production,
+            "limits.event_starts_per_minute_per_event",
+            "1200",
+        ),
         ("docs/security.md", "and 1200 a minute from all", stage, "limits.event_starts_per_minute_per_event", "1200"),
-        ("deploy/README.md", "`server.drain_notice_s` (2 in stage and production)", production, "server.drain_notice_s", "2"),
-        ("deploy/README.md", "`server.drain_notice_s` (2 in stage and production)", stage, "server.drain_notice_s", "2"),
+        (
+            "deploy/README.md",
+            "`server.drain_notice_s` (2 in stage and production)",
+            production,
+            "server.drain_notice_s",
+            "2",
+        ),
+        (
+            "deploy/README.md",
+            "`server.drain_notice_s` (2 in stage and production)",
+            stage,
+            "server.drain_notice_s",
+            "2",
+        ),
         ("deploy/README.md", "`server.drain_timeout_s` (30)", default, "server.drain_timeout_s", "30"),
         ("deploy/README.md", "`webhooks.max_in_flight`, 4,096", default, "webhooks.max_in_flight", "4096"),
         ("deploy/runbook.md", "may take 100 s (`webhooks.timeout_ms`)", default, "webhooks.timeout_ms", "100000"),
-        ("deploy/runbook.md", "`limits.max_live_transactions` is 2 million", default, "limits.max_live_transactions", "2000000"),
+        (
+            "deploy/runbook.md",
+            "`limits.max_live_transactions` is 2 million",
+            default,
+            "limits.max_live_transactions",
+            "2000000",
+        ),
         ("docs/capacity.md", "at most 64 to one host", default, "webhooks.max_in_flight_per_host", "64"),
     ] {
-        assert!(document(path).replace('\n', " ").contains(words), "{path} no longer says {words:?}; change this table with it");
+        assert!(
+            document(path).replace('\n', " ").contains(words),
+            "{path} no longer says {words:?}; change this table with it"
+        );
         assert_eq!(setting(file, key), value, "{path} says {words:?}, and {file} has another value of {key}");
     }
 }

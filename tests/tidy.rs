@@ -41,7 +41,8 @@ fn files() -> Vec<PathBuf> {
 
 /// Returns our text files, with their content.
 fn texts() -> Vec<(PathBuf, String)> {
-    let kinds = ["rs", "toml", "md", "html", "css", "js", "mjs", "ts", "java", "py", "sh", "sql", "json", "yml", "yaml", "txt"];
+    let kinds =
+        ["rs", "toml", "md", "html", "css", "js", "mjs", "ts", "java", "py", "sh", "sql", "json", "yml", "yaml", "txt"];
     let is_text = |path: &PathBuf| match path.extension() {
         Some(extension) => kinds.iter().any(|kind| extension == *kind),
         None => path.ends_with("Makefile") || path.starts_with(".ci"),
@@ -65,7 +66,8 @@ fn assert_none(found: &[String], rule: &str) {
 
 /// Returns places where a line of a file is wrong.
 fn places(of: &[(PathBuf, String)], wrong: impl Fn(&Path, &str) -> bool) -> Vec<String> {
-    let lines = of.iter().flat_map(|(path, text)| text.lines().enumerate().map(move |(index, line)| (path, index + 1, line)));
+    let lines =
+        of.iter().flat_map(|(path, text)| text.lines().enumerate().map(move |(index, line)| (path, index + 1, line)));
     lines
         .filter(|(path, _, line)| wrong(path, line))
         .map(|(path, number, line)| format!("{}:{number}: {}", path.display(), line.trim()))
@@ -74,8 +76,9 @@ fn places(of: &[(PathBuf, String)], wrong: impl Fn(&Path, &str) -> bool) -> Vec<
 
 #[test]
 fn no_file_is_longer_than_five_hundred_lines() {
-    let long =
-        texts().into_iter().filter(|(path, _)| ["rs", "py", "mjs", "js", "ts", "java", "sh"].iter().any(|kind| has_extension(path, kind)));
+    let long = texts()
+        .into_iter()
+        .filter(|(path, _)| ["rs", "py", "mjs", "js", "ts", "java", "sh"].iter().any(|kind| has_extension(path, kind)));
     let long = long.map(|(path, text)| (path, text.lines().count())).filter(|(_, lines)| *lines > LINES_MAX);
     let found: Vec<String> = long.map(|(path, lines)| format!("{}: {lines} lines", path.display())).collect();
     assert_none(&found, "one concept a file");
@@ -91,7 +94,8 @@ fn every_rust_file_says_what_lives_in_it() {
 /// Returns the names in a section of a crate's manifest.
 fn names_in(manifest: &str, section: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join(manifest)).expect("a manifest");
-    let of_section = text.lines().skip_while(|line| line.trim() != section).skip(1).take_while(|line| !line.starts_with('['));
+    let of_section =
+        text.lines().skip_while(|line| line.trim() != section).skip(1).take_while(|line| !line.starts_with('['));
     let name = |line: &str| line.split(['.', '=', ' ']).next().unwrap_or_default().to_owned();
     of_section.map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).map(name).collect()
 }
@@ -106,7 +110,8 @@ fn no_doc_comment_begins_with_a_question_word() {
         (0..lines.len()).any(|at| is_doc(lines[at]) && is_question(lines[at]) && !(at > 0 && is_doc(lines[at - 1])))
     };
     let rust: Vec<_> = texts().into_iter().filter(|(path, _)| has_extension(path, "rs")).collect();
-    let found: Vec<String> = rust.iter().filter(|(_, text)| begins(text)).map(|(path, _)| path.display().to_string()).collect();
+    let found: Vec<String> =
+        rust.iter().filter(|(_, text)| begins(text)).map(|(path, _)| path.display().to_string()).collect();
     assert_none(&found, "say what it is or does");
 }
 
@@ -140,7 +145,15 @@ fn crates_depend_on_each_other_in_one_direction() {
         ("actors/supervision", &[]),
         (
             "actors",
-            &["sakshi-domain", "sakshi-trace", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-outbound", "sakshi-supervision"],
+            &[
+                "sakshi-domain",
+                "sakshi-trace",
+                "sakshi-wire",
+                "sakshi-authority",
+                "sakshi-store",
+                "sakshi-outbound",
+                "sakshi-supervision",
+            ],
         ),
         ("src/service", below_service),
         ("src/web", &edge[..edge.len() - 1]),
@@ -164,10 +177,15 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "sakshi-wire",
             ],
         ),
-        ("tests/kit", &["sakshi-client", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-sandbox"]),
+        (
+            "tests/kit",
+            &["sakshi-client", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-sandbox"],
+        ),
     ];
     for (folder, allowed) in allowed {
-        let ours = names_in(&format!("{folder}/Cargo.toml"), "[dependencies]").into_iter().filter(|name| name.starts_with("sakshi"));
+        let ours = names_in(&format!("{folder}/Cargo.toml"), "[dependencies]")
+            .into_iter()
+            .filter(|name| name.starts_with("sakshi"));
         for name in ours {
             assert!(allowed.contains(&&*name), "{folder} may not depend on {name}");
         }
@@ -207,7 +225,10 @@ fn nothing_is_left_over() {
 #[test]
 fn no_test_is_switched_off() {
     let words = ["erongi[#", "erongi =", "dluohs_ton", "pikS.tset", ")(piks."].map(backwards);
-    let code = texts().into_iter().filter(|(path, _)| has_extension(path, "rs") || has_extension(path, "mjs")).collect::<Vec<_>>();
+    let code = texts()
+        .into_iter()
+        .filter(|(path, _)| has_extension(path, "rs") || has_extension(path, "mjs"))
+        .collect::<Vec<_>>();
     let found = places(&code, |_, line| words.iter().any(|word| line.contains(word)));
     assert_none(&found, "a test that does not run proves nothing");
 }
@@ -216,13 +237,16 @@ fn no_test_is_switched_off() {
 fn tests_wait_for_conditions_and_not_for_time() {
     let tests = texts().into_iter().filter(|(path, _)| path.components().any(|part| part.as_os_str() == "tests"));
     // In the simulator time is simulated.
-    let tests = tests.filter(|(path, _)| has_extension(path, "rs") && !path.ends_with("tidy.rs") && !path.starts_with("tests/sim"));
+    let tests = tests
+        .filter(|(path, _)| has_extension(path, "rs") && !path.ends_with("tidy.rs") && !path.starts_with("tests/sim"));
     let tests: Vec<(PathBuf, String)> = tests.collect();
     let found = places(&tests, |_, line| {
         let Some((_, rest)) = line.split_once("sleep(Duration::from_") else { return line.contains("thread::sleep") };
         let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>().parse::<u64>().ok();
         match rest.split_once('(') {
-            Some(("millis", time)) => digits(time.split(')').next().unwrap_or_default()).is_some_and(|time| time > SLEEP_MS_MAX),
+            Some(("millis", time)) => {
+                digits(time.split(')').next().unwrap_or_default()).is_some_and(|time| time > SLEEP_MS_MAX)
+            }
             Some(("secs", _)) => true,
             _ => false,
         }
@@ -243,7 +267,9 @@ fn words_are_neutral_and_no_machine_is_named() {
     };
     let found = places(&texts(), |path, line| {
         let named = path.file_name().is_some_and(|name| name == "Cargo.lock");
-        !named && (brands.iter().any(|brand| is_word(line, brand)) || machines.iter().any(|machine| line.contains(machine)))
+        !named
+            && (brands.iter().any(|brand| is_word(line, brand))
+                || machines.iter().any(|machine| line.contains(machine)))
     });
     assert_none(&found, "the repository speaks in neutral words and of no machine");
 }
@@ -265,10 +291,16 @@ fn paths_in(document: &str) -> Vec<String> {
 
 #[test]
 fn every_path_that_a_readme_mentions_exists() {
-    let top: BTreeSet<String> =
-        fs::read_dir(root()).expect("the repository").flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let top: BTreeSet<String> = fs::read_dir(root())
+        .expect("the repository")
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     let readmes: Vec<(PathBuf, String)> = texts().into_iter().filter(|(path, _)| has_extension(path, "md")).collect();
-    assert!(readmes.iter().any(|(path, _)| path == Path::new("tests/README.md")), "tests/README.md says which suite answers what");
+    assert!(
+        readmes.iter().any(|(path, _)| path == Path::new("tests/README.md")),
+        "tests/README.md says which suite answers what"
+    );
     let mut missing = Vec::new();
     for (readme, text) in &readmes {
         let beside = readme.parent().unwrap_or(Path::new(""));

@@ -1,7 +1,7 @@
 //! The credit accounts of clients on this node: movements that wait for the ledger, and the last known balances.
 //!
-//! Movements wait here, not in the ledger's mailbox, because waking the ledger costs more than a movement. A caller announces a
-//! transaction before its intent is signed. A step then waits for others only while some are announced.
+//! Movements wait here, not in the ledger's mailbox, because waking the ledger costs more than a movement. A caller
+//! announces a transaction before its intent is signed. A step then waits for others only while some are announced.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +19,8 @@ const TOGETHER_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
     queues: Mutex<HashMap<ClientId, Queue>>,
-    /// Balances after the last movements on this node; after a refusal, the cost minus one. Other nodes may have moved them
-    /// since.
+    /// Balances after the last movements on this node; after a refusal, the cost minus one. Other nodes may have moved
+    /// them since.
     balances: Mutex<HashMap<ClientId, u64>>,
 }
 
@@ -126,7 +126,8 @@ impl Accounts {
         queue.waiting.retain(Movement::is_awaited);
         let mut together = Vec::new();
         while together.len() < TOGETHER_MAX
-            && let Some(Movement::Open(open)) = queue.waiting.pop_front_if(|movement| matches!(movement, Movement::Open(_)))
+            && let Some(Movement::Open(open)) =
+                queue.waiting.pop_front_if(|movement| matches!(movement, Movement::Open(_)))
         {
             together.push(open);
         }
@@ -164,7 +165,9 @@ impl Accounts {
     /// Returns the clients with waiting movements, for a ledger that restarts.
     pub(crate) fn waiting(&self) -> Vec<ClientId> {
         let mut queues = self.queues();
-        queues.values_mut().for_each(|queue| queue.state = if queue.waiting.is_empty() { State::Idle } else { State::UnderWay });
+        queues
+            .values_mut()
+            .for_each(|queue| queue.state = if queue.waiting.is_empty() { State::Idle } else { State::UnderWay });
         queues.iter().filter(|(_, queue)| !queue.waiting.is_empty()).map(|(client, _)| client.clone()).collect()
     }
 
@@ -178,7 +181,10 @@ impl Accounts {
 }
 
 fn forget_unused(queues: &mut HashMap<ClientId, Queue>, client: &ClientId) {
-    if queues.get(client).is_some_and(|queue| queue.state == State::Idle && queue.coming == 0 && queue.waiting.is_empty()) {
+    if queues
+        .get(client)
+        .is_some_and(|queue| queue.state == State::Idle && queue.coming == 0 && queue.waiting.is_empty())
+    {
         queues.remove(client);
     }
 }

@@ -1,7 +1,7 @@
 //! Questions about one record of the store. An actor may hold a live copy of it.
 //!
-//! A live actor answers. Without one, the shard reads the record, and starts an actor only if the answer needs one. It also reads
-//! the record when an actor ended while the question waited: other actors may start and end meanwhile.
+//! A live actor answers. Without one, the shard reads the record, and starts an actor only if the answer needs one. It
+//! also reads the record when an actor ended while the question waited: other actors may start and end meanwhile.
 
 use actix::{Addr, AsyncContext as _, Handler, Message, ResponseFuture};
 use sakshi_domain::time::Timestamp;
@@ -133,7 +133,12 @@ where
     fn handle(&mut self, Ask { id, inquiry, again }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
         if !again {
             let live = self.get(&id).cloned();
-            let temporary = || inquiry.question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
+            let temporary = || {
+                inquiry
+                    .question
+                    .temporary_actor(self.shared())
+                    .map(|(actor, until)| start_until(self, id, until, actor))
+            };
             if let Some(actor) = live.or_else(temporary) {
                 let answer = actor.send(inquiry);
                 return Box::pin(async move { answer.await?.map_err(Unanswered::Store) });

@@ -1,7 +1,8 @@
-//! The audit forwarder: sends the operators' audit log to the receiver that the settings name, in order and at least once.
+//! The audit forwarder: sends the operators' audit log to the receiver that the settings name, in order and at least
+//! once.
 //!
-//! Every node has one, and one of them sends at a time: the node that holds the place in the store. While the receiver is
-//! unreachable, entries wait and delay nothing else.
+//! Every node has one, and one of them sends at a time: the node that holds the place in the store. While the receiver
+//! is unreachable, entries wait and delay nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,8 +136,15 @@ mod tests {
 
     #[test]
     fn a_batch_has_one_entry_at_least_and_few_bytes() {
-        let record = |number, bytes| AuditRecord { number, previous: AuditHash::NONE, hash: AuditHash::NONE, entry: "x".repeat(bytes) };
-        for (sizes, left) in [(vec![BATCH_BYTES + 1, 1], 1), (vec![1, BATCH_BYTES], 1), (vec![1, BATCH_BYTES - 1, 1], 2), (vec![1], 1)] {
+        let record = |number, bytes| AuditRecord {
+            number,
+            previous: AuditHash::NONE,
+            hash: AuditHash::NONE,
+            entry: "x".repeat(bytes),
+        };
+        for (sizes, left) in
+            [(vec![BATCH_BYTES + 1, 1], 1), (vec![1, BATCH_BYTES], 1), (vec![1, BATCH_BYTES - 1, 1], 2), (vec![1], 1)]
+        {
             let mut entries: Vec<_> = sizes.iter().zip(1..).map(|(bytes, number)| record(number, *bytes)).collect();
             shorten(&mut entries);
             assert_eq!((entries.len(), AuditHead::NONE.after(&entries).number), (left, left as u64), "{sizes:?}");

@@ -1,4 +1,5 @@
-//! The figures of apps for each day, counted in memory and added to the store every few seconds, so that no verification waits for them.
+//! The figures of apps for each day, counted in memory and added to the store every few seconds, so that no
+//! verification waits for them.
 //!
 //! Counts since the last flush are lost if the process is killed. The figures inform people and decide nothing.
 
@@ -104,7 +105,11 @@ impl FiguresWriter {
     fn flush_later(&mut self, ctx: &mut Context<Self>) {
         ctx.run_later(INTERVAL, |writer, ctx| {
             let (store, tally) = (writer.store.clone(), Arc::clone(&writer.tally));
-            ctx.spawn(async move { tally.flush(&store).await }.into_actor(writer).map(|(), writer, ctx| writer.flush_later(ctx)));
+            ctx.spawn(
+                async move { tally.flush(&store).await }
+                    .into_actor(writer)
+                    .map(|(), writer, ctx| writer.flush_later(ctx)),
+            );
         });
     }
 }

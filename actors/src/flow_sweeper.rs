@@ -1,7 +1,7 @@
 //! The flow sweeper: ends documents that nobody has signed in time.
 //!
-//! Every node sweeps, and several may find the same document; the store ends it once. A node whose clock is not trusted ends
-//! none.
+//! Every node sweeps, and several may find the same document; the store ends it once. A node whose clock is not trusted
+//! ends none.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The handle through which the use cases reach flows. A flow has no actor: the store orders its reports, and the sweeper ends documents.
+//! The handle through which the use cases reach flows. A flow has no actor: the store orders its reports, and the
+//! sweeper ends documents.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,10 @@ use actix::Addr;
 use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, coarse_time};
-use sakshi_store::{CreateOutcome, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, Store, StoreError, StoreFuture};
+use sakshi_store::{
+    CreateOutcome, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, Store, StoreError,
+    StoreFuture,
+};
 use sakshi_supervision::Gate;
 use sakshi_wire::reports::FlowReport;
 

@@ -1,8 +1,8 @@
 //! The credit ledger: the one actor through which every credit of the node moves, in order for each client.
 //!
-//! While a step of a client is committed, its further movements wait, and then share one step of the engine: the guests of a
-//! kiosk are all debits of one client. A failure here touches no balance, because the store changes nothing when a movement is
-//! repeated.
+//! While a step of a client is committed, its further movements wait, and then share one step of the engine: the guests
+//! of a kiosk are all debits of one client. A failure here touches no balance, because the store changes nothing when a
+//! movement is repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,8 @@ impl CreditLedger {
                 Step::Open(together) => open(&store, &accounts, &client, together).await,
                 Step::Move(MoveCredits { movement, reply }) => {
                     let outcome = store.move_credits(client.clone(), movement.clone()).await;
-                    let outcome = outcome.and_then(|outcome| is_asked(&outcome, &movement).map(|()| outcome).map_err(StoreError::from));
+                    let outcome = outcome
+                        .and_then(|outcome| is_asked(&outcome, &movement).map(|()| outcome).map_err(StoreError::from));
                     if let Ok(CreditOutcome::Moved(entry)) = &outcome {
                         accounts.set_balance(client, entry.balance_after);
                     }
@@ -59,7 +60,9 @@ async fn open(store: &Store, accounts: &Accounts, client: &ClientId, together: V
     let (opens, replies): (Vec<_>, Vec<_>) = together.into_iter().map(|Open { open, reply }| (open, reply)).unzip();
     let costs: Vec<u64> = opens.iter().map(|open| open.cost).collect();
     let outcomes = match store.open_transactions(opens).await {
-        Ok(outcomes) => is_whole(&outcomes, &costs).map_or_else(|broken| vec![Err(broken.into()); replies.len()], |()| outcomes),
+        Ok(outcomes) => {
+            is_whole(&outcomes, &costs).map_or_else(|broken| vec![Err(broken.into()); replies.len()], |()| outcomes)
+        }
         Err(error) => vec![Err(error); replies.len()],
     };
     for ((outcome, reply), cost) in outcomes.into_iter().zip(replies).zip(costs) {
@@ -88,7 +91,8 @@ fn is_asked(outcome: &CreditOutcome, movement: &CreditMove) -> Result<(), Broken
     let is_same = (entry.kind, entry.amount, &entry.reference) == (movement.kind, movement.amount, &movement.reference);
     ensure(Part::Ledger, "credits move as they were asked to", is_same)?;
     ensure(Part::Ledger, "an entry of a ledger has a number", entry.seq > 0)?;
-    let left = i64::try_from(entry.balance_after).ok().and_then(|after| after.checked_sub(entry.kind.signed(entry.amount)));
+    let left =
+        i64::try_from(entry.balance_after).ok().and_then(|after| after.checked_sub(entry.kind.signed(entry.amount)));
     ensure(Part::Ledger, "a balance was at least nothing before it moved", left.is_some_and(|before| before >= 0))
 }
 
@@ -187,7 +191,11 @@ impl Ledger {
     ///
     /// # Errors
     /// The store's; the credits may or may not have been moved.
-    pub(crate) async fn move_credits(&self, client: ClientId, movement: CreditMove) -> Result<CreditOutcome, StoreError> {
+    pub(crate) async fn move_credits(
+        &self,
+        client: ClientId,
+        movement: CreditMove,
+    ) -> Result<CreditOutcome, StoreError> {
         self.ask(client, |reply| Movement::Move(MoveCredits { movement, reply })).await
     }
 

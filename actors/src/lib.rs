@@ -1,5 +1,5 @@
-//! The live half of the service: actors that order the events of each transaction, move credits and send webhooks, under a tree
-//! that restarts what fails.
+//! The live half of the service: actors that order the events of each transaction, move credits and send webhooks,
+//! under a tree that restarts what fails.
 //!
 //! An actor decides nothing and owns nothing that the store does not have: the domain decides, the
 //! store commits, and any actor can be killed and rebuilt. `README.md` in this crate states what is

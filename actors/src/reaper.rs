@@ -13,8 +13,8 @@ use crate::trusted_clock::TrustedClock;
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
 /// Pause between sweeps while more is left.
 const BUSY: Duration = Duration::from_millis(20);
-/// Records of each kind removed per sweep. Verifications wait for it, about 2 ms for a hundred in the embedded store. So a sweep
-/// is small and the next one is soon.
+/// Records of each kind removed per sweep. Verifications wait for it, about 2 ms for a hundred in the embedded store.
+/// So a sweep is small and the next one is soon.
 const LIMIT: usize = 100;
 
 /// Sweeps the store while the clock can be trusted.
@@ -46,8 +46,32 @@ impl Reaper {
 fn pause_after(swept: Result<Swept, StoreError>) -> Duration {
     match swept {
         Ok(swept) => {
-            let Swept { transactions, idempotency, credentials, events, flows, sessions, refusals, nodes, consents, days, logs } = swept;
-            let counts = [transactions, idempotency, credentials, events, flows, sessions, refusals, nodes, consents, days, logs];
+            let Swept {
+                transactions,
+                idempotency,
+                credentials,
+                events,
+                flows,
+                sessions,
+                refusals,
+                nodes,
+                consents,
+                days,
+                logs,
+            } = swept;
+            let counts = [
+                transactions,
+                idempotency,
+                credentials,
+                events,
+                flows,
+                sessions,
+                refusals,
+                nodes,
+                consents,
+                days,
+                logs,
+            ];
             metrics::counter!("sakshi_records_swept_total").increment(counts.iter().sum());
             if counts.iter().any(|count| usize::try_from(*count).unwrap_or(usize::MAX) >= LIMIT) { BUSY } else { IDLE }
         }

@@ -28,7 +28,11 @@ pub(crate) fn reveal(vault: &Vault, record: CompletedRecord) -> Result<Completed
     let outcome = reveal_outcome(vault, opened.id, &outcome)?;
     let claims = if let Outcome::Verified(claims) = &outcome { claims.as_map().len() } else { 0 };
     ensure(Part::Live, "an outcome that opens says what its record says", outcome.passed() == passed)?;
-    ensure(Part::Live, "an outcome has no more claims than were asked for", claims <= opened.terms.claims.iter().count())?;
+    ensure(
+        Part::Live,
+        "an outcome has no more claims than were asked for",
+        claims <= opened.terms.claims.iter().count(),
+    )?;
     Ok(Completed { opened, verified_at, outcome, answer })
 }
 

@@ -1,5 +1,5 @@
-//! Routes each question to the shard that its id names, refuses questions beyond the limits, and asks again when an actor ended
-//! while the question waited.
+//! Routes each question to the shard that its id names, refuses questions beyond the limits, and asks again when an
+//! actor ended while the question waited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,8 +64,8 @@ impl<A: ShardActor> Clone for ShardRouter<A> {
 }
 
 impl<A: ShardActor> ShardRouter<A> {
-    /// Returns the shard byte of a new id. It takes each value that the local shard serves, for 64 ms each, so that ids made
-    /// together stay neighbours in the store.
+    /// Returns the shard byte of a new id. It takes each value that the local shard serves, for 64 ms each, so that ids
+    /// made together stay neighbours in the store.
     pub(crate) fn new_shard_byte(&self) -> u8 {
         self.shards.shard_byte(self.local, coarse_time())
     }

@@ -63,8 +63,8 @@ pub struct TreeConfig {
     pub client: Arc<dyn SendWebhook>,
     /// Sends the audit log to its receiver, if there is one.
     pub audit_receiver: Option<Arc<dyn SendAuditLog>>,
-    /// True if everything runs on the caller's arbiter, so that behaviour depends on the order of events alone. Hangs are not
-    /// detected then.
+    /// True if everything runs on the caller's arbiter, so that behaviour depends on the order of events alone. Hangs
+    /// are not detected then.
     pub on_one_arbiter: bool,
 }
 
@@ -123,23 +123,30 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Starts everything but the shards, which start with their workers. Must be called within an actix system. The receiver gets
-    /// the failures that restarts did not mend.
+    /// Starts everything but the shards, which start with their workers. Must be called within an actix system. The
+    /// receiver gets the failures that restarts did not mend.
     ///
     /// # Errors
-    /// The store's, when it cannot record the attempts that an earlier process left unfinished, or read the time of its last
-    /// sweep.
-    pub async fn start(config: TreeConfig, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
+    /// The store's, when it cannot record the attempts that an earlier process left unfinished, or read the time of its
+    /// last sweep.
+    pub async fn start(
+        config: TreeConfig,
+        bounds: TreeBounds,
+    ) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
         let TreeConfig { store, vault, clock, client, audit_receiver, on_one_arbiter } = config;
         let unfinished = store.abandon_attempts().await?;
         if unfinished > 0 {
-            tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their outcome is unknown");
+            tracing::warn!(
+                count = unfinished,
+                "webhook attempts were under way when the process ended; their outcome is unknown"
+            );
         }
         let trusted_clock = Arc::new(TrustedClock::starting(Arc::clone(&clock), store.last_sweep().await?));
         let (root, escalations) = Root::new();
         let heartbeats = Heartbeats::new(HEARTBEAT_TIMEOUT);
         let tally = Tally::new(Arc::clone(&clock));
-        let [effects, sending] = [(); 2].map(|()| if on_one_arbiter { Arbiter::current() } else { Arbiter::new().handle() });
+        let [effects, sending] =
+            [(); 2].map(|()| if on_one_arbiter { Arbiter::current() } else { Arbiter::new().handle() });
         for (arbiter, name) in [(&effects, "effects"), (&sending, "dispatch")] {
             if on_one_arbiter {
                 continue;
@@ -151,7 +158,8 @@ impl Tree {
         let ledger = {
             let (of_actor, accounts) = (store.clone(), Arc::<Accounts>::default());
             let known = Arc::clone(&accounts);
-            let actor = root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(of_actor, known));
+            let actor =
+                root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(of_actor, known));
             Ledger { actor, accounts, store: store.clone(), ask_timeout: bounds.ask_timeout }
         };
         let in_flight_max = bounds.webhooks.in_flight;
@@ -163,8 +171,10 @@ impl Tree {
         };
         let dispatcher = {
             let (tally, clock) = (Arc::clone(&tally), Arc::clone(&clock));
-            let (work, in_flight) =
-                (Attempter { store: store.clone(), vault: Arc::clone(&vault), client, tally, clock }, in_flight.clone());
+            let (work, in_flight) = (
+                Attempter { store: store.clone(), vault: Arc::clone(&vault), client, tally, clock },
+                in_flight.clone(),
+            );
             let make = move || WebhookDispatcher::new(work, in_flight, bounds.webhooks);
             root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
         };
@@ -184,7 +194,8 @@ impl Tree {
 
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
         let event_context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&clock) });
-        let events = Shards::new(&root, "events", "event_registry", Arc::clone(&event_context), of_kind(bounds.live_events));
+        let events =
+            Shards::new(&root, "events", "event_registry", Arc::clone(&event_context), of_kind(bounds.live_events));
         let context = Arc::new(TransactionContext {
             store: store.clone(),
             vault: Arc::clone(&vault),
@@ -194,10 +205,13 @@ impl Tree {
             tally: Arc::clone(&tally),
             shared_store: store.is_shared(),
         });
-        let transactions = Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
+        let transactions =
+            Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
         {
             let (store, transactions) = (store.clone(), Arc::clone(&transactions));
-            root.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, transactions));
+            root.start(&effects, "change-listener", "change_listener", move || {
+                ChangeListener::new(store, transactions)
+            });
         }
         let admission = Gate::new(bounds.in_flight);
         let flows = Flows {
@@ -234,8 +248,8 @@ impl Tree {
         Ok((tree, escalations))
     }
 
-    /// Starts a shard of each kind on the current arbiter, in the first free places. Returns the handles for this worker; `None`
-    /// if all places are taken.
+    /// Starts a shard of each kind on the current arbiter, in the first free places. Returns the handles for this
+    /// worker; `None` if all places are taken.
     #[must_use]
     pub fn start_shard(&self) -> Option<Handles> {
         self.events.start_here()?;
@@ -263,7 +277,12 @@ impl Tree {
     }
 
     fn router<A: ShardActor>(&self, shards: &Arc<Shards<A>>, local: usize) -> ShardRouter<A> {
-        ShardRouter { shards: Arc::clone(shards), admission: Arc::clone(&self.admission), ask_timeout: self.bounds.ask_timeout, local }
+        ShardRouter {
+            shards: Arc::clone(shards),
+            admission: Arc::clone(&self.admission),
+            ask_timeout: self.bounds.ask_timeout,
+            local,
+        }
     }
 
     /// Returns true if every shard has started.
@@ -315,8 +334,8 @@ impl Tree {
         self.events.live()
     }
 
-    /// Returns the longest webhook queues, at most `limit`, and the number of receivers with a queue; readable while an arbiter
-    /// hangs.
+    /// Returns the longest webhook queues, at most `limit`, and the number of receivers with a queue; readable while an
+    /// arbiter hangs.
     #[must_use]
     pub fn receivers(&self, limit: usize) -> (Vec<ReceiverView>, usize) {
         self.in_flight.queues.longest(limit)
@@ -345,7 +364,8 @@ impl Tree {
         }
     }
 
-    /// Begins no further webhook attempt and waits for those in flight, for `time` at most. Returns the number still in flight.
+    /// Begins no further webhook attempt and waits for those in flight, for `time` at most. Returns the number still in
+    /// flight.
     pub async fn drain(&self, time: Duration) -> usize {
         let end = tokio::time::Instant::now() + time;
         // Until it has received this, it may begin another one. A dispatcher that is gone begins none.

@@ -1,4 +1,5 @@
-//! The clock by which this node deletes records and ends documents. It has no time while the wall clock cannot be trusted.
+//! The clock by which this node deletes records and ends documents. It has no time while the wall clock cannot be
+//! trusted.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,8 +22,8 @@ impl TrustedClock {
             tracing::error!(
                 clock.now = %clock.now(),
                 store.last_sweep = %since,
-                "the clock is more than an hour from the store's last sweep: it is wrong, or no node ran; nothing is deleted for an hour, or \
-                until an operator says `sakshi admin accept-clock`"
+                "the clock is more than an hour from the store's last sweep: it is wrong, or no node ran; nothing is \
+                deleted for an hour, or until an operator says `sakshi admin accept-clock`"
             );
         }
         show(watch.jump());
@@ -45,7 +46,8 @@ impl TrustedClock {
                     clock.now = %now.wall,
                     clock.before = %jump.since,
                     clock.ahead_ms = jump.ahead_ms,
-                    "the clock jumped; nothing is deleted until it has run evenly for an hour, or an operator says `sakshi admin accept-clock`"
+                    "the clock jumped; nothing is deleted until it has run evenly for an hour, or an operator says \
+                        `sakshi admin accept-clock`"
                 );
                 show(Some(jump));
             }

@@ -14,7 +14,9 @@ use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
-use sakshi_domain::transaction::{AnswerDigest, Completed, Failure as Declined, Outcome, Pending, Terms, VerifiedClaims};
+use sakshi_domain::transaction::{
+    AnswerDigest, Completed, Failure as Declined, Outcome, Pending, Terms, VerifiedClaims,
+};
 use sakshi_wire::doclocker::DocLockerOutcome;
 use sakshi_wire::esign::EsignOutcome;
 use sakshi_wire::estamp::EStampOutcome;
@@ -50,18 +52,31 @@ fn main() -> Result<(), Failure> {
     };
     let small = read_report::<EsignOutcome>(golden!("esign_rejected").as_bytes())?;
     encode(&mut criterion, "e-sign", &small)?;
-    encode(&mut criterion, "e-sign, 1 MB file", &read_report::<EsignOutcome>(&with_file(golden!("esign_completed"), "/content")?)?)?;
+    encode(
+        &mut criterion,
+        "e-sign, 1 MB file",
+        &read_report::<EsignOutcome>(&with_file(golden!("esign_completed"), "/content")?)?,
+    )?;
     let small = read_report::<DocLockerOutcome>(golden!("doclocker_failed").as_bytes())?;
     encode(&mut criterion, "document locker", &small)?;
     let large = read_report::<DocLockerOutcome>(&with_file(golden!("doclocker_fetched"), "/data/docs/0/dataPdf")?)?;
     encode(&mut criterion, "document locker, 1 MB file", &large)?;
     let small = read_report::<EStampOutcome>(golden!("estamp_rejected").as_bytes())?;
     encode(&mut criterion, "e-stamp", &small)?;
-    let large = read_report::<EStampOutcome>(&with_file(golden!("estamp_completed"), "/data/fileList/0/base64FileData")?)?;
+    let large =
+        read_report::<EStampOutcome>(&with_file(golden!("estamp_completed"), "/data/fileList/0/base64FileData")?)?;
     encode(&mut criterion, "e-stamp, 1 MB file", &large)?;
-    encode(&mut criterion, "wealth consent", &read_report::<WealthConsentChange>(golden!("wealth_consent_rejected").as_bytes())?)?;
+    encode(
+        &mut criterion,
+        "wealth consent",
+        &read_report::<WealthConsentChange>(golden!("wealth_consent_rejected").as_bytes())?,
+    )?;
     encode(&mut criterion, "wealth data", &read_report::<WealthDataNotice>(golden!("wealth_data_failed").as_bytes())?)?;
-    encode(&mut criterion, "wealth history", &read_report::<WealthHistoricalNotice>(golden!("wealth_historical").as_bytes())?)?;
+    encode(
+        &mut criterion,
+        "wealth history",
+        &read_report::<WealthHistoricalNotice>(golden!("wealth_historical").as_bytes())?,
+    )?;
     criterion.final_summary();
     Ok(())
 }
@@ -82,10 +97,15 @@ fn verification(criterion: &mut Criterion, file: &str) -> Result<(), Failure> {
     let names = ["name", "dob", "gender", "address", "pincode", "state", "district", "care_of"];
     let mut claims: Map<String, Value> =
         names.iter().map(|name| ((*name).to_owned(), Value::from("Some words of an ordinary length"))).collect();
-    let verified = |claims: &Map<String, Value>| completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims.clone()))));
+    let verified =
+        |claims: &Map<String, Value>| completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims.clone()))));
     encode(criterion, "verification, 8 claims", &OvsePayload::new(&verified(&claims), KeyCase::SnakeCase))?;
     claims.insert("photo".into(), Value::from(file));
-    encode(criterion, "verification, 8 claims and a photo of 1 MB", &OvsePayload::new(&verified(&claims), KeyCase::SnakeCase))
+    encode(
+        criterion,
+        "verification, 8 claims and a photo of 1 MB",
+        &OvsePayload::new(&verified(&claims), KeyCase::SnakeCase),
+    )
 }
 
 fn completed(outcome: Outcome) -> Completed {

@@ -1,5 +1,5 @@
-//! The cost of a balancer for each request: its own processor time, and the node's additional processor time. It is haproxy with the
-//! configuration in `deploy/haproxy/`, without TLS.
+//! The cost of a balancer for each request: its own processor time, and the node's additional processor time. It is
+//! haproxy with the configuration in `deploy/haproxy/`, without TLS.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -28,7 +28,10 @@ const POLLS: usize = 3;
 pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
     let service = Service::start(None)?;
     let balancer = start(&service.server)?;
-    let poll = requests::poll(&service.server, &id_of(&load::ask(&service.server, &requests::init_without_webhook(&service.server)?)?)?)?;
+    let poll = requests::poll(
+        &service.server,
+        &id_of(&load::ask(&service.server, &requests::init_without_webhook(&service.server)?)?)?,
+    )?;
     let began = Instant::now();
     while load::ask(&balancer, &poll).is_err() {
         if began.elapsed() > TIMEOUT {
@@ -38,7 +41,8 @@ pub(crate) fn micros(scale: Scale) -> Result<Value, Failure> {
     }
     let busy = added(&service.server, &balancer, vec![poll.clone(); scale.paced * POLLS], scale)?;
     let light = added(&service.server, &balancer, vec![poll; LIGHT.paced], LIGHT)?;
-    Ok(json!({ "balancer_us": busy[0], "node_more_us": busy[1], "light_balancer_us": light[0], "light_node_more_us": light[1] }))
+    Ok(json!({ "balancer_us": busy[0], "node_more_us": busy[1], "light_balancer_us": light[0],
+            "light_node_more_us": light[1] }))
 }
 
 /// Returns the balancer's microseconds, and the node's additional ones.
@@ -68,13 +72,18 @@ fn start(node: &Server) -> Result<Server, Failure> {
     let [public, statistics] = [free()?, free()?];
     // haproxy prints no address, so a shell prints it and then runs haproxy in its place.
     let mut command = Command::new("sh");
-    command.args(["-c", r#"echo "{\"address\": \"$SAKSHI_HTTP\"}"; exec haproxy -db -f "$0" >/dev/null"#]).arg(configuration);
+    command
+        .args(["-c", r#"echo "{\"address\": \"$SAKSHI_HTTP\"}"; exec haproxy -db -f "$0" >/dev/null"#])
+        .arg(configuration);
     for number in 1..=3 {
         command.env(format!("SAKSHI_NODE{number}"), node.address.to_string());
         command.env(format!("SAKSHI_NODE{number}_INTERNAL"), internal.port().to_string());
     }
     let socket = std::env::temp_dir().join(format!("sakshi-bench-{}.sock", public.port()));
-    command.env("SAKSHI_HTTP", public.to_string()).env("SAKSHI_STATS", statistics.to_string()).env("SAKSHI_ADMIN_SOCKET", socket);
+    command
+        .env("SAKSHI_HTTP", public.to_string())
+        .env("SAKSHI_STATS", statistics.to_string())
+        .env("SAKSHI_ADMIN_SOCKET", socket);
     Server::start_program(&mut command)
 }
 

@@ -1,5 +1,5 @@
-//! The cost of a bank's settings for an init: a key on a token (SoftHSM, in this machine's memory) beside a file, and TLS beside plain
-//! HTTP, on kept connections.
+//! The cost of a bank's settings for an init: a key on a token (SoftHSM, in this machine's memory) beside a file, and
+//! TLS beside plain HTTP, on kept connections.
 
 use std::path::Path;
 use std::process::Command;
@@ -32,13 +32,15 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let (ours, limit) = in_turns(&on_token, &plain.server, scale)?;
     report.compare(("init, key on a token", &ours), ("init, key in a file", &limit), None);
     report.note(
-        "SoftHSM computes in the process of the node, with OpenSSL; a token on the network adds its round trip and takes its own time.",
+        "SoftHSM computes in the process of the node, with OpenSSL; a token on the network adds its round trip and \
+            takes its own time.",
     );
 
     let over_tls = node_over_tls(directory.path(), &key)?;
     let (ours, limit) = in_turns(&over_tls.server, &plain.server, scale)?;
     report.compare(("init, TLS 1.3", &ours), ("init, plain HTTP", &limit), None);
-    report.note("Connections are kept, so each makes one handshake. The load generator encrypts too, on the same cores.");
+    report
+        .note("Connections are kept, so each makes one handshake. The load generator encrypts too, on the same cores.");
     Ok(report)
 }
 

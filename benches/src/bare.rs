@@ -1,5 +1,5 @@
-//! Bare servers: actix-web with as many workers as the service. Their one handler does only the unavoidable part of a request, and its
-//! answer has as many bytes.
+//! Bare servers: actix-web with as many workers as the service. Their one handler does only the unavoidable part of a
+//! request, and its answer has as many bytes.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -62,7 +62,8 @@ impl Bare {
                 true
             }
             Self::Authenticating(known) => {
-                let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+                let header =
+                    |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
                 known.contains(&pair(header("x-api-key"), header("x-api-app-id")))
             }
             Self::Verifying(checks) => checks.verify().is_ok(),

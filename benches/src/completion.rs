@@ -70,10 +70,10 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.lines.push(Line::of_rates(("completion", &ours), (against, &kept), Some(Target::AtLeast(RATIO_MIN))));
     report.lines.push(Line::of_rates(("completion", &ours), ("bare handler that verifies", &limit), None));
     report.note(
-        "The bare handlers make the same two signature checks for the same requests under the same load. One of them also \
-         writes as many bytes to a file as the service did in its first turn, with one fdatasync for all waiting requests, \
-         before it answers. Credentials have eight claims, issue times spread at 5,000 per second, and holder binding; the \
-         transactions have no webhook.",
+        "The bare handlers make the same two signature checks for the same requests under the same load. One of them \
+         also writes as many bytes to a file as the service did in its first turn, with one fdatasync for all waiting \
+         requests, before it answers. Credentials have eight claims, issue times spread at 5,000 per second, and \
+         holder binding; the transactions have no webhook.",
     );
     Ok(report)
 }
@@ -111,7 +111,10 @@ pub(crate) struct IdentityApp {
 
 impl IdentityApp {
     pub(crate) fn new(service: &Service) -> Result<Self, Failure> {
-        let issuer = SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.key_file("issuer.p8"))?)?;
+        let issuer = SandboxIssuer::from_pkcs8(
+            "https://issuer.sandbox.invalid",
+            &std::fs::read(service.key_file("issuer.p8"))?,
+        )?;
         let resident = Resident::find(RESIDENT).ok_or("no such resident")?;
         Ok(Self { issuer, holder: HolderKey::generate()?, resident, claims: ClaimSet::parse(&requests::CLAIMS)? })
     }
@@ -123,19 +126,28 @@ impl IdentityApp {
         self.answers(&opened).map(Arc::new)
     }
 
-    /// Builds a callback with a new credential for each opened transaction, given as the body of an init's answer or an intent. Issue times
-    /// are spread at [`ISSUED_PER_SECOND`] up to now, as those of real people would be.
+    /// Builds a callback with a new credential for each opened transaction, given as the body of an init's answer or an
+    /// intent. Issue times are spread at [`ISSUED_PER_SECOND`] up to now, as those of real people would be.
     pub(crate) fn answers(&self, opened: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Failure> {
         let share = opened.len().div_ceil(load::cores()).max(1);
         let now = SystemClock.now();
         let prepared = std::thread::scope(|scope| {
             let prepare = |bodies: &[Vec<u8>], before: usize| {
-                let ages = (before..).map(|place| Duration::from_secs(((opened.len() - place) / ISSUED_PER_SECOND) as u64));
-                bodies.iter().zip(ages).map(|(body, age)| self.callback(body, now - age)).collect::<Result<Vec<_>, Failure>>()
+                let ages =
+                    (before..).map(|place| Duration::from_secs(((opened.len() - place) / ISSUED_PER_SECOND) as u64));
+                bodies
+                    .iter()
+                    .zip(ages)
+                    .map(|(body, age)| self.callback(body, now - age))
+                    .collect::<Result<Vec<_>, Failure>>()
             };
             let shares = opened.chunks(share).enumerate();
-            let threads: Vec<_> = shares.map(|(place, bodies)| scope.spawn(move || prepare(bodies, place * share))).collect();
-            threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect::<Result<Vec<_>, Failure>>()
+            let threads: Vec<_> =
+                shares.map(|(place, bodies)| scope.spawn(move || prepare(bodies, place * share))).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().map_err(|_| "a thread panicked")?)
+                .collect::<Result<Vec<_>, Failure>>()
         })?;
         Ok(prepared.concat())
     }

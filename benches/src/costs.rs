@@ -1,5 +1,5 @@
-//! `benches/costs.json`: the cost of each step and the machine of the measurement. `sakshi-load plan` reads it; `docs/capacity.md` explains
-//! its fields.
+//! `benches/costs.json`: the cost of each step and the machine of the measurement. `sakshi-load plan` reads it;
+//! `docs/capacity.md` explains its fields.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,7 +41,9 @@ pub(crate) struct StoreCosts<'a> {
 
 impl StoreCosts<'_> {
     pub(crate) fn to_json(&self) -> Value {
-        let step = |part: fn(&Steps) -> Cost| (Cost::median(&self.steps.iter().map(part).collect::<Vec<_>>()), part(&self.light.0));
+        let step = |part: fn(&Steps) -> Cost| {
+            (Cost::median(&self.steps.iter().map(part).collect::<Vec<_>>()), part(&self.light.0))
+        };
         let more = |which: usize| (Cost::median(&self.more[which]), self.light.1[which]);
         let (with_webhook, callback) = (step(|turn| turn.callback), more(0));
         json!({
@@ -73,7 +75,8 @@ pub(crate) fn round(figure: f64) -> Value {
     json!(if figure.abs() < 100.0 { (figure * 10.0).round() / 10.0 } else { figure.round() })
 }
 
-/// Microseconds of one core for the cryptography of a verification: an RS256 signature, and the check of an ES256 signature.
+/// Microseconds of one core for the cryptography of a verification: an RS256 signature, and the check of an ES256
+/// signature.
 #[derive(Clone, Copy)]
 pub(crate) struct Arithmetic {
     pub(crate) rs256: f64,
@@ -90,7 +93,13 @@ impl Arithmetic {
 }
 
 /// Builds the whole table.
-pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, arithmetic: Arithmetic, scale: Scale) -> Result<Value, Failure> {
+pub(crate) fn all(
+    embedded: &Value,
+    redis: &Value,
+    webhook_bytes: usize,
+    arithmetic: Arithmetic,
+    scale: Scale,
+) -> Result<Value, Failure> {
     let ifma = std::fs::read_to_string("/proc/cpuinfo")?.contains("avx512ifma");
     let Arithmetic { rs256, check } = arithmetic;
     let without = if ifma { rsa_micros_without_ifma()? } else { rs256 };

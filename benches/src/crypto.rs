@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, ParsedPublicKey, RSA_PKCS1_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, ParsedPublicKey,
+    RSA_PKCS1_SHA256, RsaKeyPair,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -83,7 +84,8 @@ impl Checks {
     pub(crate) fn of(credential: &str, jwks: &str) -> Result<Self, Failure> {
         let issuer: Value = serde_json::from_str(jwks)?;
         let token = credential.split('~').next().unwrap_or_default();
-        let payload: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap_or_default())?)?;
+        let payload: Value =
+            serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap_or_default())?)?;
         let binding = credential.rsplit('~').next().unwrap_or_default();
         Ok(Self([Check::of(token, &issuer["keys"][0])?, Check::of(binding, &payload["cnf"]["jwk"])?]))
     }
@@ -107,8 +109,10 @@ impl Checks {
     /// Encodes it for another process.
     pub(crate) fn to_json(&self) -> String {
         let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-        let check =
-            |check: &Check| json!({"point": encode(&check.point), "text": encode(&check.text), "signature": encode(&check.signature)});
+        let check = |check: &Check| {
+            json!({"point": encode(&check.point), "text": encode(&check.text),
+            "signature": encode(&check.signature)})
+        };
         json!(self.0.iter().map(check).collect::<Vec<_>>()).to_string()
     }
 

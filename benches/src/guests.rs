@@ -1,5 +1,5 @@
-//! Guests of one event who arrive over a minute, over HTTP: page, start, intent, credential, callback. Reports the latency of each step,
-//! and the cost of watching kiosks. Fails unless all guests were registered.
+//! Guests of one event who arrive over a minute, over HTTP: page, start, intent, credential, callback. Reports the
+//! latency of each step, and the cost of watching kiosks. Fails unless all guests were registered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,19 +43,27 @@ async fn all_guests(service: &Service, scale: Scale) -> Result<Report, Failure> 
     report.figure("server CPU of a guest, µs", &[unseen]);
     report.figure(&format!("server CPU of a guest while {} kiosks watch, µs", scale.kiosks), &[watched]);
     report.judged("**what the kiosks cost for a guest, µs**", &[watched - unseen], Target::AtMost(KIOSKS_MAX));
-    report.figure("server CPU of a state that a kiosk is sent, µs", &[(watched - unseen) * scale.guests as f64 / states]);
+    report
+        .figure("server CPU of a state that a kiosk is sent, µs", &[(watched - unseen) * scale.guests as f64 / states]);
     report.note(format!(
         "{} guests arrived evenly over {:.0} s, in each of two turns. All were registered, each with one webhook, and \
-         no request failed. Load generator and service share the machine. The kiosks read their streams from as many addresses.",
+         no request failed. Load generator and service share the machine. The kiosks read their streams from as many \
+         addresses.",
         scale.guests,
         scale.arrivals.as_secs_f64()
     ));
     Ok(report)
 }
 
-/// Runs one turn: an event, its guests and its kiosks. Returns the server's processor time for a guest in microseconds, and the number of
-/// states that the kiosks read.
-async fn crowd(site: &Arc<Site>, service: &Service, scale: Scale, kiosks: usize, report: &mut Report) -> Result<[f64; 2], Failure> {
+/// Runs one turn: an event, its guests and its kiosks. Returns the server's processor time for a guest in microseconds,
+/// and the number of states that the kiosks read.
+async fn crowd(
+    site: &Arc<Site>,
+    service: &Service,
+    scale: Scale,
+    kiosks: usize,
+    report: &mut Report,
+) -> Result<[f64; 2], Failure> {
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
     let event = site.create_event(scale.guests, &receiver.url("/hook")).await?;
     let mut kiosks = Kiosks::watch(service.server.address, &event, kiosks).await?;
@@ -107,12 +115,18 @@ impl Site {
     fn new(service: &Service) -> Result<Self, Failure> {
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
         let base = format!("http://{}", service.server.address);
-        let credentials = Credentials::Client { key: service.server.text("key")?.into(), app: service.server.text("app")?.to_owned() };
+        let credentials = Credentials::Client {
+            key: service.server.text("key")?.into(),
+            app: service.server.text("app")?.to_owned(),
+        };
         Ok(Self {
             organiser: Client::new(http.clone(), base.parse()?, credentials),
             http,
             base,
-            issuer: SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.key_file("issuer.p8"))?)?,
+            issuer: SandboxIssuer::from_pkcs8(
+                "https://issuer.sandbox.invalid",
+                &std::fs::read(service.key_file("issuer.p8"))?,
+            )?,
             resident: Resident::find("asha").ok_or("no such resident")?,
             claims: ClaimSet::parse(&CLAIMS)?,
         })
@@ -120,7 +134,8 @@ impl Site {
 
     async fn create_event(&self, guests: usize, webhook: &str) -> Result<String, Failure> {
         let end = (SystemClock.now() + Duration::from_secs(3_600)).to_string();
-        let terms = json!({ "name": "Open day", "claims": CLAIMS, "max_guests": guests, "expires_at": end, "webhook_url": webhook });
+        let terms = json!({ "name": "Open day", "claims": CLAIMS, "max_guests": guests, "expires_at": end,
+            "webhook_url": webhook });
         Ok(self.organiser.send(public::create_event(&terms)).await?.event_id.to_string())
     }
 
@@ -129,17 +144,21 @@ impl Site {
         let began = Instant::now();
         expect(self.http.get(self.url(&format!("/e/{event}"))).send().await?, StatusCode::OK)?.bytes().await?;
         let looked = Instant::now();
-        let started = expect(self.http.post(self.url(&format!("/e/{event}/start"))).send().await?, StatusCode::SEE_OTHER)?;
-        let page = started.headers().get(LOCATION).and_then(|value| value.to_str().ok()).ok_or("no location")?.to_owned();
+        let started =
+            expect(self.http.post(self.url(&format!("/e/{event}/start"))).send().await?, StatusCode::SEE_OTHER)?;
+        let page =
+            started.headers().get(LOCATION).and_then(|value| value.to_str().ok()).ok_or("no location")?.to_owned();
         let page = if page.starts_with('/') { self.url(&page) } else { page };
         let opened = Instant::now();
-        let jwt = expect(self.http.get(page).header(ACCEPT, "application/jwt").send().await?, StatusCode::OK)?.text().await?;
+        let jwt =
+            expect(self.http.get(page).header(ACCEPT, "application/jwt").send().await?, StatusCode::OK)?.text().await?;
         let asked = Instant::now();
         let intent = decode_unverified(&jwt)?;
         let now = SystemClock.now();
         // Each guest is another person with another phone.
         let (person, holder) = (self.resident.named(format!("Guest {}", intent.txn)), HolderKey::generate()?);
-        let credential = holder.bind(&self.issuer.issue(&person, self.claims, &holder, now)?, &intent.txn, &intent.aud, now)?;
+        let credential =
+            holder.bind(&self.issuer.issue(&person, self.claims, &holder, now)?, &intent.txn, &intent.aud, now)?;
         let signed = Instant::now();
         let body = json!({ "txn": intent.txn, "response": credential }).to_string();
         let request = self.http.post(&intent.cb).header(CONTENT_TYPE, "application/json").body(body);
@@ -153,5 +172,9 @@ impl Site {
 }
 
 fn expect(response: Response, status: StatusCode) -> Result<Response, Failure> {
-    if response.status() == status { Ok(response) } else { Err(format!("{} answered {}", response.url().path(), response.status()).into()) }
+    if response.status() == status {
+        Ok(response)
+    } else {
+        Err(format!("{} answered {}", response.url().path(), response.status()).into())
+    }
 }

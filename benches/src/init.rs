@@ -19,9 +19,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let key = service.key_file("intent.pem");
     measure(&mut report, &service, &key, scale)?;
     report.note(
-        "The bare signer is actix-web with a handler that signs a text of fixed size with the same key and answers with as many \
-         bytes; load generator, connections and request bytes are the same. \"Alone\" is the signature on all cores without \
-         HTTP.",
+        "The bare signer is actix-web with a handler that signs a text of fixed size with the same key and answers \
+         with as many bytes; load generator, connections and request bytes are the same. \"Alone\" is the signature \
+         on all cores without HTTP.",
     );
     Ok(report)
 }

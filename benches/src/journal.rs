@@ -1,4 +1,5 @@
-//! A file of durable records, many to one fdatasync: the unavoidable work of a completion whose answer must survive a loss of power.
+//! A file of durable records, many to one fdatasync: the unavoidable work of a completion whose answer must survive a
+//! loss of power.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,7 +10,8 @@ use tokio::sync::oneshot;
 
 use crate::Failure;
 
-/// Size of the file from the start. It is written in a circle, like a write-ahead log; a growing file would also need its size written.
+/// Size of the file from the start. It is written in a circle, like a write-ahead log; a growing file would also need
+/// its size written.
 const SIZE: u64 = 64 * 1_024 * 1_024;
 
 /// The file and the thread that writes it.

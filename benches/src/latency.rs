@@ -1,7 +1,7 @@
 //! Latency of an init with few and with many live transactions.
 //!
-//! Open loop: due times do not depend on the answers, and latency counts from the due time. The two nodes take turns. The one with few is
-//! new each time, because every measured init adds a live transaction.
+//! Open loop: due times do not depend on the answers, and latency counts from the due time. The two nodes take turns.
+//! The one with few is new each time, because every measured init adds a live transaction.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -54,7 +54,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
             Some(target) => {
                 report.judged(&format!("**{name} with many ÷ with few**"), &ratios, target);
                 let work = format!("{name} of init with {} live, ms", scale.live);
-                report.lines.push(Line::of((&work, &many), (&format!("the same with {FEW} live, ms"), &few), Some(target)));
+                report.lines.push(Line::of(
+                    (&work, &many),
+                    (&format!("the same with {FEW} live, ms"), &few),
+                    Some(target),
+                ));
             }
             None => report.figure(&format!("{name} with many ÷ with few"), &ratios),
         }
@@ -62,8 +66,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("idle CPU of the node with many, % of a core", &[idle]);
     let late: Vec<f64> = with_few.iter().chain(&with_many).map(|turn| turn.late).collect();
     report.note(format!(
-        "Open loop at {rate:.0} inits/s, {:.0} % of the {capacity:.0}/s that one node answered in a closed loop, RS256; latency counts \
-         from when a request was due; {:.2} % of the requests were sent late because their connection was still waiting.",
+        "Open loop at {rate:.0} inits/s, {:.0} % of the {capacity:.0}/s that one node answered in a closed loop, \
+         RS256; latency counts from when a request was due; {:.2} % of the requests were sent late because their \
+         connection was still waiting.",
         LOAD * 100.0,
         median(&late) * 100.0
     ));
@@ -104,7 +109,10 @@ fn turn(service: &Service, rate: f64, scale: Scale) -> Result<Turn, Failure> {
     };
     let parts = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..CONNECTIONS).map(|number| scope.spawn(move || drive(number))).collect();
-        threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked")?).collect::<Result<Vec<_>, Failure>>()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| "a thread panicked")?)
+            .collect::<Result<Vec<_>, Failure>>()
     })?;
     let late = parts.iter().map(|(_, late)| late).sum::<usize>();
     let mut millis: Vec<f64> = parts.into_iter().flat_map(|(millis, _)| millis).collect();
@@ -129,7 +137,13 @@ impl Pace {
     }
 
     /// Returns the latencies of the requests due after `from`, and the number sent late.
-    fn drive(mut self, address: SocketAddr, request: &[u8], from: Instant, end: Instant) -> Result<(Vec<f64>, usize), Failure> {
+    fn drive(
+        mut self,
+        address: SocketAddr,
+        request: &[u8],
+        from: Instant,
+        end: Instant,
+    ) -> Result<(Vec<f64>, usize), Failure> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let (mut millis, mut late, mut buffer) = (Vec::new(), 0, vec![0; 16 * 1_024]);

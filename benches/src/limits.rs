@@ -32,17 +32,19 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     }
     let mut post = Post::start()?;
     for (how, name) in [("new", "hyper POST, new connection"), ("kept", "hyper POST, kept connections")] {
-        let turns = (0..scale.rounds).map(|_| post.send(how, scale.deliveries)).collect::<Result<Vec<Measured>, _>>()?;
+        let turns =
+            (0..scale.rounds).map(|_| post.send(how, scale.deliveries)).collect::<Result<Vec<Measured>, _>>()?;
         report.rates(name, &turns);
     }
     let [alone, grouped] = disk::rates(scale)?;
     report.figure("appends of 8 KiB with an fdatasync each, per s", &alone);
     report.figure(&format!("appends of 8 KiB, {} to an fdatasync, per s", disk::GROUP), &grouped);
     report.note(
-        "Signatures on all cores. The bare handler is actix-web with a worker per core, with the load generator of the other \
-         tables; with authentication it hashes key and app and looks them up. The script is that of the bare server of the \
-         table \"nodes\", called 64 at a time over one connection per core. hyper posts 600 bytes, 64 at a time; its server CPU \
-         is the sender's. The file is in the temporary directory, like the stores of all benches.",
+        "Signatures on all cores. The bare handler is actix-web with a worker per core, with the load generator of \
+         the other tables; with authentication it hashes key and app and looks them up. The script is that of the \
+         bare server of the table \"nodes\", called 64 at a time over one connection per core. hyper posts 600 bytes, \
+         64 at a time; its server CPU is the sender's. The file is in the temporary directory, like the stores of all \
+         benches.",
     );
     Ok(report)
 }

@@ -1,7 +1,7 @@
 //! The load generator, the same for the service and for the bare servers.
 //!
-//! Closed loop: each connection sends its next request after the answer to the previous one. One thread per core. A failed or refused
-//! request fails the measurement.
+//! Closed loop: each connection sends its next request after the answer to the previous one. One thread per core. A
+//! failed or refused request fails the measurement.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,7 +33,11 @@ pub(crate) struct Measured {
 impl Measured {
     pub(crate) fn of(answers: u64, took: Duration, server: Duration) -> Self {
         let answers = answers.max(1) as f64;
-        Self { rate: answers / took.as_secs_f64(), server_micros: server.as_secs_f64() * 1e6 / answers, bytes: [0.0; 2] }
+        Self {
+            rate: answers / took.as_secs_f64(),
+            server_micros: server.as_secs_f64() * 1e6 / answers,
+            bytes: [0.0; 2],
+        }
     }
 }
 
@@ -173,15 +177,23 @@ pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale)
     pause(scale.warm);
     let (began, before, used) = (Instant::now(), shared.answered.load(Ordering::Relaxed), processor_time(servers)?);
     pause(scale.span);
-    let measured =
-        Measured::of(shared.answered.load(Ordering::Relaxed) - before, began.elapsed(), processor_time(servers)?.saturating_sub(used));
+    let measured = Measured::of(
+        shared.answered.load(Ordering::Relaxed) - before,
+        began.elapsed(),
+        processor_time(servers)?.saturating_sub(used),
+    );
     shared.stop.store(true, Ordering::Relaxed);
     running.finish()?;
     Ok(measured)
 }
 
 /// Sends each request once and measures; with `keep` it returns the bodies of the answers.
-pub(crate) fn each_once(server: &Server, requests: Requests, scale: Scale, keep: bool) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
+pub(crate) fn each_once(
+    server: &Server,
+    requests: Requests,
+    scale: Scale,
+    keep: bool,
+) -> Result<(Measured, Vec<Vec<u8>>), Failure> {
     each_once_over(&[server], requests, scale, keep, Duration::ZERO)
 }
 

@@ -1,7 +1,8 @@
 //! Benchmarks: the service beside a bare server that does only the unavoidable part of the work.
 //!
-//! Absolute rates of a shared machine mean little. The ratio of two rates is comparable if the same load generator measured them in turns.
-//! `benches/README.md` explains each ratio. Servers run in child processes of this binary, see [`role`].
+//! Absolute rates of a shared machine mean little. The ratio of two rates is comparable if the same load generator
+//! measured them in turns. `benches/README.md` explains each ratio. Servers run in child processes of this binary, see
+//! [`role`].
 
 mod balancer;
 mod bank;
@@ -77,7 +78,8 @@ struct Cli {
 enum What {
     /// Inits beside a bare handler that makes one signature.
     Init,
-    /// Cost of a bank's settings for an init: a key on a token in software beside one in a file, and TLS beside plain HTTP.
+    /// Cost of a bank's settings for an init: a key on a token in software beside one in a file, and TLS beside plain
+    /// HTTP.
     Bank,
     /// Polls beside a bare handler with the same authentication.
     Poll,

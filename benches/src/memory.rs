@@ -1,7 +1,7 @@
 //! Memory of a live transaction: fresh, and after many were replaced in random order.
 //!
-//! One child process opens them through the actors. Another uses the store alone, to show the share of the store and its page cache. No
-//! HTTP, no signatures.
+//! One child process opens them through the actors. Another uses the store alone, to show the share of the store and
+//! its page cache. No HTTP, no signatures.
 
 mod workload;
 
@@ -46,8 +46,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         }
     }
     report.note(format!(
-        "{} live transactions; growth of resident memory divided by their number. Each has terms with a reference and a \
-         redirect URL.",
+        "{} live transactions; growth of resident memory divided by their number. Each has terms with a reference and \
+         a redirect URL.",
         scale.live
     ));
     Ok(report)
@@ -67,12 +67,17 @@ fn stages(scale: Scale, store_only: bool) -> Result<Vec<Value>, Failure> {
     Ok(vec![before, fresh, churned])
 }
 
-/// Runs the role: the first command has the number of live transactions; each further one is work, answered with the memory in use.
+/// Runs the role: the first command has the number of live transactions; each further one is work, answered with the
+/// memory in use.
 pub(crate) async fn role(directory: &Path, store_only: bool) -> Result<(), Failure> {
     let workload = Workload::new(directory, store_only).await?;
     send_line(&json!({}))?;
     let mut orders = commands();
-    let live = orders.recv().await.and_then(|order| order["live"].as_u64()).ok_or("the number of live transactions is missing")?;
+    let live = orders
+        .recv()
+        .await
+        .and_then(|order| order["live"].as_u64())
+        .ok_or("the number of live transactions is missing")?;
     let workers = workload.workers(usize::try_from(live)?).await?;
     send_line(&memory(0, 0.0)?)?;
     while let Some(order) = orders.recv().await {

@@ -1,5 +1,5 @@
-//! Moving an embedded store into Redis: most of it while the service could run, then the rest during downtime; and back into a file. Every
-//! read of the sample must be equal on both sides.
+//! Moving an embedded store into Redis: most of it while the service could run, then the rest during downtime; and back
+//! into a file. Every read of the sample must be equal on both sides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use sakshi_kit::redis::RedisServer;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::redis::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
 use sakshi_store::{
-    CompleteTransaction, CreateEvent, Ownership, PageRequest, Retention, SCHEMA, Store, Upgrading, Vault, move_to_directory, move_to_redis,
+    CompleteTransaction, CreateEvent, Ownership, PageRequest, Retention, SCHEMA, Store, Upgrading, Vault,
+    move_to_directory, move_to_redis,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -107,7 +108,12 @@ impl Owner {
     fn new() -> Self {
         let vault = Vault::new(&[Zeroizing::new(vec![1; 32])]).map(Arc::new);
         let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
-        Self { client: ClientId::generate(), app: AppId::generate(), vault: vault.unwrap_or_else(|_| unreachable!()), ownership }
+        Self {
+            client: ClientId::generate(),
+            app: AppId::generate(),
+            vault: vault.unwrap_or_else(|_| unreachable!()),
+            ownership,
+        }
     }
 
     fn embedded(&self, directory: &Path) -> Result<EmbeddedStore, Failure> {
@@ -176,8 +182,8 @@ impl Owner {
     }
 
     fn completing(&self, id: TxnId) -> Result<CompleteTransaction, Failure> {
-        let claims =
-            json!({ "residentName": "Asha Rao", "dob": "1990-01-31", "gender": "F", "address": "12 Lake Road, Pune", "pincode": "411001" });
+        let claims = json!({ "residentName": "Asha Rao", "dob": "1990-01-31", "gender": "F",
+            "address": "12 Lake Road, Pune", "pincode": "411001" });
         let claims = VerifiedClaims::new(claims.as_object().cloned().unwrap_or_default());
         let outcome = self.vault.seal(id.as_bytes(), &serde_json::to_vec(&Outcome::Verified(Arc::new(claims)))?);
         let mut answer = [0; 32];
@@ -253,11 +259,14 @@ impl Owner {
                 break;
             }
         }
-        let ids = |page: sakshi_store::Page<Event>| page.items.into_iter().map(|event| event.id).collect::<std::collections::BTreeSet<_>>();
+        let ids = |page: sakshi_store::Page<Event>| {
+            page.items.into_iter().map(|event| event.id).collect::<std::collections::BTreeSet<_>>()
+        };
         let mut both = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
         for page in 1.. {
             let page = PageRequest { page, page_size: 100 };
-            let [one, other] = [source.list_events(self.app.clone(), page).await?, target.list_events(self.app.clone(), page).await?];
+            let [one, other] =
+                [source.list_events(self.app.clone(), page).await?, target.list_events(self.app.clone(), page).await?];
             let is_last = one.items.len() < 100;
             both[0].extend(ids(one));
             both[1].extend(ids(other));

@@ -1,5 +1,5 @@
-//! The service in a child process: a whole node with its log, metrics, listeners and store, as `sakshi serve` runs it. Without HTTP, it can
-//! also open many transactions without signatures, and fill its outbox.
+//! The service in a child process: a whole node with its log, metrics, listeners and store, as `sakshi serve` runs it.
+//! Without HTTP, it can also open many transactions without signatures, and fill its outbox.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -47,9 +47,15 @@ pub(crate) async fn serve(
     ];
     overrides.extend(intent_key.map(|path| set("authority.intent_key", path.display().to_string())));
     if let Some(url) = redis {
-        overrides.extend([set("store.kind", "redis".into()), set("store.redis_url", url.into()), set("store.encryption_key", KEY.into())]);
+        overrides.extend([
+            set("store.kind", "redis".into()),
+            set("store.redis_url", url.into()),
+            set("store.encryption_key", KEY.into()),
+        ]);
     }
-    overrides.extend(settings_given.iter().filter_map(|given| given.split_once('=')).map(|(key, value)| set(key, value.to_owned())));
+    overrides.extend(
+        settings_given.iter().filter_map(|given| given.split_once('=')).map(|(key, value)| set(key, value.to_owned())),
+    );
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
     let _log = telemetry::start(&settings.telemetry)?;
     let node = Node::start(&settings, serve::recorder()?, LogLevel::default()).await?;
@@ -61,7 +67,8 @@ pub(crate) async fn serve(
     };
     let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "bench".into() };
     node.store.move_credits(client.clone(), grant).await?;
-    send_line(&json!({ "address": node.public_addr, "internal": node.internal_addr, "key": key.reveal(), "app": app.as_str() }))?;
+    send_line(&json!({ "address": node.public_addr, "internal": node.internal_addr, "key": key.reveal(),
+            "app": app.as_str() }))?;
 
     let opener = Arc::new(Opener::new(client, app)?);
     let filler = Filler { node: &node, opener: &opener, window: settings.ovse.window };
@@ -124,7 +131,11 @@ impl Service {
     }
 
     /// As [`Service::on_redis`], with further settings.
-    pub(crate) fn on_redis_with_settings(url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub(crate) fn on_redis_with_settings(
+        url: &str,
+        intent_key: Option<&Path>,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("sakshi-bench-").tempdir()?;
         Ok(Self { server: node(directory.path(), intent_key, Some(url), settings)?, directory })
     }
@@ -135,7 +146,12 @@ impl Service {
     }
 
     /// As [`Service::another`], with further settings.
-    pub(crate) fn another_with_settings(&self, url: &str, intent_key: Option<&Path>, settings: &[(&str, &str)]) -> Result<Server, Failure> {
+    pub(crate) fn another_with_settings(
+        &self,
+        url: &str,
+        intent_key: Option<&Path>,
+        settings: &[(&str, &str)],
+    ) -> Result<Server, Failure> {
         node(self.directory.path(), intent_key, Some(url), settings)
     }
 
@@ -150,7 +166,12 @@ impl Service {
     }
 }
 
-fn node(directory: &Path, intent_key: Option<&Path>, redis: Option<&str>, settings: &[(&str, &str)]) -> Result<Server, Failure> {
+fn node(
+    directory: &Path,
+    intent_key: Option<&Path>,
+    redis: Option<&str>,
+    settings: &[(&str, &str)],
+) -> Result<Server, Failure> {
     let path = directory.join("store").display().to_string();
     let key = intent_key.map(|path| path.display().to_string());
     let mut role = vec!["node", &*path];

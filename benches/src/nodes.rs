@@ -27,9 +27,10 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     }
     several(&mut report, &key, scale)?;
     report.note(
-        "The bare server is actix-web with a handler that makes one signature with the same key and runs one script on the same \
-         Redis, over one connection per worker; the script debits a counter and writes a record of 300 bytes. Redis, service \
-         and load generator share the cores, so more nodes on this machine add no processor time, only work.",
+        "The bare server is actix-web with a handler that makes one signature with the same key and runs one script \
+         on the same Redis, over one connection per worker; the script debits a counter and writes a record of 300 \
+         bytes. Redis, service and load generator share the cores, so more nodes on this machine add no processor \
+         time, only work.",
     );
     Ok(report)
 }

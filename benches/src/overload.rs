@@ -1,5 +1,5 @@
-//! Clients at twice the capacity of one node, then at half of it: the served share, and the time until normal service. Also the memory of
-//! an unused connection.
+//! Clients at twice the capacity of one node, then at half of it: the served share, and the time until normal service.
+//! Also the memory of an unused connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("p99 at half of it, ms", &both.map(|run| run.calm.as_secs_f64() * 1e3));
     for (run, how) in [(&jittered, ""), (&plain, ", pauses without jitter")] {
         let ratio = run.goodput / run.capacity;
-        report.judged(&format!("**served at twice the capacity ÷ capacity**{how}"), &[ratio], Target::AtLeast(GOODPUT_MIN));
+        report.judged(
+            &format!("**served at twice the capacity ÷ capacity**{how}"),
+            &[ratio],
+            Target::AtLeast(GOODPUT_MIN),
+        );
         report.judged(
             &format!("**seconds at half of it until all is as before**{how}"),
             &[run.normal as f64],
@@ -51,10 +55,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("memory of an idle connection, bytes", &[bytes]);
     report.figure("the same of a million, GiB", &[bytes * MILLION / f64::from(1 << 30)]);
     report.note(format!(
-        "Open loop: clients come whether or not others are served, {} s at twice the capacity. Each tries five times, after Retry-After and up \
-         to half as long again. All is as before in the first second after which no request is refused, and of those who come a hundredth takes at \
-         most {AS_BEFORE} times as long as before, or {NOTICEABLE:?}. A process takes no more connections than it has descriptors for \
-         (docs/security.md), so a million needs as many descriptors on as many nodes as have the memory.",
+        "Open loop: clients come whether or not others are served, {} s at twice the capacity. Each tries five times, \
+         after Retry-After and up to half as long again. All is as before in the first second after which no request \
+         is refused, and of those who come a hundredth takes at most {AS_BEFORE} times as long as before, or \
+         {NOTICEABLE:?}. A process takes no more connections than it has descriptors for (docs/security.md), so a \
+         million needs as many descriptors on as many nodes as have the memory.",
         scale.overload.as_secs()
     ));
     Ok(report)

@@ -26,8 +26,14 @@ const KEY: &str = "peer-key-0123456789abcdef0123456789abcdef";
 const APP: &str = "peer-app";
 const ISSUER: &str = "https://issuer.sandbox.invalid";
 const CREDITS: &str = "1000000000";
-const HEAD: [&str; 6] =
-    ["", "init (one RS256 signature)", "poll + callback with its verification + webhook + poll", "whole", "÷ first", "resident"];
+const HEAD: [&str; 6] = [
+    "",
+    "init (one RS256 signature)",
+    "poll + callback with its verification + webhook + poll",
+    "whole",
+    "÷ first",
+    "resident",
+];
 
 /// Costs of a server in each turn, and the final resident bytes of it and of Redis.
 struct Measured {
@@ -54,7 +60,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         refuses_forgeries(name, &deployment)?;
         // A warm-up.
         deployment.verifications(&mut receiver, scale)?;
-        let turns = (0..scale.rounds).map(|_| Ok(deployment.verifications(&mut receiver, scale)?.0)).collect::<Result<_, Failure>>()?;
+        let turns = (0..scale.rounds)
+            .map(|_| Ok(deployment.verifications(&mut receiver, scale)?.0))
+            .collect::<Result<_, Failure>>()?;
         measured.push(Measured { name, turns, resident: deployment.resident()? });
         for id in process_tree(deployment.service.server.id())?.into_iter().skip(1) {
             indirect += processor_time(id)?;
@@ -70,7 +78,9 @@ fn report(measured: &[Measured], scale: Scale) -> Report {
     let mut rows = Vec::new();
     let mut first = None;
     for of in measured {
-        let figures = |part: fn(&Steps) -> Cost, who: usize| of.turns.iter().map(|turn| part(turn).micros()[who]).collect::<Vec<_>>();
+        let figures = |part: fn(&Steps) -> Cost, who: usize| {
+            of.turns.iter().map(|turn| part(turn).micros()[who]).collect::<Vec<_>>()
+        };
         let [node_init, redis_init] = [0, 1].map(|who| figures(|turn| turn.init, who));
         let [node_rest, redis_rest] = [0, 1].map(|who| figures(|turn| turn.rest(), who));
         report.figure(&format!("{}: init, µs", of.name), &node_init);
@@ -94,10 +104,10 @@ fn report(measured: &[Measured], scale: Scale) -> Report {
         table(&HEAD.map(str::to_owned), rows.iter().map(<[String; 6]>::as_slice))
     ));
     report.note(format!(
-        "{} verifications a turn with RS256 intents, eight claims, holder binding, webhooks over plain HTTP; {} connections. \
-         The peers do the same work but survive no crash: Redis without a file, webhooks in memory. Processor time and memory \
-         of all processes of a server; resident after {} verifications, + that of Redis, with shared pages counted once. Each \
-         server first had to refuse four kinds of forged credentials.",
+        "{} verifications a turn with RS256 intents, eight claims, holder binding, webhooks over plain HTTP; {} \
+         connections. The peers do the same work but survive no crash: Redis without a file, webhooks in memory. \
+         Processor time and memory of all processes of a server; resident after {} verifications, + that of Redis, \
+         with shared pages counted once. Each server first had to refuse four kinds of forged credentials.",
         scale.paced,
         scale.connections,
         scale.paced * (scale.rounds + 1)

@@ -33,10 +33,14 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     }
     let mut report = Report::new("poll");
     report.compare(("poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(RATIO_MIN)));
-    report.lines.push(Line::of_rates(("result poll", &ours), ("bare authenticated handler", &limit), Some(Target::AtLeast(RATIO_MIN))));
+    report.lines.push(Line::of_rates(
+        ("result poll", &ours),
+        ("bare authenticated handler", &limit),
+        Some(Target::AtLeast(RATIO_MIN)),
+    ));
     report.note(format!(
-        "{POLLED} pending transactions, polled in turn. The bare handler looks up the SHA-256 of key and app and answers with \
-         as many bytes."
+        "{POLLED} pending transactions, polled in turn. The bare handler looks up the SHA-256 of key and app and \
+         answers with as many bytes."
     ));
     Ok(report)
 }

@@ -39,9 +39,12 @@ impl Server {
     /// Starts another program with the same protocol.
     pub(crate) fn start_program(command: &mut Command) -> Result<Self, Failure> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Err("a child without pipes".into()) };
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("a child without pipes".into());
+        };
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Self { address: nowhere, tls: None, first_line: Value::Null, child, stdin, stdout: BufReader::new(stdout) };
+        let mut server =
+            Self { address: nowhere, tls: None, first_line: Value::Null, child, stdin, stdout: BufReader::new(stdout) };
         server.first_line = server.read_line()?;
         if let Some(address) = server.first_line["address"].as_str() {
             server.address = address.parse()?;

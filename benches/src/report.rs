@@ -64,7 +64,14 @@ pub(crate) fn number(figure: f64) -> String {
 
 impl Report {
     pub(crate) fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), lines: Vec::new(), costs: None, indirect: Duration::ZERO, rows: Vec::new(), notes: Vec::new() }
+        Self {
+            title: title.to_owned(),
+            lines: Vec::new(),
+            costs: None,
+            indirect: Duration::ZERO,
+            rows: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Adds a figure of each round, without a target.
@@ -106,7 +113,12 @@ impl Report {
     }
 
     /// Adds rate and processor time of two servers that took turns, and their ratio.
-    pub(crate) fn compare(&mut self, (ours, of_us): (&str, &[Measured]), (limit, of_it): (&str, &[Measured]), target: Option<Target>) {
+    pub(crate) fn compare(
+        &mut self,
+        (ours, of_us): (&str, &[Measured]),
+        (limit, of_it): (&str, &[Measured]),
+        target: Option<Target>,
+    ) {
         let rates = |turns: &[Measured]| turns.iter().map(|turn| turn.rate).collect::<Vec<_>>();
         self.figure(&format!("{ours}, per s"), &rates(of_us));
         self.figure(&format!("{limit}, per s"), &rates(of_it));
@@ -142,9 +154,13 @@ pub(crate) fn table<'a>(head: &'a [String], rows: impl IntoIterator<Item = &'a [
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let mut lines: Vec<String> = Vec::with_capacity(rows.len() + 1);
     for row in rows {
-        lines.push(row.iter().zip(&widths).map(|(cell, width)| format!("| {cell:width$} ")).collect::<String>() + "|\n");
+        lines
+            .push(row.iter().zip(&widths).map(|(cell, width)| format!("| {cell:width$} ")).collect::<String>() + "|\n");
     }
-    lines.insert(1, format!("|{}\n", widths.iter().map(|width| format!("{}|", "-".repeat(width + 2))).collect::<String>()));
+    lines.insert(
+        1,
+        format!("|{}\n", widths.iter().map(|width| format!("{}|", "-".repeat(width + 2))).collect::<String>()),
+    );
     lines.concat()
 }
 

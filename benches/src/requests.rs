@@ -25,7 +25,10 @@ pub(crate) fn init_without_webhook(service: &Server) -> Result<Vec<u8>, Failure>
 
 /// Builds an init whose completion is reported to this URL.
 pub(crate) fn init_with_webhook(service: &Server, url: &str) -> Result<Vec<u8>, Failure> {
-    init_with(service, &json!({ "claims": CLAIMS, "channel": "web", "client_reference_id": "order-12345", "webhook_url": url }))
+    init_with(
+        service,
+        &json!({ "claims": CLAIMS, "channel": "web", "client_reference_id": "order-12345", "webhook_url": url }),
+    )
 }
 
 fn init_with(service: &Server, body: &Value) -> Result<Vec<u8>, Failure> {
@@ -49,15 +52,22 @@ pub(crate) fn signed(service: &Server, method: &str, path: &str, body: Option<&V
 
 /// Builds a guest's request for an event's page or a path below it.
 pub(crate) fn page(service: &Server, method: &str, path: &str) -> Vec<u8> {
-    format!("{method} /e/{path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n", service.address).into_bytes()
+    format!(
+        "{method} /e/{path} HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\nContent-Length: 0\r\n\r\n",
+        service.address
+    )
+    .into_bytes()
 }
 
 /// Builds a browser's request, with additional header lines.
 pub(crate) fn browser(service: &Server, method: &str, path: &str, agent: &str, headers: &str) -> Vec<u8> {
     let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
     let accept = "Accept: text/html,application/xhtml+xml,*/*;q=0.8";
-    format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {agent}\r\n{accept}\r\n{headers}{length}\r\n", service.address)
-        .into_bytes()
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {agent}\r\n{accept}\r\n{headers}{length}\r\n",
+        service.address
+    )
+    .into_bytes()
 }
 
 /// Builds the identity app's request after it scanned an event's code, which starts a verification.
@@ -73,7 +83,8 @@ pub(crate) fn intent_at(service: &Server, path: &str) -> Vec<u8> {
 /// Builds a poll of an invented transaction, for a bare server.
 pub(crate) fn poll_as(key: &str, app: &str) -> Vec<u8> {
     let txn = "00000000-0000-4000-8000-000000000000";
-    format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {key}\r\nX-API-APP-ID: {app}\r\n\r\n").into_bytes()
+    format!("GET {PREFIX}/result/{txn} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-KEY: {key}\r\nX-API-APP-ID: {app}\r\n\r\n")
+        .into_bytes()
 }
 
 /// Builds a callback with a credential, in the authority's XML form.
@@ -85,11 +96,17 @@ pub(crate) fn callback(address: &str, txn: &str, credential: &str) -> Result<Vec
 }
 
 fn credentials(service: &Server) -> Result<String, Failure> {
-    Ok(format!("Host: {}\r\nX-API-KEY: {}\r\nX-API-APP-ID: {}\r\n", service.address, service.text("key")?, service.text("app")?))
+    Ok(format!(
+        "Host: {}\r\nX-API-KEY: {}\r\nX-API-APP-ID: {}\r\n",
+        service.address,
+        service.text("key")?,
+        service.text("app")?
+    ))
 }
 
 fn with_body(head: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
-    let mut request = format!("{head}Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
+    let mut request =
+        format!("{head}Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
     request.extend_from_slice(body);
     request
 }

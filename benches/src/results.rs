@@ -1,4 +1,5 @@
-//! `benches/RESULTS.md`: a section for each table, replaced by a new measurement, with the time, command and machine of the run.
+//! `benches/RESULTS.md`: a section for each table, replaced by a new measurement, with the time, command and machine of
+//! the run.
 
 use std::path::PathBuf;
 

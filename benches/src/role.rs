@@ -1,5 +1,5 @@
-//! The roles of child processes of this binary. A role prints JSON lines on stdout, takes commands as JSON lines on stdin, and ends when
-//! stdin closes.
+//! The roles of child processes of this binary. A role prints JSON lines on stdout, takes commands as JSON lines on
+//! stdin, and ends when stdin closes.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::path::PathBuf;
@@ -95,7 +95,9 @@ impl Role {
                 Self::Sign { key, answer } => bare::serve(Bare::signing(key)?, *answer).await,
                 Self::Authenticate { key, app, answer } => bare::serve(Bare::authenticating(key, app), *answer).await,
                 Self::Verify { checks, answer, keep: None } => bare::serve(Bare::verifying(checks)?, *answer).await,
-                Self::Verify { checks, answer, keep: Some(bytes) } => bare::serve(Bare::keeping(checks, *bytes)?, *answer).await,
+                Self::Verify { checks, answer, keep: Some(bytes) } => {
+                    bare::serve(Bare::keeping(checks, *bytes)?, *answer).await
+                }
                 Self::Memory { directory, store_only } => memory::role(directory, *store_only).await,
             }
         })

@@ -1,5 +1,5 @@
-//! Cost of a completion as more nodes share a Redis. Each node has one worker. A transaction is completed on the node that opened it, or on
-//! the next one.
+//! Cost of a completion as more nodes share a Redis. Each node has one worker. A transaction is completed on the node
+//! that opened it, or on the next one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -71,11 +71,15 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.judged(&format!("**{most} nodes ÷ 1 node**"), &[all / one], Target::AtMost(RATIO_MAX));
     report.judged(&format!("**of {most} nodes, another one ÷ the same**"), &[last], Target::AtMost(RATIO_MAX));
     let ratio = shared[MASTERS.len() - 1] / shared[0];
-    report.judged(&format!("**{} masters ÷ 1 master**", MASTERS[MASTERS.len() - 1]), &[ratio], Target::AtMost(RATIO_MAX));
+    report.judged(
+        &format!("**{} masters ÷ 1 master**", MASTERS[MASTERS.len() - 1]),
+        &[ratio],
+        Target::AtMost(RATIO_MAX),
+    );
     report.note(format!(
-        "{} callbacks a turn without webhooks, 1,400 a second in total, AOF everysec. Processor time of a completion, without \
-         the idle use of nodes and Redis. If a node completes what it opened, no other node is notified: the higher cost with \
-         many nodes is that of many mostly idle processes on one machine.",
+        "{} callbacks a turn without webhooks, 1,400 a second in total, AOF everysec. Processor time of a completion, \
+         without the idle use of nodes and Redis. If a node completes what it opened, no other node is notified: the \
+         higher cost with many nodes is that of many mostly idle processes on one machine.",
         scale.paced
     ));
     Ok(report)
@@ -136,12 +140,14 @@ impl Nodes {
     fn start(count: usize, masters: usize, key: &Path) -> Result<Self, Failure> {
         let redis = Shared::of(masters);
         // The same public URL for all nodes, as behind a balancer; nobody connects to it.
-        let (single, topology) = ([("server.workers", "1"), ("server.public_base_url", "http://127.0.0.1:9")], redis.topology());
+        let (single, topology) =
+            ([("server.workers", "1"), ("server.public_base_url", "http://127.0.0.1:9")], redis.topology());
         let settings = [single.as_slice(), &[("store.redis_topology", topology)]].concat();
         // Any server of a cluster is enough.
         let url = redis.servers()[0].url();
         let service = Service::on_redis_with_settings(&url, Some(key), &settings)?;
-        let others = (1..count).map(|_| service.another_with_settings(&url, Some(key), &settings)).collect::<Result<_, _>>()?;
+        let others =
+            (1..count).map(|_| service.another_with_settings(&url, Some(key), &settings)).collect::<Result<_, _>>()?;
         Ok(Self { redis, service, others })
     }
 
@@ -168,14 +174,15 @@ impl Nodes {
         Ok([0, 1].map(|who| (now[who] - before[who]) / IDLE.as_secs_f64()))
     }
 
-    /// Returns the processor time of the nodes and of Redis per completion, in microseconds. The node `behind` places after the one that
-    /// opened a transaction completes it.
+    /// Returns the processor time of the nodes and of Redis per completion, in microseconds. The node `behind` places
+    /// after the one that opened a transaction completes it.
     fn turn(&self, behind: usize, idle: [f64; 2], scale: Scale) -> Result<[f64; 2], Failure> {
         let (nodes, identity_app) = (self.nodes(), IdentityApp::new(&self.service)?);
         let share = Scale { connections: scale.connections.div_ceil(nodes.len()).max(2), ..scale };
         let init = requests::init_without_webhook(&self.service.server)?;
         let open = |node: &&Server| {
-            let (_, opened) = load::each_once(node, Arc::new(vec![init.clone(); scale.paced / nodes.len()]), share, true)?;
+            let (_, opened) =
+                load::each_once(node, Arc::new(vec![init.clone(); scale.paced / nodes.len()]), share, true)?;
             identity_app.answers(&opened).map(Arc::new)
         };
         let callbacks = nodes.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
@@ -187,7 +194,9 @@ impl Nodes {
                 scope.spawn(move || load::each_once_over(&[node], callbacks, share, false, PAUSE * self.count()))
             };
             let asked: Vec<_> = callbacks.into_iter().enumerate().map(ask).collect();
-            asked.into_iter().try_for_each(|asked| asked.join().map_err(|_| "a thread of the load generator panicked")?.map(drop))
+            asked
+                .into_iter()
+                .try_for_each(|asked| asked.join().map_err(|_| "a thread of the load generator panicked")?.map(drop))
         })?;
         let took = began.elapsed().as_secs_f64();
         let now = self.used()?;

@@ -1,4 +1,5 @@
-//! Whole verifications, step by step, and the cost of each step: for all processes of a node or a peer, and for its Redis.
+//! Whole verifications, step by step, and the cost of each step: for all processes of a node or a peer, and for its
+//! Redis.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -28,7 +29,8 @@ const EVENT: Duration = Duration::from_secs(3_600);
 /// The steps of a guest.
 pub(crate) const GUEST: [&str; 5] = ["event page", "start", "verify page", "intent", "callback with webhook"];
 /// User agent of a phone's browser.
-const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36";
+const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 \
+    Mobile Safari/537.36";
 
 /// Cost of one request or step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -122,7 +124,8 @@ impl Deployment {
     pub(crate) fn three(redis: RedisServer) -> Result<Self, Failure> {
         let settings = [("server.public_base_url", "http://127.0.0.1:9")];
         let service = Service::on_redis_with_settings(&redis.url(), None, &settings)?;
-        let others = (0..2).map(|_| service.another_with_settings(&redis.url(), None, &settings)).collect::<Result<_, _>>()?;
+        let others =
+            (0..2).map(|_| service.another_with_settings(&redis.url(), None, &settings)).collect::<Result<_, _>>()?;
         Ok(Self { others, ..Self::new(service, Some(redis))? })
     }
 
@@ -161,8 +164,16 @@ impl Deployment {
         if self.redis.is_none() {
             return Ok(0.0);
         }
-        let of = |text: String| text.lines().filter(|line| line.starts_with("sakshi_redis_calls_total{")).map(last_number).sum::<f64>();
-        Ok(self.servers().into_iter().map(|server| metrics(server).map(of)).collect::<Result<Vec<_>, _>>()?.into_iter().sum())
+        let of = |text: String| {
+            text.lines().filter(|line| line.starts_with("sakshi_redis_calls_total{")).map(last_number).sum::<f64>()
+        };
+        Ok(self
+            .servers()
+            .into_iter()
+            .map(|server| metrics(server).map(of))
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .sum())
     }
 
     /// Returns the cost of some work divided by `count`, and its result.
@@ -226,14 +237,17 @@ impl Deployment {
             "name": "Fair", "claims": requests::CLAIMS, "max_guests": scale.paced, "webhook_url": receiver.text("url")?,
             "expires_at": (SystemClock.now() + EVENT).to_string(),
         });
-        let created: Value = serde_json::from_slice(&load::ask(server, &requests::signed(server, "POST", "/events", Some(&terms))?)?)?;
+        let created: Value =
+            serde_json::from_slice(&load::ask(server, &requests::signed(server, "POST", "/events", Some(&terms))?)?)?;
         let path = format!("/e/{}", created["event_id"].as_str().ok_or("no event id")?);
         let page = requests::browser(server, "GET", &path, PHONE, "");
         let (page, _) = self.step(&vec![page; scale.paced], 1, scale)?;
-        let start = requests::browser(server, "POST", &format!("{path}/start"), PHONE, "Sec-Fetch-Site: same-origin\r\n");
+        let start =
+            requests::browser(server, "POST", &format!("{path}/start"), PHONE, "Sec-Fetch-Site: same-origin\r\n");
         let (start, redirects) = self.step(&vec![start; scale.paced], 1, scale)?;
         let redirects = redirects.iter().map(|answer| redirect_of(answer)).collect::<Result<Vec<_>, Failure>>()?;
-        let shown: Vec<_> = redirects.iter().map(|(path, cookie)| requests::browser(server, "GET", path, PHONE, cookie)).collect();
+        let shown: Vec<_> =
+            redirects.iter().map(|(path, cookie)| requests::browser(server, "GET", path, PHONE, cookie)).collect();
         let (shown, _) = self.step(&shown, 1, scale)?;
         let asked: Vec<_> = redirects.iter().map(|(path, _)| requests::intent_at(server, path)).collect();
         let (asked, intents) = self.step(&asked, 1, scale)?;
@@ -272,10 +286,13 @@ pub(crate) fn redis_number(redis: &RedisServer, field: &str) -> Result<f64, Fail
 fn redirect_of(answer: &[u8]) -> Result<(String, String), Failure> {
     let text = String::from_utf8_lossy(answer);
     let header = |wanted: &str| {
-        let named = text.lines().filter_map(|line| line.split_once(": ")).find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        let named =
+            text.lines().filter_map(|line| line.split_once(": ")).find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         named.map(|(_, value)| value.trim())
     };
-    let location = header("location").and_then(|location| location.find("/v/").map(|at| &location[at..])).ok_or("no verify page")?;
+    let location = header("location")
+        .and_then(|location| location.find("/v/").map(|at| &location[at..]))
+        .ok_or("no verify page")?;
     let cookie = header("set-cookie").and_then(|set| set.split(';').next()).unwrap_or_default();
     Ok((location.to_owned(), format!("Cookie: {cookie}\r\n")))
 }

@@ -35,7 +35,11 @@ impl Line {
     }
 
     /// As [`Line::of`], for rates.
-    pub(crate) fn of_rates((work, measured): (&str, &[Measured]), (limit, of_it): (&str, &[Measured]), target: Option<Target>) -> Self {
+    pub(crate) fn of_rates(
+        (work, measured): (&str, &[Measured]),
+        (limit, of_it): (&str, &[Measured]),
+        target: Option<Target>,
+    ) -> Self {
         let rates = |turns: &[Measured]| turns.iter().map(|turn| turn.rate).collect::<Vec<_>>();
         Self::of((&format!("{work}, per s"), &rates(measured)), (&format!("{limit}, per s"), &rates(of_it)), target)
     }
@@ -63,7 +67,12 @@ pub(crate) struct Summary<'a> {
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<[String; 7]> = self.lines.iter().map(Line::cells).collect();
-        write!(f, "## summary\n\n{}\n{}\n", table(&HEAD.map(str::to_owned), rows.iter().map(<[String; 7]>::as_slice)), self.measured)
+        write!(
+            f,
+            "## summary\n\n{}\n{}\n",
+            table(&HEAD.map(str::to_owned), rows.iter().map(<[String; 7]>::as_slice)),
+            self.measured
+        )
     }
 }
 

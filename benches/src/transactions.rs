@@ -31,8 +31,8 @@ impl Opener {
         Ok(Self { client, app, redirect })
     }
 
-    /// Builds a transaction on this shard. It has no webhook, because its completion must not send one, but optional terms larger than a
-    /// webhook's URL.
+    /// Builds a transaction on this shard. It has no webhook, because its completion must not send one, but optional
+    /// terms larger than a webhook's URL.
     pub(crate) fn opening(&self, shard: &Transactions, cost: u64) -> OpenTransaction {
         self.opening_of(shard.new_id(&self.client), cost)
     }

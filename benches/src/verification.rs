@@ -1,5 +1,5 @@
-//! Cost of a whole verification on each store and with each signature: processor time of the node and of Redis, and the figures that
-//! [`crate::costs`] stores for planning.
+//! Cost of a whole verification on each store and with each signature: processor time of the node and of Redis, and the
+//! figures that [`crate::costs`] stores for planning.
 
 use std::ops::Add as _;
 use std::time::Duration;
@@ -23,7 +23,8 @@ const REDIS_MICROS_MAX: f64 = 250.0;
 const NODE_RATIO_MAX: f64 = 1.1;
 
 /// Production settings, except that the file is never rewritten, so that its growth can be measured.
-const REDIS: &[&str] = &["appendonly yes", "appendfsync always", "hash-max-listpack-value 1024", "auto-aof-rewrite-percentage 0"];
+const REDIS: &[&str] =
+    &["appendonly yes", "appendfsync always", "hash-max-listpack-value 1024", "auto-aof-rewrite-percentage 0"];
 
 /// Bytes of a transaction in Redis: memory, and the length of its key, fields and values alone.
 #[derive(Default)]
@@ -37,8 +38,12 @@ impl RedisMemory {
         let id: TxnId = id.parse()?;
         let keys = redis.answer(&["KEYS", "*}txn:*"]);
         let is_of = |key: &&[u8]| key.ends_with(id.as_bytes());
-        let key = keys.members().iter().filter_map(Reply::bytes).find(is_of).ok_or("the transaction is not in Redis")?;
-        let memory = redis.answer(&[b"MEMORY", &b"USAGE"[..], key, b"SAMPLES", b"0"]).integer().ok_or("Redis reports no memory usage")?;
+        let key =
+            keys.members().iter().filter_map(Reply::bytes).find(is_of).ok_or("the transaction is not in Redis")?;
+        let memory = redis
+            .answer(&[b"MEMORY", &b"USAGE"[..], key, b"SAMPLES", b"0"])
+            .integer()
+            .ok_or("Redis reports no memory usage")?;
         let size = |reply: &Reply| reply.bytes().map_or(0, <[u8]>::len);
         let content: usize = redis.answer(&[&b"HGETALL"[..], key]).members().iter().map(size).sum();
         self.memory.push(memory as f64);
@@ -83,7 +88,8 @@ impl StoreRun {
         let (steps, planned, pending, ended, store_ended) = Default::default();
         let (callbacks, guests, waiting) = Default::default();
         let light = None;
-        let mut run = Self { one, three, steps, planned, light, callbacks, guests, pending, ended, node, waiting, store_ended };
+        let mut run =
+            Self { one, three, steps, planned, light, callbacks, guests, pending, ended, node, waiting, store_ended };
         run.fill(scale.live / 10)?;
         Ok(run)
     }
@@ -92,7 +98,8 @@ impl StoreRun {
     fn fill(&mut self, count: usize) -> Result<(), Failure> {
         let kept = self.kept()?;
         self.one.service.open(count)?;
-        self.waiting = [self.one.resident()?[0] as f64 - self.node, self.kept()? - kept].map(|bytes| bytes / count as f64);
+        self.waiting =
+            [self.one.resident()?[0] as f64 - self.node, self.kept()? - kept].map(|bytes| bytes / count as f64);
         Ok(())
     }
 
@@ -106,8 +113,10 @@ impl StoreRun {
         if settled["delivered"] != json!(ids.len()) {
             return Err("a webhook was not delivered".into());
         }
-        let (_, waiting) =
-            self.one.inits(requests::init_with_webhook(&self.one.service.server, receiver.text("url")?)?, Scale { paced: 1, ..scale })?;
+        let (_, waiting) = self.one.inits(
+            requests::init_with_webhook(&self.one.service.server, receiver.text("url")?)?,
+            Scale { paced: 1, ..scale },
+        )?;
         if let Some(redis) = &self.one.redis {
             self.ended.sample(redis, &last)?;
             self.pending.sample(redis, &crate::webhooks::pace::id_of(&waiting[0])?)?;
@@ -192,7 +201,11 @@ fn steps_of_guest(turns: &[[Cost; 5]]) -> String {
     let step = |(number, name): (usize, &&str)| {
         let of = |part: &dyn Fn(Cost) -> f64| median(&turns.iter().map(|turn| part(turn[number])).collect::<Vec<_>>());
         let [node, redis, calls] = [of(&|cost| cost.micros()[0]), of(&|cost| cost.micros()[1]), of(&Cost::redis_calls)];
-        if calls > 0.0 { format!("{name} {node:.0} + {redis:.0} µs, {calls:.1} calls") } else { format!("{name} {node:.0} µs") }
+        if calls > 0.0 {
+            format!("{name} {node:.0} + {redis:.0} µs, {calls:.1} calls")
+        } else {
+            format!("{name} {node:.0} µs")
+        }
     };
     GUEST.iter().enumerate().map(step).collect::<Vec<_>>().join("; ")
 }
@@ -227,8 +240,8 @@ fn report([embedded, redis]: &[StoreRun; 2], Arithmetic { rs256, check }: Arithm
     let ratio = median(&both(redis, 0)) / median(&both(embedded, 0));
     report.judged("**node on Redis ÷ node embedded**", &[ratio], Target::AtMost(NODE_RATIO_MAX));
     report.note(format!(
-        "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many guests, \
-         each with page, start, verify page, intent and callback. Processor time only, without waiting. \
+        "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many \
+         guests, each with page, start, verify page, intent and callback. Processor time only, without waiting. \
          [costs.json](costs.json) has each step by itself, over three nodes, with a light load, and its bytes on \
          disk and network.",
         scale.paced

@@ -1,5 +1,5 @@
-//! Names the commit of the sources for `--version` and metrics: `SAKSHI_COMMIT` of the build's environment, else the working tree's, else
-//! `unknown`, as in an archive.
+//! Names the commit of the sources for `--version` and metrics: `SAKSHI_COMMIT` of the build's environment, else the
+//! working tree's, else `unknown`, as in an archive.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,8 @@ fn of_tree() -> Option<String> {
 /// Returns the sources that the program is compiled from.
 fn sources(root: &Path) -> Vec<PathBuf> {
     let crates = root.join("src").read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let others = ["actors", "config", "docs/guides", "docs/errors.md", "Cargo.toml", "Cargo.lock"].map(|name| root.join(name));
+    let others =
+        ["actors", "config", "docs/guides", "docs/errors.md", "Cargo.toml", "Cargo.lock"].map(|name| root.join(name));
     crates.filter(|path| !APART.iter().any(|name| path.ends_with(name))).chain(others).collect()
 }
 

@@ -24,8 +24,10 @@ async fn a_collector_gets_every_entry_though_it_and_the_node_were_away() {
     let mut node = TestNode::with(&settings).await;
     let received = |collector: &Collector| collector.logs().iter().map(of_record).collect::<Vec<_>>();
     change(&node, "One").await;
-    let client = node.operator().get("/admin/v1/clients").await.ok()["clients"][0]["client_id"].as_str().unwrap().to_owned();
-    let key = node.operator().post(&format!("/admin/v1/clients/{client}/keys"), &json!({ "label": "kiosk" })).await.ok();
+    let client =
+        node.operator().get("/admin/v1/clients").await.ok()["clients"][0]["client_id"].as_str().unwrap().to_owned();
+    let key =
+        node.operator().post(&format!("/admin/v1/clients/{client}/keys"), &json!({ "label": "kiosk" })).await.ok();
     eventually("four entries", TIMEOUT, || async { is_whole(&received(&collector), 4).then_some(()) }).await;
     assert_eq!(received(&collector).len(), 4, "nobody was away");
     let texts: String = received(&collector).into_iter().map(|(.., text)| text).collect();

@@ -39,7 +39,8 @@ async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification
         ("both empty", &[("X-API-KEY", ""), ("X-API-APP-ID", "")]),
     ];
     for (why, headers) in cases {
-        for (method, path) in [(Method::POST, INIT), (Method::POST, QR_INTENT), (Method::GET, &*result_path(SOME_TXN))] {
+        for (method, path) in [(Method::POST, INIT), (Method::POST, QR_INTENT), (Method::GET, &*result_path(SOME_TXN))]
+        {
             let mut request = node.http.request(method, node.addresses.public(path));
             for (name, value) in headers {
                 request = request.header(*name, *value);
@@ -113,7 +114,11 @@ async fn a_key_works_from_its_networks_alone_as_the_trusted_proxy_tells_them() {
     let app = operator.create_app(&client).await;
     let (_, key) = operator.issue_key(&client, &json!({"networks": ["203.0.113.0/24", "2001:db8::7"]})).await;
     let ask = async |forwarded: &str| {
-        let request = node.http.get(node.addresses.public("/api/v1/credits")).header("X-API-KEY", &key).header("X-API-APP-ID", &app);
+        let request = node
+            .http
+            .get(node.addresses.public("/api/v1/credits"))
+            .header("X-API-KEY", &key)
+            .header("X-API-APP-ID", &app);
         Answer::to(request.header("X-Forwarded-For", forwarded)).await
     };
     for good in ["203.0.113.9", "10.0.0.1, 203.0.113.9", "2001:db8::7"] {
@@ -138,7 +143,10 @@ async fn a_key_issued_for_other_environments_does_not_work_here() {
     let (_, elsewhere) = operator.issue_key(&backend.client, &json!({"environments": ["production", "stage"]})).await;
     let (_, here) = operator.issue_key(&backend.client, &json!({"environments": ["sandbox"]})).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    assert_is_the_401(&backend.with_credentials(&elsewhere, &backend.app).post(INIT, &body).await, "a key for production and stage");
+    assert_is_the_401(
+        &backend.with_credentials(&elsewhere, &backend.app).post(INIT, &body).await,
+        "a key for production and stage",
+    );
     backend.with_credentials(&here, &backend.app).init(&body).await.ok();
 }
 
@@ -155,5 +163,6 @@ async fn a_key_that_expires_is_refused_from_then_on() {
     let (_, brief) = operator.issue_key(&backend.client, &terms(json!(soon))).await;
     let caller = backend.with_credentials(&brief, &backend.app);
     assert_eq!(caller.result(SOME_TXN).await.status, 404, "it works until then");
-    eventually("the key's end", TIMEOUT, || async { (caller.result(SOME_TXN).await.status == 401).then_some(()) }).await;
+    eventually("the key's end", TIMEOUT, || async { (caller.result(SOME_TXN).await.status == 401).then_some(()) })
+        .await;
 }

@@ -49,7 +49,12 @@ async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_led
     std::fs::create_dir(&target).unwrap();
     for _ in 0..4 {
         let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
-        assert!(ending.status.success() && ending.out.contains("ledger entries that add up"), "{}{}", ending.out, ending.err);
+        assert!(
+            ending.status.success() && ending.out.contains("ledger entries that add up"),
+            "{}{}",
+            ending.out,
+            ending.err
+        );
     }
     let last = backend.open(&["name"]).await.txn;
     let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
@@ -62,19 +67,30 @@ async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_led
     assert!(opened > 0);
     let page = node.operator().probe("/metrics").await.text;
     assert!(page.contains("\nsakshi_store_backup_timestamp_seconds 1"), "the node sees that there is a backup: {page}");
-    let kept: Vec<_> = backups(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
+    let kept: Vec<_> =
+        backups(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
     assert_eq!((kept.len(), backups(&target).len()), (3, 6), "each with its checksum: {kept:?}");
     let later = target.join("sakshi-20990101T000000.000Z.db");
     std::fs::write(&later, "").unwrap();
     let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "1"]));
-    assert!(ending.out.contains("No older backup was removed") && backups(&target).len() == 9, "{}{}", ending.out, ending.err);
+    assert!(
+        ending.out.contains("No older backup was removed") && backups(&target).len() == 9,
+        "{}{}",
+        ending.out,
+        ending.err
+    );
     std::fs::remove_file(later).unwrap();
 
     node.kill().await;
     let restored = run(&node, &["restore", kept[2].to_str().unwrap()]);
     assert_eq!(restored.status.code(), Some(2), "there is a store: {}", restored.out);
     let restored = run(&node, &["restore", kept[2].to_str().unwrap(), "--replace"]);
-    assert!(restored.status.success() && restored.out.contains("The store that was there is"), "{}{}", restored.out, restored.err);
+    assert!(
+        restored.status.success() && restored.out.contains("The store that was there is"),
+        "{}{}",
+        restored.out,
+        restored.err
+    );
     node.launch().await;
     assert_eq!(backend.through(&node.addresses).result(&before.txn).await.text, result);
     assert!(backend.through(&node.addresses).is_pending(&last).await, "what was answered before the backup is in it");
@@ -109,7 +125,10 @@ async fn webhooks_that_waited_in_a_backup_are_not_sent_again_after_it_was_restor
     assert!(ending.out.contains("1 webhooks that waited are not sent again"), "{}{}", ending.out, ending.err);
     node.launch().await;
     let operator = node.operator();
-    assert_eq!((operator.outcome(&first.txn).await, operator.outcome(&waiting.txn).await), ("unknown".to_owned(), "unknown".to_owned()));
+    assert_eq!(
+        (operator.outcome(&first.txn).await, operator.outcome(&waiting.txn).await),
+        ("unknown".to_owned(), "unknown".to_owned())
+    );
     assert_eq!(receiver.received().len(), 1);
     assert_eq!(backend.through(&node.addresses).result(&waiting.txn).await.ok()["data"]["verification_passed"], true);
 }
@@ -130,7 +149,11 @@ async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stay
     let again = run(&node, &["backup", &format!("{file}/below")]);
     assert!(again.status.code() == Some(2) && again.err.contains("cannot make the directory"), "{}", again.err);
     let whole = run(&node, &["restore", &target, "--replace"]);
-    assert!(whole.status.code() == Some(2) && whole.err.contains("is a directory; give the file of one backup"), "{}", whole.err);
+    assert!(
+        whole.status.code() == Some(2) && whole.err.contains("is a directory; give the file of one backup"),
+        "{}",
+        whole.err
+    );
     node.kill().await;
 
     let mut bytes = std::fs::read(&file).unwrap();
@@ -183,7 +206,11 @@ async fn commands_need_no_settings_but_those_that_they_use() {
     let ending = run(&["restore", &file, "--replace"]);
     assert!(ending.status.success() && ending.err.is_empty(), "{}{}", ending.out, ending.err);
     let served = run(&["serve"]);
-    assert!(served.status.code() == Some(2) && served.err.contains("authority.jwks_path"), "they are not enough to serve: {}", served.err);
+    assert!(
+        served.status.code() == Some(2) && served.err.contains("authority.jwks_path"),
+        "they are not enough to serve: {}",
+        served.err
+    );
     node.launch().await;
     assert_eq!(node.operator().balance(&backend.client).await, 5);
 }
@@ -203,7 +230,9 @@ async fn a_backup_that_finds_no_room_leaves_nothing_behind() {
     let target = tempfile::tempdir().unwrap();
     // A limit of 1 MiB per file simulates a full disk.
     let mut backup = Command::new("/bin/sh");
-    backup.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_sakshi"), "backup"]).arg(target.path());
+    backup
+        .args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_sakshi"), "backup"])
+        .arg(target.path());
     let ending = backup.env_clear().envs(node.environment()).output().unwrap();
     assert_eq!(ending.status.code(), Some(2), "{}", String::from_utf8_lossy(&ending.stderr));
     assert_eq!(backups(target.path()), Vec::<PathBuf>::new());
@@ -222,7 +251,8 @@ async fn a_backup_of_a_newer_schema_is_refused_in_the_words_of_serve() {
         rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", version).unwrap();
     };
     let store = node.store().join("sakshi.db");
-    let known: i64 = rusqlite::Connection::open(&store).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    let known: i64 =
+        rusqlite::Connection::open(&store).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     version(&store, known + 1);
     version(Path::new(&file), known + 1);
     std::fs::remove_file(format!("{file}.sha256")).unwrap();
@@ -231,7 +261,12 @@ async fn a_backup_of_a_newer_schema_is_refused_in_the_words_of_serve() {
     assert!(sentence.contains(&format!("schema {}", known + 1)), "{sentence}");
     for command in [&["restore", &*file, "--replace"][..], &["backup", &*target]] {
         let refused = run(&node, command);
-        assert!(refused.status.code() == Some(2) && refused.err.contains(&sentence), "{command:?}: {}{}", refused.out, refused.err);
+        assert!(
+            refused.status.code() == Some(2) && refused.err.contains(&sentence),
+            "{command:?}: {}{}",
+            refused.out,
+            refused.err
+        );
     }
     let checked = run(&node, &["check-config"]);
     let problem = sentence.replace("error: ", "problem: ");
@@ -252,7 +287,8 @@ async fn a_store_of_a_newer_release_is_refused_by_every_command_and_stays_as_it_
     node.kill().await;
     let own = run(&node, &["migrate"]);
     assert!(own.status.success() && own.out.contains("has the schema of this release"), "{}{}", own.out, own.err);
-    let newer = |file: &Path| rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 1_000).unwrap();
+    let newer =
+        |file: &Path| rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", 1_000).unwrap();
     let (store, copy) = (node.store().join("sakshi.db"), backups(&backup).remove(0));
     [&store, &copy].into_iter().for_each(|file| newer(file));
     std::fs::remove_file(copy.with_added_extension("sha256")).unwrap();

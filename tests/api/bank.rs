@@ -1,5 +1,6 @@
-//! A production node as docs/operating.md describes it for a bank: keys on a token, TLS on the listeners, client certificates for the
-//! operator, and webhooks through a forward proxy to a receiver with certificates of the bank's own authority.
+//! A production node as docs/operating.md describes it for a bank: keys on a token, TLS on the listeners, client
+//! certificates for the operator, and webhooks through a forward proxy to a receiver with certificates of the bank's
+//! own authority.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +20,8 @@ const DOCUMENT: &str = include_str!("../../docs/operating.md");
 
 /// Returns the settings of the document's block, with the files in this directory.
 fn documented(directory: &Path) -> Vec<(String, String)> {
-    let block = DOCUMENT.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of settings");
+    let block =
+        DOCUMENT.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of settings");
     let here = block.replace("/etc/sakshi", &directory.display().to_string());
     let table: toml::Table = here.parse().expect("TOML");
     let of_section = |(section, keys): (String, toml::Value)| {
@@ -64,7 +66,9 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
     token.configure(&mut node);
     let operator = bank.issue(&["operator"]);
     let listener = bank.issue(&["127.0.0.1", "verify.bank.example"]);
-    for (name, Identity { certificate, key }) in [("public", &listener), ("internal", &listener), ("sakshi", &bank.issue(&["sakshi"]))] {
+    for (name, Identity { certificate, key }) in
+        [("public", &listener), ("internal", &listener), ("sakshi", &bank.issue(&["sakshi"]))]
+    {
         write(&directory, &format!("{name}.pem"), certificate);
         write(&directory, &format!("{name}.key"), key);
     }
@@ -90,19 +94,27 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
 
     let backend = node.backend(2).await;
     let hook = "https://receiver.bank.example/hook";
-    let opened = backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook, "evidence": true})).await;
+    let opened =
+        backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook, "evidence": true})).await;
     let published = node.get("/.well-known/jwks.json").await.ok();
     sakshi_authority::intent::verify(opened.answer["intentJwt"].as_str().unwrap(), &published["keys"][0]).unwrap();
     let credential = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
     let form = CallbackFormat::Json;
-    let callback = node.http.post(node.addresses.public(&opened.callback_path())).header("content-type", "application/json");
+    let callback =
+        node.http.post(node.addresses.public(&opened.callback_path())).header("content-type", "application/json");
     let answer = callback.body(form.success(&opened.txn, &credential)).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
 
     let webhook = received.recv().await.expect("a webhook");
-    assert!(webhook.starts_with("POST /hook HTTP/1.1") && webhook.contains("\"verification_passed\":true"), "{webhook}");
+    assert!(
+        webhook.starts_with("POST /hook HTTP/1.1") && webhook.contains("\"verification_passed\":true"),
+        "{webhook}"
+    );
     let tunnel = asked.recv().await.expect("a tunnel");
-    assert!(tunnel.starts_with("CONNECT receiver.bank.example:443 ") && tunnel.contains("proxy-authorization: Basic "), "{tunnel}");
+    assert!(
+        tunnel.starts_with("CONNECT receiver.bank.example:443 ") && tunnel.contains("proxy-authorization: Basic "),
+        "{tunnel}"
+    );
     let delivered = || async {
         let attempt = node.operator().delivery(&opened.txn).await["attempt"].clone();
         (!attempt.is_null()).then_some(attempt)
@@ -128,9 +140,20 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
     write(&directory, "evidence.json", &evidence.text);
     write(&directory, "issuer-jwks.json", &node.issuer.jwks().to_string());
     write(&directory, "jwks.json", &published.to_string());
-    let checked = run(&["verify-evidence", "evidence.json", "--issuer-keys", "issuer-jwks.json", "--seal-keys", "jwks.json"]);
+    let checked =
+        run(&["verify-evidence", "evidence.json", "--issuer-keys", "issuer-jwks.json", "--seal-keys", "jwks.json"]);
     assert!(checked.status.success() && checked.out.contains(&opened.txn), "{}{}", checked.out, checked.err);
-    let register = run(&["admin", "--client-cert", &certificate, "--client-key", &key, "consents", &backend.client, "--format", "csv"]);
+    let register = run(&[
+        "admin",
+        "--client-cert",
+        &certificate,
+        "--client-key",
+        &key,
+        "consents",
+        &backend.client,
+        "--format",
+        "csv",
+    ]);
     assert!(register.status.success() && register.out.contains(&opened.txn), "{}{}", register.out, register.err);
 
     // The kit's own audit has no certificate.

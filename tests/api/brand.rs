@@ -27,9 +27,11 @@ async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client()
     let brand = path("clients", &backend.client);
     assert_eq!(
         operator.get(&brand).await.ok(),
-        json!({"name": null, "logo_url": null, "picture_url": null, "colour": null, "support": null, "privacy_url": null})
+        json!({"name": null, "logo_url": null, "picture_url": null, "colour": null, "support": null,
+            "privacy_url": null})
     );
-    let change = json!({"name": "Meridian Bank", "logo": STANDARD.encode(LOGO), "colour": "#7A1F3D", "support": "+91 80 1234 5678",
+    let change = json!({"name": "Meridian Bank", "logo": STANDARD.encode(LOGO), "colour": "#7A1F3D",
+        "support": "+91 80 1234 5678",
         "privacy_url": "https://meridian.example/privacy"});
     let changed = operator.patch(&brand, &change).await.ok();
     assert_eq!((&changed["name"], &changed["colour"]), (&json!("Meridian Bank"), &json!("#7a1f3d")), "{changed}");
@@ -38,7 +40,9 @@ async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client()
     let opened = backend.open(&["name"]).await;
     let shown = page(&node, &format!("/v/{}", opened.txn)).await.text;
     let logo = changed["logo_url"].as_str().unwrap();
-    for part in [logo, "Meridian Bank", "/assets/brand/7a1f3d.css", "tel:+918012345678", "https://meridian.example/privacy"] {
+    for part in
+        [logo, "Meridian Bank", "/assets/brand/7a1f3d.css", "tel:+918012345678", "https://meridian.example/privacy"]
+    {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     let file = page(&node, logo).await;
@@ -46,10 +50,17 @@ async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client()
     assert!(file.header("content-security-policy").unwrap().ends_with("sandbox"), "its scripts run nowhere");
     assert_eq!(file.header("cache-control"), Some("public, max-age=86400, immutable"));
     let style = page(&node, "/assets/brand/7a1f3d.css").await;
-    assert!(style.text.starts_with(":root{--accent:#7a1f3d;") && style.text.contains("prefers-color-scheme:dark"), "{}", style.text);
+    assert!(
+        style.text.starts_with(":root{--accent:#7a1f3d;") && style.text.contains("prefers-color-scheme:dark"),
+        "{}",
+        style.text
+    );
 
     let removed = operator.patch(&brand, &json!({"logo": null, "name": null})).await.ok();
-    assert_eq!((&removed["logo_url"], &removed["name"], &removed["colour"]), (&Value::Null, &Value::Null, &json!("#7a1f3d")));
+    assert_eq!(
+        (&removed["logo_url"], &removed["name"], &removed["colour"]),
+        (&Value::Null, &Value::Null, &json!("#7a1f3d"))
+    );
     eventually("a page without the logo", TIMEOUT, || async {
         let text = page(&node, &format!("/v/{}", opened.txn)).await.text;
         (!text.contains(logo) && !text.contains("Meridian")).then_some(())
@@ -61,9 +72,13 @@ async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client()
 async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(3).await, node.operator());
-    operator.patch(&path("clients", &backend.client), &json!({"name": "Meridian Bank", "colour": "#7a1f3d"})).await.ok();
+    operator
+        .patch(&path("clients", &backend.client), &json!({"name": "Meridian Bank", "colour": "#7a1f3d"}))
+        .await
+        .ok();
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
-    let change = json!({"name": "Innovation Hub", "logo": STANDARD.encode(LOGO), "picture": STANDARD.encode(PICTURE), "colour": "#004d40"});
+    let change = json!({"name": "Innovation Hub", "logo": STANDARD.encode(LOGO), "picture": STANDARD.encode(PICTURE),
+        "colour": "#004d40"});
     let changed = operator.patch(&path("events", &event.id), &change).await.ok();
     let (logo, picture) = (changed["logo_url"].as_str().unwrap(), changed["picture_url"].as_str().unwrap());
     let shown = eventually("the brand on the event's page", TIMEOUT, || async {
@@ -71,7 +86,10 @@ async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
         text.contains("Innovation Hub").then_some(text)
     })
     .await;
-    assert!(shown.contains(&format!("<img class=\"picture\" src=\"{picture}\"")) && shown.contains("/assets/picture.css"), "{shown}");
+    assert!(
+        shown.contains(&format!("<img class=\"picture\" src=\"{picture}\"")) && shown.contains("/assets/picture.css"),
+        "{shown}"
+    );
     let file = page(&node, picture).await;
     assert_eq!(
         (file.status, file.header("content-type"), file.header("x-content-type-options")),
@@ -85,8 +103,15 @@ async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
         }
     }
     let poster = backend.get(&format!("/api/v1/nationalid-ovse/events/{}/poster", event.id)).await.text;
-    assert!(poster.contains(&format!("data:image/svg+xml;base64,{}", STANDARD.encode(LOGO))) && poster.contains("Innovation Hub"));
-    assert_eq!(event.patch(&json!({"brand": {"name": "Income Tax Department"}})).await.refused_fields(), ["brand"], "a client sets none");
+    assert!(
+        poster.contains(&format!("data:image/svg+xml;base64,{}", STANDARD.encode(LOGO)))
+            && poster.contains("Innovation Hub")
+    );
+    assert_eq!(
+        event.patch(&json!({"brand": {"name": "Income Tax Department"}})).await.refused_fields(),
+        ["brand"],
+        "a client sets none"
+    );
 
     let other = TestEvent::open(&node, &backend, &terms(5)).await;
     let tag = backend.get(&other.path()).await.header("etag").unwrap().to_owned();
@@ -108,8 +133,16 @@ async fn beside_a_logo_stands_the_clients_name_before_the_organiser_that_an_even
     let event = TestEvent::open(&node, &backend, &named).await;
     let shown = async || Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await.text;
     assert!(shown().await.contains("<strong><bdi>State Bank</bdi></strong><span class=\"of-app\"><bdi>Client</bdi>"));
-    operator.patch(&path("clients", &backend.client), &json!({"logo": STANDARD.encode(LOGO), "support": "help@bank.example"})).await.ok();
-    let text = eventually("the logo", TIMEOUT, || async { Some(shown().await).filter(|text| text.contains("/assets/logo/")) }).await;
+    operator
+        .patch(
+            &path("clients", &backend.client),
+            &json!({"logo": STANDARD.encode(LOGO), "support": "help@bank.example"}),
+        )
+        .await
+        .ok();
+    let text =
+        eventually("the logo", TIMEOUT, || async { Some(shown().await).filter(|text| text.contains("/assets/logo/")) })
+            .await;
     assert!(text.contains("<strong><bdi>Client</bdi></strong><span class=\"of-app\"><bdi>State Bank</bdi>"), "{text}");
     assert!(text.contains("<p><bdi>Client</bdi>: <a href=\"mailto:help@bank.example\">"), "{text}");
 }
@@ -133,10 +166,19 @@ async fn a_brand_that_cannot_be_shown_is_refused_and_only_owners_set_one() {
         }
     }
     assert!(operator.get(&brand).await.ok().as_object().unwrap().values().all(Value::is_null), "nothing was changed");
-    for path in ["/assets/logo/x", "/assets/logo/00000000000000000000000000000000", "/assets/brand/ffcc00.css", "/assets/brand/x.css"] {
+    for path in [
+        "/assets/logo/x",
+        "/assets/logo/00000000000000000000000000000000",
+        "/assets/brand/ffcc00.css",
+        "/assets/brand/x.css",
+    ] {
         assert_eq!(page(&node, path).await.status, 404, "{path}");
     }
     for (subject, id) in [("clients", "cl_nobody"), ("events", "0fZbQ0000000000aB"), ("events", "x")] {
-        assert_eq!(operator.patch(&path(subject, id), &json!({"colour": "#7a1f3d"})).await.status, 404, "{subject} {id}");
+        assert_eq!(
+            operator.patch(&path(subject, id), &json!({"colour": "#7a1f3d"})).await.status,
+            404,
+            "{subject} {id}"
+        );
     }
 }

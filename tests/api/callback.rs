@@ -13,7 +13,9 @@ async fn a_credential_in_either_form_completes_the_transaction_and_is_answered_i
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     for form in CallbackFormat::BOTH {
         let opened = backend.open(&["name", "dob", "gender", "pincode"]).await;
-        let answer = identity_app.post(&opened, form, form.success(&opened.txn, &identity_app.credential(&opened, "asha"))).await;
+        let answer = identity_app
+            .post(&opened, form, form.success(&opened.txn, &identity_app.credential(&opened, "asha")))
+            .await;
         assert_eq!(form.reply(&answer, &opened.txn, 200), "Success");
         let result = backend.result(&opened.txn).await.ok();
         let claims = json!({"residentName": "Asha Rao", "dob": "1990-02-14", "gender": "F", "pincode": "560000"});
@@ -119,7 +121,8 @@ async fn of_two_different_answers_at_once_one_wins() {
     let (backend, identity_app) = (node.backend(10).await, node.identity_app());
     for _ in 0..10 {
         let opened = backend.open(&["name"]).await;
-        let credentials = ["asha", "vikram", "asha", "vikram", "asha", "vikram"].map(|who| (who, identity_app.credential(&opened, who)));
+        let credentials = ["asha", "vikram", "asha", "vikram", "asha", "vikram"]
+            .map(|who| (who, identity_app.credential(&opened, who)));
         let sent = credentials.iter().map(|(who, credential)| {
             let (opened, identity_app) = (&opened, &identity_app);
             async move { (*who, identity_app.present(opened, credential).await.status) }
@@ -161,7 +164,9 @@ async fn a_large_photo_and_names_in_other_scripts_pass_unharmed() {
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     for form in CallbackFormat::BOTH {
         let opened = backend.open(&["name", "local_name", "photo"]).await;
-        let answer = identity_app.post(&opened, form, form.success(&opened.txn, &identity_app.credential(&opened, "meena"))).await;
+        let answer = identity_app
+            .post(&opened, form, form.success(&opened.txn, &identity_app.credential(&opened, "meena")))
+            .await;
         form.reply(&answer, &opened.txn, 200);
         let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
         assert_eq!(claims["localResidentName"], "மீனா மாதிரி");

@@ -51,7 +51,8 @@ async fn garbage_is_a_400_and_the_transaction_stays_pending() {
             assert_eq!(answer.header("content-type"), Some(form.content_type()), "{shown}");
         }
     }
-    let binary = Answer::to(identity_app.request(&opened.callback_path(), "application/xml", vec![0xff, 0xfe, 0x00])).await;
+    let binary =
+        Answer::to(identity_app.request(&opened.callback_path(), "application/xml", vec![0xff, 0xfe, 0x00])).await;
     assert_eq!(binary.status, 400);
     assert!(backend.is_pending(txn).await);
     identity_app.approve(&opened, "asha").await;
@@ -64,8 +65,9 @@ async fn entities_and_document_types_are_refused() {
     let opened = backend.open(&["name"]).await;
     let secret = node.directory.path().join("secret.txt");
     std::fs::write(&secret, "content-of-a-local-file").unwrap();
-    let report =
-        |text: &str| format!("<Request><TxnID>{}</TxnID><ErrorCode>999</ErrorCode><ErrorMsg>{text}</ErrorMsg></Request>", opened.txn);
+    let report = |text: &str| {
+        format!("<Request><TxnID>{}</TxnID><ErrorCode>999</ErrorCode><ErrorMsg>{text}</ErrorMsg></Request>", opened.txn)
+    };
     let file = format!("<!ENTITY x SYSTEM \"file://{}\">", secret.display());
     let laughs = "<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;&a;\"><!ENTITY x \"&b;&b;&b;&b;\">";
     for body in [
@@ -96,7 +98,9 @@ async fn a_wrong_capability_and_an_unknown_transaction_are_the_same_404() {
     for form in CallbackFormat::BOTH {
         let body = |txn: &str| form.failure(txn, "301", "User Reject");
         let mut messages = Vec::new();
-        for (txn, capability) in [(&*opened.txn, others), (&opened.txn, cut), (&opened.txn, "x"), (&unknown, &capability)] {
+        for (txn, capability) in
+            [(&*opened.txn, others), (&opened.txn, cut), (&opened.txn, "x"), (&unknown, &capability)]
+        {
             let path = format!("/cb/{txn}/{capability}");
             let answer = Answer::to(identity_app.request(&path, form.content_type(), body(txn))).await;
             messages.push(form.reply(&answer, txn, 404));

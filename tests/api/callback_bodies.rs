@@ -1,5 +1,5 @@
-//! Callbacks over raw sockets whose bodies never arrive: the service does not wait for them. `tests/hostile/` covers the resources that
-//! they hold.
+//! Callbacks over raw sockets whose bodies never arrive: the service does not wait for them. `tests/hostile/` covers
+//! the resources that they hold.
 
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ async fn an_address_that_sends_too_many_is_told_so_before_the_body_comes() {
     let opened = backend.open(&["name"]).await;
     let limited = eventually("a 429", TIMEOUT, || async {
         let _another = Raw::post(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
-        let mut stream = Raw::post(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
+        let mut stream =
+            Raw::post(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
         let answered = timeout(Duration::from_millis(500), stream.answer()).await.ok()?;
         answered.starts_with("HTTP/1.1 429 ").then_some(answered)
     });

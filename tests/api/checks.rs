@@ -88,11 +88,17 @@ async fn a_number_of_each_kind_is_verified_at_its_source_and_echoed_with_a_statu
         for (status, message) in [("valid", Some(kind.found)), ("invalid", None), ("not_found", None)] {
             fixture.upstream.answer(UpstreamBehaviour::Body(json!({ "status": status, "more": {} }).to_string()));
             let answer = kind.verify(&fixture.backend, &kind.body()).await.ok();
-            assert_eq!((&answer["success"], &answer["statusCode"], &answer["request_id"]), (&json!(true), &json!(200), &json!("req-1")));
+            assert_eq!(
+                (&answer["success"], &answer["statusCode"], &answer["request_id"]),
+                (&json!(true), &json!(200), &json!("req-1"))
+            );
             assert_eq!(answer["data"]["status"], status, "{answer}");
             assert!(message.is_none_or(|message| answer["message"] == message), "{answer}");
             let order = fixture.upstream.last();
-            assert_eq!((order.flow.as_str(), &order.headers["authorization"]), (kind.name, &format!("Bearer {TOKEN}").parse().unwrap()));
+            assert_eq!(
+                (order.flow.as_str(), &order.headers["authorization"]),
+                (kind.name, &format!("Bearer {TOKEN}").parse().unwrap())
+            );
             let mut asked = json!({});
             for (field, _, number, _) in kind.numbers {
                 assert_eq!(&answer["data"][field], number, "{answer}");
@@ -117,7 +123,8 @@ async fn the_holder_of_an_account_is_compared_when_a_name_is_given() {
     let unnamed = account.verify(&fixture.backend, &account.with("name", Value::Null)).await.ok();
     assert_eq!(unnamed["data"]["name_match"], Value::Null, "nothing was to be compared");
     assert_eq!(fixture.upstream.last().body.get("name"), None);
-    let camel = json!({"accountNumber": "001234567890", "ifsc": "EXMP0AB12CD", "consent": "Y", "consentText": CONSENT_TEXT});
+    let camel =
+        json!({"accountNumber": "001234567890", "ifsc": "EXMP0AB12CD", "consent": "Y", "consentText": CONSENT_TEXT});
     account.verify(&fixture.backend, &camel).await.ok();
     assert_eq!(fixture.upstream.last().body["account_number"], "001234567890");
 }
@@ -134,7 +141,10 @@ async fn what_cannot_be_such_a_number_is_a_422_and_the_source_is_not_asked() {
             assert!(said.contains(field) && (malformed.is_empty() || !said.contains(malformed)), "{said}");
         }
     }
-    assert_eq!(KINDS[1].verify(&fixture.backend, &KINDS[1].with("ifsc", "EXMP1001234")).await.refusal(422), "malformed_ifsc");
+    assert_eq!(
+        KINDS[1].verify(&fixture.backend, &KINDS[1].with("ifsc", "EXMP1001234")).await.refusal(422),
+        "malformed_ifsc"
+    );
     assert!(fixture.upstream.orders().is_empty());
 }
 

@@ -46,7 +46,10 @@ async fn a_suspended_client_is_refused_within_a_second_and_what_residents_have_b
     assert_eq!(operator.balance(&backend.client).await, 8, "the guest who was turned away cost nothing");
 
     operator.patch(&path, &json!({"suspended": false})).await.ok();
-    eventually("the client's return", TIMEOUT, || async { (backend.result(&begun.txn).await.status == 200).then_some(()) }).await;
+    eventually("the client's return", TIMEOUT, || async {
+        (backend.result(&begun.txn).await.status == 200).then_some(())
+    })
+    .await;
     assert_eq!(event.counts().await, ("active".to_owned(), 1, 1, 0));
     assert!(browser.is_redirected_to_sign_in("/portal").await, "a session that has ended stays so");
 }
@@ -68,8 +71,12 @@ async fn a_client_is_renamed_and_its_change_is_in_the_audit_log() {
     assert!(removed["requests_per_second"].is_null() && removed["events_per_app"] == 3, "{removed}");
     let log = operator.get("/admin/v1/audit-log").await.ok();
     let entries = log["entries"].as_array().unwrap();
-    let of =
-        |stage: &str| entries.iter().map(|row| &row["entry"]).find(|entry| entry["operation"] == "updateClient" && entry["stage"] == stage);
+    let of = |stage: &str| {
+        entries
+            .iter()
+            .map(|row| &row["entry"])
+            .find(|entry| entry["operation"] == "updateClient" && entry["stage"] == stage)
+    };
     let (asked, answered) = (of("asked").unwrap(), of("answered").unwrap());
     assert_eq!((&asked["asked"], &asked["before"]["name"], &answered["after"]), (&change, &json!("Client"), &changed));
     for (wrong, field) in [
@@ -114,7 +121,9 @@ async fn an_app_has_no_more_events_than_the_operator_allows() {
     TestEvent::open(&node, &backend, &terms(5)).await;
     let event = terms(5);
     let another = || backend.post(EVENTS, &event);
-    let refused = eventually("the limit", TIMEOUT, || async { Some(another().await).filter(|answer| answer.status != 200) }).await;
+    let refused =
+        eventually("the limit", TIMEOUT, || async { Some(another().await).filter(|answer| answer.status != 200) })
+            .await;
     assert_eq!(refused.refusal(409), "limit_reached");
     operator.patch(&path, &json!({"events_per_app": null})).await.ok();
     eventually("the end of the limit", TIMEOUT, || async { (another().await.status == 200).then_some(()) }).await;
@@ -147,7 +156,8 @@ async fn a_client_is_low_on_credits_by_its_own_limit() {
 #[tokio::test]
 async fn a_clients_results_are_kept_for_less_time_when_the_operator_says_so() {
     let node = TestNode::start().await;
-    let (backend, other, operator, identity_app) = (node.backend(1_000).await, node.backend(5).await, node.operator(), node.identity_app());
+    let (backend, other, operator, identity_app) =
+        (node.backend(1_000).await, node.backend(5).await, node.operator(), node.identity_app());
     let path = format!("/admin/v1/clients/{}", backend.client);
     let (before, usual) = (backend.open(&["name"]).await, other.open(&["name"]).await);
     operator.patch(&path, &json!({"result_ttl_s": 1, "registration_ttl_days": 1})).await.ok();
@@ -170,7 +180,11 @@ async fn a_clients_results_are_kept_for_less_time_when_the_operator_says_so() {
     })
     .await;
     assert_eq!(backend.result(&gone).await.refusal(404), "transaction_not_found");
-    assert_eq!((backend.result(&before.txn).await.status, other.result(&usual.txn).await.status), (200, 200), "these ended before it");
+    assert_eq!(
+        (backend.result(&before.txn).await.status, other.result(&usual.txn).await.status),
+        (200, 200),
+        "these ended before it"
+    );
     for (wrong, field) in [
         (json!({"result_ttl_s": 366 * 86_400}), "result_ttl_s"),
         (json!({"registration_ttl_days": 3_660}), "registration_ttl_days"),

@@ -39,13 +39,18 @@ async fn a_node_that_starts_a_day_after_its_last_sweep_deletes_when_an_operator_
     let file = Connection::open(node.store().join("sakshi.db")).unwrap();
     // As after a start with a clock two days ahead: the result has expired.
     file.execute_batch(
-        "UPDATE swept_record SET at = at - 172800000; UPDATE txn_record SET until = until - 172800000, _end = _end - 172800000",
+        "UPDATE swept_record SET at = at - 172800000; UPDATE txn_record SET until = until - 172800000, _end = _end - \
+            172800000",
     )
     .unwrap();
     let results = || file.query_row("SELECT count(*) FROM txn_record", [], |row| row.get::<_, u32>(0)).unwrap();
     node.launch().await;
     assert!(has_jumped(&node).await);
-    let told = node.log().into_iter().find(|line| line.contains("the clock is more than an hour from the store's last sweep")).unwrap();
+    let told = node
+        .log()
+        .into_iter()
+        .find(|line| line.contains("the clock is more than an hour from the store's last sweep"))
+        .unwrap();
     assert!(told.contains("ERROR"), "{told}");
     assert_eq!(results(), 1);
 

@@ -12,7 +12,9 @@ const LOCKER: &str = "a-token-of-doclocker-of-more-than-32-characters";
 
 #[tokio::test]
 async fn reports_go_to_the_listener_of_connectors_with_the_token_of_their_flow() {
-    let node = TestNode::with(&[("SERVER__CONNECTOR_ADDR", "127.0.0.1:0"), ("ADMIN__CONNECTOR_TOKEN_DOCLOCKER", LOCKER)]).await;
+    let node =
+        TestNode::with(&[("SERVER__CONNECTOR_ADDR", "127.0.0.1:0"), ("ADMIN__CONNECTOR_TOKEN_DOCLOCKER", LOCKER)])
+            .await;
     node.secrets.keep(LOCKER);
     let announced = node.process().announced();
     let at = announced["connectors"].as_str().expect("the line says where");

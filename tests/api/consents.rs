@@ -58,7 +58,11 @@ async fn answered_verifications_are_in_the_register_with_their_purpose_and_witho
     assert_eq!(told("consent_text_sha256"), [json!(sha256(CONSENT_TEXT)), Value::Null, Value::Null]);
     assert_eq!((&entries[0]["asked"], &entries[0]["language"]), (&json!(["name", "dob"]), &json!("hindi")));
     assert_eq!((&entries[0]["client_id"], &entries[0]["app_id"]), (&json!(backend.client), &json!(backend.app)));
-    assert!(entries.iter().all(|entry| entry["kind"] == "verification" && entry["opened_at"].as_str() <= entry["answered_at"].as_str()));
+    assert!(
+        entries.iter().all(
+            |entry| entry["kind"] == "verification" && entry["opened_at"].as_str() <= entry["answered_at"].as_str()
+        )
+    );
     assert!(!json!(entries).to_string().contains("Asha"), "{entries:?}");
     assert!(!json!(entries).to_string().contains(&unanswered.txn), "{entries:?}");
 
@@ -80,9 +84,14 @@ async fn checks_and_flows_are_in_the_register_before_anybody_is_asked() {
         body
     };
     let pan = with_consent(json!({"pan": "ABCPE1234F", "name_as_per_pan": "Asha Rao"}));
-    Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").header("X-Request-ID", "check-1").json(&pan)).await.ok();
+    Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").header("X-Request-ID", "check-1").json(&pan))
+        .await
+        .ok();
     backend.post("/api/v1/ifsc/verify", &json!({"ifsc": "EXMP0001234"})).await;
-    let documents = backend.post("/api/v1/doclocker/init", &with_consent(json!({"docs": ["PAN card", "Driving licence"]}))).await.ok();
+    let documents = backend
+        .post("/api/v1/doclocker/init", &with_consent(json!({"docs": ["PAN card", "Driving licence"]})))
+        .await
+        .ok();
     let wealth = backend.post("/api/v1/wealth/consents", &with_consent(json!({}))).await.ok();
 
     let entries = register(&fixture.node, client, "").await;
@@ -115,7 +124,8 @@ async fn an_operator_writes_the_register_into_a_file() {
     let later = node.admin(&["consents", &backend.client, "--from", "2999-01-01T00:00:00Z", "--format", "jsonl"]).await;
     assert_eq!((later.out.as_str(), later.status.success()), ("", true));
     assert!(!node.admin(&["consents", "cl_unknown"]).await.status.success());
-    let refused = node.operator().get(&format!("/admin/v1/clients/{}/consents?after=x&from=yesterday", backend.client)).await;
+    let refused =
+        node.operator().get(&format!("/admin/v1/clients/{}/consents?after=x&from=yesterday", backend.client)).await;
 
     assert_eq!(refused.refused_fields(), ["from", "after"], "{}", refused.text);
 }

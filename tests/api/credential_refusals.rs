@@ -1,5 +1,5 @@
-//! Every rule by which a credential is refused, over HTTP: the answer is 400, the transaction stays pending, and the operator can see the
-//! rule.
+//! Every rule by which a credential is refused, over HTTP: the answer is 400, the transaction stays pending, and the
+//! operator can see the rule.
 
 use serde_json::{Value, json};
 
@@ -75,7 +75,10 @@ fn headers(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
         ("key_in_token", header("x5c", json!(["MIIB"]))),
         ("key_in_token", header("jku", json!("https://issuer.example/keys"))),
         ("key_id_missing", header("kid", json!(7))),
-        ("key_id_missing", changed(issuer, |draft| drop(draft.header.as_object_mut().expect("an object").remove("kid")))),
+        (
+            "key_id_missing",
+            changed(issuer, |draft| drop(draft.header.as_object_mut().expect("an object").remove("kid"))),
+        ),
         ("key_id_unknown", header("kid", json!("another-key"))),
         ("signature_invalid", other.sign(&issuer.good())),
         ("signature_invalid", format!("{head}.{}.{tail}", encode(payload.to_string()))),
@@ -103,7 +106,10 @@ fn disclosures(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
         ("name_taken", with_disclosure(issuer, &json!(["salt", "iss", "https://other.example"]))),
         ("name_taken", with_disclosure(issuer, &json!(["salt", "residentName", "Another Person"]))),
         ("digests_malformed", payload("_sd", json!("digest"))),
-        ("digests_malformed", changed(issuer, |draft| draft.payload["_sd"].as_array_mut().expect("digests").push(json!(7)))),
+        (
+            "digests_malformed",
+            changed(issuer, |draft| draft.payload["_sd"].as_array_mut().expect("digests").push(json!(7))),
+        ),
         (
             "array_digest_malformed",
             changed(issuer, |draft| {
@@ -132,7 +138,8 @@ fn disclosures(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
 
 fn validity(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
     let payload = |name: &str, value: Value| changed(issuer, |draft| draft.payload[name] = value);
-    let without = |name: &str| changed(issuer, |draft| drop(draft.payload.as_object_mut().expect("an object").remove(name)));
+    let without =
+        |name: &str| changed(issuer, |draft| drop(draft.payload.as_object_mut().expect("an object").remove(name)));
     vec![
         ("issuer_not_trusted", payload("iss", json!("https://other.example"))),
         ("issuer_not_trusted", payload("iss", json!("https://issuer.example/"))),
@@ -178,7 +185,8 @@ async fn every_refusal_rule_answers_400_and_leaves_the_transaction_pending_and_u
     let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let issuer = &node.issuer;
-    let cases = [envelopes(issuer), headers(issuer), disclosures(issuer), validity(issuer), bindings(issuer, &opened)].concat();
+    let cases =
+        [envelopes(issuer), headers(issuer), disclosures(issuer), validity(issuer), bindings(issuer, &opened)].concat();
     let mut before = operator.probe("/metrics").await.text;
     for (number, (code, credential)) in cases.iter().enumerate() {
         let answer = identity_app.present(&opened, credential).await;
@@ -186,7 +194,10 @@ async fn every_refusal_rule_answers_400_and_leaves_the_transaction_pending_and_u
         let after = operator.probe("/metrics").await.text;
         let counted: Vec<&str> = refusals(&after).filter(|line| !before.contains(*line)).collect();
         let expected = format!("reason=\"{code}\"");
-        assert!(counted.len() == 1 && counted[0].contains(&expected), "case {number}: {code} expected, {counted:?} counted");
+        assert!(
+            counted.len() == 1 && counted[0].contains(&expected),
+            "case {number}: {code} expected, {counted:?} counted"
+        );
         before = after;
     }
     assert!(backend.is_pending(&opened.txn).await);

@@ -1,5 +1,5 @@
-//! The status of credentials: a callback is accepted only if the issuer publishes a usable and valid status. In every other case the
-//! transaction stays pending.
+//! The status of credentials: a callback is accepted only if the issuer publishes a usable and valid status. In every
+//! other case the transaction stays pending.
 
 use std::io::Write as _;
 
@@ -41,19 +41,28 @@ fn answer(issuer: &TestIssuer, change: impl FnOnce(&mut Value, &mut Value)) -> S
 }
 
 /// Signs a list of states, each of `bits` bits.
-fn list(issuer: &TestIssuer, url: &str, bits: u8, states: &[u8], change: impl FnOnce(&mut Value, &mut Value)) -> String {
+fn list(
+    issuer: &TestIssuer,
+    url: &str,
+    bits: u8,
+    states: &[u8],
+    change: impl FnOnce(&mut Value, &mut Value),
+) -> String {
     let per_byte = usize::from(8 / bits);
-    let bytes = states.chunks(per_byte).map(|chunk| chunk.iter().rev().fold(0, |byte, state| (u16::from(byte) << bits) as u8 | state));
+    let bytes = states
+        .chunks(per_byte)
+        .map(|chunk| chunk.iter().rev().fold(0, |byte, state| (u16::from(byte) << bits) as u8 | state));
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
     zlib.write_all(&bytes.collect::<Vec<u8>>()).unwrap();
     let mut header = json!({"alg": "ES256", "typ": "statuslist+jwt", "kid": KID});
-    let mut payload =
-        json!({"iss": ISSUER, "sub": url, "iat": now(), "ttl": 60, "status_list": {"bits": bits, "lst": encode(zlib.finish().unwrap())}});
+    let mut payload = json!({"iss": ISSUER, "sub": url, "iat": now(), "ttl": 60, "status_list": {"bits": bits,
+        "lst": encode(zlib.finish().unwrap())}});
     change(&mut header, &mut payload);
     issuer.issuer.sign(&header, &payload).expect("a signature")
 }
 
-/// Presents a credential for a new transaction, which must stay pending unless it is accepted. Returns status and reply.
+/// Presents a credential for a new transaction, which must stay pending unless it is accepted. Returns status and
+/// reply.
 async fn present(node: &TestNode, backend: &Backend, credential: &str) -> (u16, String) {
     let opened = backend.open(&["name", "dob", "gender"]).await;
     let reply = node.identity_app().present(&opened, credential).await;
@@ -88,12 +97,24 @@ async fn the_word_of_the_issuer_decides_whether_a_credential_is_accepted() {
         ("issued", word("status", "issued"), 200, "", "valid"),
         ("wrapped", wrapped, 200, "", "valid"),
         ("by-url", answer(issuer, |_, payload| by_url(payload)), 200, "", "valid"),
-        ("by-id", answer(issuer, |_, payload| *payload = json!({"id": ID, "state": "valid", "iat": now()})), 200, "", "valid"),
+        (
+            "by-id",
+            answer(issuer, |_, payload| *payload = json!({"id": ID, "state": "valid", "iat": now()})),
+            200,
+            "",
+            "valid",
+        ),
         ("revoked", word("status", "REVOKED"), 400, "credential_revoked", "credential_revoked"),
         ("suspended", word("state", "suspended"), 400, "credential_suspended", "credential_suspended"),
         ("expired", word("state", "expired"), 400, "credential_not_valid", "credential_not_valid"),
         ("unheard", word("state", "on-hold"), 400, "credential_not_valid", "credential_not_valid"),
-        ("both", answer(issuer, |_, payload| payload["state"] = "revoked".into()), 400, "credential_revoked", "credential_revoked"),
+        (
+            "both",
+            answer(issuer, |_, payload| payload["state"] = "revoked".into()),
+            400,
+            "credential_revoked",
+            "credential_revoked",
+        ),
     ];
     for (path, reply, status, reason, outcome) in cases {
         host.publish(path, Reply::Body(reply));
@@ -112,7 +133,11 @@ async fn an_unusable_answer_refuses_the_callback_for_now_with_503() {
     let (issuer, stranger) = (&node.issuer, TestIssuer::generate());
     let payload = |change: &dyn Fn(&mut Value)| Reply::Body(answer(issuer, |_, payload| change(payload)));
     let header = |name: &str, value: Value| Reply::Body(answer(issuer, |header, _| header[name] = value));
-    let unsigned = format!("{}.{}.", encode(r#"{"alg":"none"}"#), encode(json!({"sub": ID, "status": "valid", "iat": now()}).to_string()));
+    let unsigned = format!(
+        "{}.{}.",
+        encode(r#"{"alg":"none"}"#),
+        encode(json!({"sub": ID, "status": "valid", "iat": now()}).to_string())
+    );
     let cases = [
         ("unreachable", Reply::Closed),
         ("http_status", Reply::Status("500 Internal Server Error", "X-None: 1")),
@@ -161,8 +186,10 @@ async fn a_callback_that_is_delivered_again_is_accepted_once_the_issuer_answers(
     assert!(answers.iter().all(|answer| answer.status == 503), "{answers:?}");
     assert_eq!(host.asked("one"), 1, "all of them wait for one fetch, and a failure is remembered");
     host.publish("one", Reply::Body(answer(&node.issuer, |_, _| {})));
-    eventually("the answer of the issuer", TIMEOUT, || async { (app.present(&opened, &credential).await.status == 200).then_some(()) })
-        .await;
+    eventually("the answer of the issuer", TIMEOUT, || async {
+        (app.present(&opened, &credential).await.status == 200).then_some(())
+    })
+    .await;
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
     assert_eq!(app.present(&opened, &credential).await.status, 200, "a repetition asks nobody");
     assert_eq!(host.asked("one"), 2);
@@ -181,8 +208,13 @@ async fn a_token_status_list_is_read_with_every_width_of_its_states() {
         for (index, state) in states.iter().enumerate().skip(20).take(usize::from(most) + 1) {
             let status = json!({"status_list": {"idx": index, "uri": host.url(&path)}});
             let (answered, text) = present(&node, &backend, &credential(issuer, status)).await;
-            let reason = ["Success", "credential_revoked", "credential_suspended", "credential_not_valid"][usize::from(*state)];
-            assert_eq!((answered, text.contains(reason)), (if *state == 0 { 200 } else { 400 }, true), "{bits} bits, {state}: {text}");
+            let reason =
+                ["Success", "credential_revoked", "credential_suspended", "credential_not_valid"][usize::from(*state)];
+            assert_eq!(
+                (answered, text.contains(reason)),
+                (if *state == 0 { 200 } else { 400 }, true),
+                "{bits} bits, {state}: {text}"
+            );
         }
         assert_eq!(host.asked(&path), 1, "the list is kept");
     }
@@ -191,9 +223,21 @@ async fn a_token_status_list_is_read_with_every_width_of_its_states() {
     let cases = [
         ("beyond", "malformed", list(issuer, &url("beyond"), 8, &no_states[..1], |_, _| {})),
         ("other-sub", "foreign", list(issuer, &url("elsewhere"), 8, &no_states, |_, _| {})),
-        ("other-type", "malformed", list(issuer, &url("other-type"), 8, &no_states, |header, _| header["typ"] = "JWT".into())),
-        ("three", "malformed", list(issuer, &url("three"), 8, &no_states, |_, payload| payload["status_list"]["bits"] = 3.into())),
-        ("no-zlib", "malformed", list(issuer, &url("no-zlib"), 8, &no_states, |_, payload| payload["status_list"]["lst"] = "AAAA".into())),
+        (
+            "other-type",
+            "malformed",
+            list(issuer, &url("other-type"), 8, &no_states, |header, _| header["typ"] = "JWT".into()),
+        ),
+        (
+            "three",
+            "malformed",
+            list(issuer, &url("three"), 8, &no_states, |_, payload| payload["status_list"]["bits"] = 3.into()),
+        ),
+        (
+            "no-zlib",
+            "malformed",
+            list(issuer, &url("no-zlib"), 8, &no_states, |_, payload| payload["status_list"]["lst"] = "AAAA".into()),
+        ),
         ("bomb", "malformed", list(issuer, &url("bomb"), 8, &vec![0; 2 * 1_024 * 1_024], |_, _| {})),
     ];
     for (path, outcome, reply) in cases {
@@ -207,18 +251,32 @@ async fn a_token_status_list_is_read_with_every_width_of_its_states() {
 
 #[tokio::test]
 async fn the_policy_says_which_credentials_are_checked() {
-    for (policy, absent, revoked, malformed) in [("require", 400, 400, 400), ("if_present", 200, 400, 400), ("off", 200, 200, 200)] {
+    for (policy, absent, revoked, malformed) in
+        [("require", 400, 400, 400), ("if_present", 200, 400, 400), ("off", 200, 200, 200)]
+    {
         let (node, host, backend) = scene(&[("AUTHORITY__STATUS", policy)]).await;
         host.publish("revoked", Reply::Body(answer(&node.issuer, |_, payload| payload["status"] = "revoked".into())));
         let bare = node.issuer.sign(&node.issuer.good());
         assert_eq!(present(&node, &backend, &bare).await.0, absent, "{policy}");
-        assert_eq!(present(&node, &backend, &credential(&node.issuer, host.url("revoked").into())).await.0, revoked, "{policy}");
-        for status in [json!(7), json!("no URL"), json!("ftp://issuer.example/1"), json!({"status_list": {"idx": -1, "uri": "https://a/"}})]
-        {
+        assert_eq!(
+            present(&node, &backend, &credential(&node.issuer, host.url("revoked").into())).await.0,
+            revoked,
+            "{policy}"
+        );
+        for status in [
+            json!(7),
+            json!("no URL"),
+            json!("ftp://issuer.example/1"),
+            json!({"status_list": {"idx": -1, "uri": "https://a/"}}),
+        ] {
             assert_eq!(present(&node, &backend, &credential(&node.issuer, status)).await.0, malformed, "{policy}");
         }
         let opened = backend.open(&["name"]).await;
-        assert_eq!(node.identity_app().fail(&opened, "301", "User Reject").await.status, 200, "a failure has no credential");
+        assert_eq!(
+            node.identity_app().fail(&opened, "301", "User Reject").await.status,
+            200,
+            "a failure has no credential"
+        );
     }
 }
 

@@ -16,7 +16,10 @@ async fn a_requested_claim_that_is_missing_completes_the_transaction_as_failed()
     assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
     let result = backend.result(&opened.txn).await.ok();
     assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)));
-    assert_eq!((&result["data"]["verified_claims"], &result["data"]["error_code"]), (&json!({}), &json!("claims_missing")));
+    assert_eq!(
+        (&result["data"]["verified_claims"], &result["data"]["error_code"]),
+        (&json!({}), &json!("claims_missing"))
+    );
 }
 
 #[tokio::test]
@@ -92,8 +95,15 @@ async fn a_claim_in_no_known_form_completes_the_transaction_as_failed_and_is_not
         let credential = issuer.sign(&issuer.draft(&[("residentName", json!("Asha Rao")), (name, issued.clone())]));
         assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{issued}");
         let result = backend.result(&opened.txn).await.ok();
-        assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)), "{issued}");
-        assert_eq!((&result["data"]["verified_claims"], &result["data"]["error_code"]), (&json!({}), &json!("claims_malformed")));
+        assert_eq!(
+            (&result["success"], &result["data"]["verification_passed"]),
+            (&json!(false), &json!(false)),
+            "{issued}"
+        );
+        assert_eq!(
+            (&result["data"]["verified_claims"], &result["data"]["error_code"]),
+            (&json!({}), &json!("claims_malformed"))
+        );
         assert_eq!(result["message"], format!("Requested claims are not in a known form: {claim}"));
     }
 }
@@ -152,7 +162,10 @@ async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_i
     }
     let metrics = node.operator().probe("/metrics").await.text;
     // The one bound to the first transaction is refused for its binding.
-    assert!(metrics.lines().any(|line| line == r#"sakshi_credentials_refused_total{reason="credential_replayed"} 11"#), "{metrics}");
+    assert!(
+        metrics.lines().any(|line| line == r#"sakshi_credentials_refused_total{reason="credential_replayed"} 11"#),
+        "{metrics}"
+    );
 }
 
 #[tokio::test]
@@ -191,7 +204,8 @@ async fn completes_with_credentials_of(library: Library) {
     let (backend, identity_app) = (node.backend(4).await, node.identity_app());
     for with_kb in [false, true] {
         let opened = backend.open(&["name", "dob", "photo"]).await;
-        let terms = json!({"private_jwk": issuer["private_jwk"], "with_kb": with_kb, "nonce": opened.txn, "aud": opened.intent.aud});
+        let terms = json!({"private_jwk": issuer["private_jwk"], "with_kb": with_kb, "nonce": opened.txn,
+            "aud": opened.intent.aud});
         let credential = issue(library, &request(&terms))["credential"].as_str().expect("a credential").to_owned();
         assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{library:?}, key binding: {with_kb}");
         let claims = backend.result(&opened.txn).await.ok()["data"]["verified_claims"].clone();
@@ -199,7 +213,11 @@ async fn completes_with_credentials_of(library: Library) {
         assert_eq!(claims, expected);
 
         let other = backend.open(&["name", "dob", "photo"]).await;
-        assert_eq!(identity_app.present(&other, &credential).await.status, 400, "{library:?}: another transaction's credential");
+        assert_eq!(
+            identity_app.present(&other, &credential).await.status,
+            400,
+            "{library:?}: another transaction's credential"
+        );
         assert!(backend.is_pending(&other.txn).await);
     }
 }

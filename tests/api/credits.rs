@@ -31,8 +31,11 @@ async fn of_eighty_concurrent_inits_on_twenty_five_credits_exactly_twenty_five_s
     let backend = node.backend(25).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
     let answers = join_all((0..80).map(|_| backend.init(&body))).await;
-    let succeeded: Vec<String> =
-        answers.iter().filter(|answer| answer.status == 200).map(|answer| answer.json()["txnId"].as_str().unwrap().to_owned()).collect();
+    let succeeded: Vec<String> = answers
+        .iter()
+        .filter(|answer| answer.status == 200)
+        .map(|answer| answer.json()["txnId"].as_str().unwrap().to_owned())
+        .collect();
     let refused = answers.iter().filter(|answer| answer.status == 402).count();
     assert_eq!((succeeded.len(), refused), (25, 55));
 
@@ -40,7 +43,8 @@ async fn of_eighty_concurrent_inits_on_twenty_five_credits_exactly_twenty_five_s
     let statement = operator.statement(&backend.client).await;
     assert_eq!((balance_of(&statement), operator.balance(&backend.client).await, statement.len()), (0, 0, 26));
     for txn in &succeeded {
-        let debits = statement.iter().filter(|entry| entry["reference"].as_str().unwrap().contains(txn.as_str())).count();
+        let debits =
+            statement.iter().filter(|entry| entry["reference"].as_str().unwrap().contains(txn.as_str())).count();
         assert_eq!(debits, 1, "{txn}");
         assert!(backend.is_pending(txn).await);
     }
@@ -54,7 +58,10 @@ async fn a_grant_counts_once_per_reference() {
     let grant = json!({"amount": 10, "reference": "invoice-1"});
     let answers = join_all((0..8).map(|_| operator.post(&path, &grant))).await;
     assert!(answers.iter().all(|answer| answer.ok()["balance"] == 10));
-    assert_eq!(operator.post(&path, &json!({"amount": 11, "reference": "invoice-1"})).await.refusal(409), "reference_reused");
+    assert_eq!(
+        operator.post(&path, &json!({"amount": 11, "reference": "invoice-1"})).await.refusal(409),
+        "reference_reused"
+    );
     assert_eq!(operator.post(&path, &json!({"amount": 5, "reference": "invoice-2"})).await.ok()["balance"], 15);
     assert_eq!(balance_of(&operator.statement(&backend.client).await), 15);
 }
@@ -70,7 +77,11 @@ async fn an_adjustment_never_takes_a_balance_below_zero() {
     assert!(matches!(below.status, 402 | 409), "{}", below.text);
     below.refusal(below.status);
     assert_eq!(operator.post(&path, &adjust(-1, "c")).await.ok()["balance"], 0);
-    for bad in [json!({"amount": 0, "reference": "x"}), json!({"amount": -5, "reference": "x"}), json!({"amount": 1.5, "reference": "x"})] {
+    for bad in [
+        json!({"amount": 0, "reference": "x"}),
+        json!({"amount": -5, "reference": "x"}),
+        json!({"amount": 1.5, "reference": "x"}),
+    ] {
         assert_eq!(operator.post(&path, &bad).await.refused_fields(), ["amount"], "{bad}");
     }
     assert_eq!(operator.post(&path, &json!({"amount": 1})).await.refused_fields(), ["reference"]);
@@ -82,7 +93,8 @@ async fn clients_do_not_draw_on_each_others_credits() {
     let node = TestNode::start().await;
     let (poor, rich) = (node.backend(1).await, node.backend(100).await);
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let (answers, others) = tokio::join!(join_all((0..20).map(|_| poor.init(&body))), join_all((0..20).map(|_| rich.init(&body))));
+    let (answers, others) =
+        tokio::join!(join_all((0..20).map(|_| poor.init(&body))), join_all((0..20).map(|_| rich.init(&body))));
     assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
     assert!(others.iter().all(|answer| answer.status == 200));
     let operator = node.operator();

@@ -19,7 +19,9 @@ const WEBHOOKS: usize = 20;
 async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_operator_his() {
     let mut node = TestNode::unlaunched(&[]);
     node.launch_with_descriptors(DESCRIPTORS).await;
-    let warning = eventually("a warning", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains("may open few files")) });
+    let warning = eventually("a warning", TIMEOUT, || async {
+        node.log().into_iter().find(|line| line.contains("may open few files"))
+    });
     let warning = warning.await;
     for figure in ["descriptors.limit=400", "descriptors.public=78", "descriptors.webhooks=79"] {
         assert!(warning.contains(figure), "{warning}");

@@ -15,7 +15,8 @@ async fn erase(node: &TestNode, kind: &str, id: &str) -> Value {
 }
 
 fn erased(counts: &Value) -> Value {
-    let mut all = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0, "refusals": 0, "users": 0});
+    let mut all = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0, "refusals": 0,
+        "users": 0});
     all.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
     all
 }
@@ -25,7 +26,8 @@ async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator(
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (backend, operator, identity_app) = (node.backend(5).await, node.operator(), node.identity_app());
-    let body = json!({"claims": ["name"], "channel": "web", "client_reference_id": "order-7", "webhook_url": receiver.url("/hook")});
+    let body = json!({"claims": ["name"], "channel": "web", "client_reference_id": "order-7",
+        "webhook_url": receiver.url("/hook")});
     let opened = sakshi_kit::backend::Opened::read(&backend.init_once("key-1", &body).await.ok());
     let other = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
@@ -45,8 +47,13 @@ async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator(
 
     assert_eq!(erase(&node, "transaction", &opened.txn).await, erased(&json!({})), "again there is nothing left");
     let log = operator.get("/admin/v1/audit-log").await.ok();
-    let entries: Vec<&Value> =
-        log["entries"].as_array().unwrap().iter().map(|row| &row["entry"]).filter(|entry| entry["operation"] == "erase").collect();
+    let entries: Vec<&Value> = log["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["entry"])
+        .filter(|entry| entry["operation"] == "erase")
+        .collect();
     assert_eq!(entries[0]["asked"], json!({"kind": "transaction", "id": opened.txn}));
     assert_eq!((&entries[0]["ids"]["id"], &entries[1]["ids"]["id"]), (&json!(opened.txn), &json!(opened.txn)));
     assert_eq!(entries[1]["after"], erased(&json!({"transactions": 1, "answers": 1})));
@@ -66,7 +73,11 @@ async fn an_erased_guest_leaves_a_place_without_claims_and_an_erased_event_nothi
     let told = erase(&node, "transaction", &gone.txn).await;
     assert_eq!(told, erased(&json!({"transactions": 1, "registrations": 1})));
     let guests = event.registrations().await;
-    assert_eq!((guests.len(), &guests[0]["txn_id"], &guests[0]["verified_claims"]), (2, &json!(gone.txn), &json!({})), "{guests:?}");
+    assert_eq!(
+        (guests.len(), &guests[0]["txn_id"], &guests[0]["verified_claims"]),
+        (2, &json!(gone.txn), &json!({})),
+        "{guests:?}"
+    );
     assert!(!guests[1]["verified_claims"].as_object().unwrap().is_empty(), "{guests:?}");
     assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
 
@@ -81,10 +92,17 @@ async fn an_erased_guest_leaves_a_place_without_claims_and_an_erased_event_nothi
         listed.extend(page["registrations"].as_array().unwrap().iter().map(|guest| guest["txn_id"].clone()));
         path = page["next"].as_str().map(str::to_owned);
     }
-    assert_eq!(listed, [&gone.txn, &stays.txn, &late.txn].map(|txn| json!(txn)), "one guest comes and one is erased meanwhile");
+    assert_eq!(
+        listed,
+        [&gone.txn, &stays.txn, &late.txn].map(|txn| json!(txn)),
+        "one guest comes and one is erased meanwhile"
+    );
 
     let waits = event.scan().await;
-    assert_eq!(erase(&node, "event", &event.id).await, erased(&json!({"events": 1, "transactions": 2, "registrations": 3})));
+    assert_eq!(
+        erase(&node, "event", &event.id).await,
+        erased(&json!({"events": 1, "transactions": 2, "registrations": 3}))
+    );
     assert_eq!(organiser.get(&event.path()).await.status, 404);
     assert_eq!(identity_app.present(&waits, &identity_app.credential(&waits, "asha")).await.status, 404);
     let page = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await;

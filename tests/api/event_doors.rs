@@ -30,7 +30,8 @@ impl<'a> Door<'a> {
         let opened = event.organiser.post(&format!("{}/doors", event.path()), asked).await.ok();
         let url = opened["door_url"].as_str().expect("a URL");
         let path = url.split_once("/d/").map(|(_, door)| format!("/d/{door}")).expect("a path");
-        let mut door = Self { node, path, pin: opened["pin"].as_str().expect("a PIN").to_owned(), cookie: String::new() };
+        let mut door =
+            Self { node, path, pin: opened["pin"].as_str().expect("a PIN").to_owned(), cookie: String::new() };
         let entered = door.enter(&door.pin).await;
         assert_eq!((entered.status, entered.header(LOCATION.as_str())), (303, Some(&*door.path)), "{}", entered.text);
         door.cookie = cookie_of(&entered);
@@ -39,7 +40,10 @@ impl<'a> Door<'a> {
 
     async fn enter(&self, pin: &str) -> Answer {
         let form = format!("pin={pin}");
-        Answer::to(self.request(Method::POST, "").header("content-type", "application/x-www-form-urlencoded").body(form)).await
+        Answer::to(
+            self.request(Method::POST, "").header("content-type", "application/x-www-form-urlencoded").body(form),
+        )
+        .await
     }
 
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
@@ -81,7 +85,12 @@ async fn open(node: &TestNode, change: &[(&str, Value)]) -> (Backend, TestEvent)
 /// Returns the current path and query in the code of a guest's ticket.
 async fn ticket(event: &TestEvent, node: &TestNode, txn: &str) -> String {
     let page = node.get(&format!("/v/{txn}")).await;
-    let later = page.text.split("data-later=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the address of the code");
+    let later = page
+        .text
+        .split("data-later=\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next())
+        .expect("the address of the code");
     let later = later.replace("&#38;", "&").replace("&amp;", "&");
     assert!(later.starts_with(&format!("/e/{}/ticket?code=", event.id)), "{later}");
     later
@@ -105,7 +114,11 @@ async fn a_person_who_registers_again_is_marked_or_refused_as_the_event_says() {
     let refused = identity_app.present(&again, &credential).await;
     assert_eq!((refused.status, refused.text.contains("already registered")), (409, true), "{}", refused.text);
     let result = organiser.result(&again.txn).await.ok();
-    assert_eq!((&result["success"], &result["data"]["error_code"]), (&json!(false), &json!("already_registered")), "{result}");
+    assert_eq!(
+        (&result["success"], &result["data"]["error_code"]),
+        (&json!(false), &json!("already_registered")),
+        "{result}"
+    );
     let page = node.get(&format!("/v/{}", again.txn)).await;
     assert!(page.text.contains("You are already registered for this event"), "{}", page.text);
     assert_eq!(strict.registered().await, [first.txn]);
@@ -127,7 +140,10 @@ async fn a_guest_is_checked_in_through_the_api_once() {
     let first = organiser.post(&path, &json!({ "code": typed, "gate": "North" })).await.ok();
     assert_eq!((&first["already"], &first["gate"]), (&json!(false), &json!("North")), "{first}");
     let again = organiser.post(&path, &json!({ "code": codes[0] })).await.ok();
-    assert_eq!((&again["already"], &again["checked_in_at"], &again["gate"]), (&json!(true), &first["checked_in_at"], &json!("North")));
+    assert_eq!(
+        (&again["already"], &again["checked_in_at"], &again["gate"]),
+        (&json!(true), &first["checked_in_at"], &json!("North"))
+    );
     let listed = event.registrations().await;
     assert_eq!(
         (&listed[0]["txn_id"], &listed[0]["checked_in_at"], &listed[0]["gate"]),
@@ -136,7 +152,9 @@ async fn a_guest_is_checked_in_through_the_api_once() {
     assert!(listed[1]["checked_in_at"].is_null() && listed[1]["gate"].is_null());
     assert_eq!(event.state().await["checked_in_count"], 1);
 
-    for (body, field) in [(json!({}), "code"), (json!({ "code": "7KMQ2" }), "code"), (json!({ "code": codes[1], "gate": " " }), "gate")] {
+    for (body, field) in
+        [(json!({}), "code"), (json!({ "code": "7KMQ2" }), "code"), (json!({ "code": codes[1], "gate": " " }), "gate")]
+    {
         let refused = organiser.post(&path, &body).await;
         assert_eq!((refused.status, &refused.json()["errors"][0]["field"]), (400, &json!(field)), "{body}");
     }
@@ -154,7 +172,11 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     let door = Door::open(&node, &event, "Gate B").await;
     let stranger = Door { node: &node, path: door.path.clone(), pin: String::new(), cookie: String::new() };
     let asked = stranger.get("").await;
-    assert!(asked.status == 200 && asked.text.contains("PIN of this door") && !asked.text.contains("Asha"), "{}", asked.text);
+    assert!(
+        asked.status == 200 && asked.text.contains("PIN of this door") && !asked.text.contains("Asha"),
+        "{}",
+        asked.text
+    );
     for path in ["/guests", "/photo/222222"] {
         assert_eq!(stranger.get(path).await.status, 401, "{path}");
     }
@@ -162,7 +184,10 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     let wrong = if door.pin == "00000000" { "00000001" } else { "00000000" };
     assert_eq!(stranger.enter(wrong).await.status, 403);
     let tries = join_all((0..12).map(|_| stranger.enter(wrong))).await;
-    assert!(tries.iter().any(|answer| answer.status == 429 && answer.text.contains("Too many attempts")), "they are counted");
+    assert!(
+        tries.iter().any(|answer| answer.status == 429 && answer.text.contains("Too many attempts")),
+        "they are counted"
+    );
     let forged = Door {
         cookie: door.cookie.replace('.', ".A"),
         ..Door { node: &node, path: door.path.clone(), pin: String::new(), cookie: String::new() }
@@ -179,8 +204,16 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     assert_eq!((door.get("").await.status, door.get("/guests").await.status), (404, 404));
     assert_eq!(organiser.delete(&one).await.status, 404);
 
-    let brief = organiser.post(&format!("{}/doors", event.path()), &json!({ "expires_at": within(Duration::from_secs(2)) })).await.ok();
-    let path = brief["door_url"].as_str().expect("a URL").split_once("/d/").map(|(_, door)| format!("/d/{door}")).expect("a path");
+    let brief = organiser
+        .post(&format!("{}/doors", event.path()), &json!({ "expires_at": within(Duration::from_secs(2)) }))
+        .await
+        .ok();
+    let path = brief["door_url"]
+        .as_str()
+        .expect("a URL")
+        .split_once("/d/")
+        .map(|(_, door)| format!("/d/{door}"))
+        .expect("a path");
     eventually("the end of the link", TIMEOUT, || async { (node.get(&path).await.status == 404).then_some(()) }).await;
     let ended = format!("{}/doors/{}", event.path(), brief["door_id"].as_str().expect("an id"));
     assert_eq!(organiser.delete(&ended).await.status, 204, "it takes what was scanned before no longer");
@@ -197,9 +230,13 @@ async fn a_door_without_an_end_of_its_own_ends_with_the_event() {
     let door = Door::open(&node, &event, "B").await;
     let later = within(Duration::from_secs(30 * 86_400));
     event.patch(&json!({ "expires_at": later })).await.ok();
-    assert_eq!(organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"][0]["expires_at"], event.state().await["expires_at"]);
+    assert_eq!(
+        organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"][0]["expires_at"],
+        event.state().await["expires_at"]
+    );
     event.patch(&json!({ "expires_at": within(Duration::from_secs(2)) })).await.ok();
-    eventually("the end of the event", TIMEOUT, || async { (door.get("/guests").await.status == 404).then_some(()) }).await;
+    eventually("the end of the event", TIMEOUT, || async { (door.get("/guests").await.status == 404).then_some(()) })
+        .await;
     assert_eq!(organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"], json!([]));
 }
 
@@ -208,17 +245,26 @@ async fn three_doors_check_in_each_guest_once_and_all_are_told_the_same() {
     let node = TestNode::start().await;
     let (_, event) = open(&node, &[]).await;
     let codes = registered(&node, &event, &["asha", "vikram", "meena"]).await;
-    let doors = [Door::open(&node, &event, "A").await, Door::open(&node, &event, "B").await, Door::open(&node, &event, "C").await];
+    let doors = [
+        Door::open(&node, &event, "A").await,
+        Door::open(&node, &event, "B").await,
+        Door::open(&node, &event, "C").await,
+    ];
     for code in &codes {
-        let answers = join_all(doors.iter().map(|door| async move { door.check_in(&format!("code={code}")).await.ok() })).await;
+        let answers =
+            join_all(doors.iter().map(|door| async move { door.check_in(&format!("code={code}")).await.ok() })).await;
         let states: Vec<&str> = answers.iter().map(|answer| answer["state"].as_str().expect("a state")).collect();
         assert_eq!(states.iter().filter(|state| **state == "in").count(), 1, "{answers:?}");
         assert_eq!(states.iter().filter(|state| **state == "already").count(), 2, "{answers:?}");
-        assert!(answers.iter().all(|answer| answer["when"] == answers[0]["when"] && answer["name"] == answers[0]["name"]), "{answers:?}");
+        assert!(
+            answers.iter().all(|answer| answer["when"] == answers[0]["when"] && answer["name"] == answers[0]["name"]),
+            "{answers:?}"
+        );
     }
     let told = doors[0].get("/guests?after=0").await.ok();
     assert_eq!((&told["registered"], &told["inside"], &told["many"]), (&json!(3), &json!(3), &json!(false)), "{told}");
-    let names: Vec<&str> = told["guests"].as_array().expect("guests").iter().map(|guest| guest[1].as_str().expect("a name")).collect();
+    let names: Vec<&str> =
+        told["guests"].as_array().expect("guests").iter().map(|guest| guest[1].as_str().expect("a name")).collect();
     assert_eq!(names, ["Asha Rao", "Vikram Namuna", "Meena Mathiri"]);
     assert_eq!(told["checked_in"], "4A==", "a bit for each of three guests");
     assert_eq!(event.state().await["checked_in_count"], 3);
@@ -234,7 +280,8 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
     let later = ticket(&event, &node, &opened.txn).await;
     let picture = node.get(&later).await.ok();
     assert!(picture["path"].as_str().expect("a path").starts_with("M4 4.5h7"), "{picture}");
-    for stranger in [later.replace("key=", "key=A"), later.replace(&code, "222222"), format!("/e/{}/ticket", event.id)] {
+    for stranger in [later.replace("key=", "key=A"), later.replace(&code, "222222"), format!("/e/{}/ticket", event.id)]
+    {
         assert_eq!(node.get(&stranger).await.status, 404, "{stranger}");
     }
     let door = Door::open(&node, &event, "B").await;
@@ -244,7 +291,10 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
     assert_eq!(unknown["state"], "unknown");
     // Scanned without a door, the code opens a ticket and nothing else.
     let url = format!("/d/t/{code}.{}", "A".repeat(24));
-    assert_eq!(node.http.get(node.addresses.public(&url)).send().await.expect("an answer").status(), StatusCode::FORBIDDEN);
+    assert_eq!(
+        node.http.get(node.addresses.public(&url)).send().await.expect("an answer").status(),
+        StatusCode::FORBIDDEN
+    );
     let led = Answer::to(node.http.get(node.addresses.public(&url)).header(COOKIE, &door.cookie)).await;
     assert_eq!(led.header("location"), Some(&*format!("{}?guest={code}&state=old", door.path)), "{}", led.text);
     let shown = door.get(&format!("?guest={code}&state=old")).await;
@@ -260,8 +310,16 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
     assert_eq!((&late["state"], &late["inside"]), (&json!("in"), &json!(1)));
     let checked_in_at = event.registrations().await[0]["checked_in_at"].clone();
     let repeated = door.check_in(&format!("code={code}&at={at}&id=7")).await.ok();
-    assert_eq!((&repeated["state"], &repeated["inside"]), (&json!("in"), &json!(1)), "the answer to the first one was lost");
-    assert_eq!(door.check_in(&format!("code={code}&at={at}")).await.ok()["state"], "already", "another scan at that moment");
+    assert_eq!(
+        (&repeated["state"], &repeated["inside"]),
+        (&json!("in"), &json!(1)),
+        "the answer to the first one was lost"
+    );
+    assert_eq!(
+        door.check_in(&format!("code={code}&at={at}")).await.ok()["state"],
+        "already",
+        "another scan at that moment"
+    );
     let picture = door.check_in(&format!("code={code}&proof={}", "A".repeat(24))).await.ok();
     assert_eq!(
         (&picture["state"], picture["when"].is_string()),
@@ -278,7 +336,14 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
     eventually("the end of the link", TIMEOUT, || async { (ending.get("").await.status == 404).then_some(()) }).await;
     assert_eq!(ending.check_in(&format!("code={code}&at={before}")).await.ok()["state"], "already");
     assert_eq!(ending.check_in(&format!("code={code}")).await.status, 404, "nothing is scanned after it");
-    for bad in ["code=1", "code=", "", &format!("code={code}&at=soon"), &format!("code={code}&at=1"), &format!("code={code}&id=-1")] {
+    for bad in [
+        "code=1",
+        "code=",
+        "",
+        &format!("code={code}&at=soon"),
+        &format!("code={code}&at=1"),
+        &format!("code={code}&id=-1"),
+    ] {
         assert_eq!(door.check_in(bad).await.status, 400, "{bad}");
     }
 }
@@ -290,7 +355,11 @@ async fn a_door_works_without_script() {
     let codes = registered(&node, &event, &["asha", "vikram"]).await;
     let door = Door::open(&node, &event, "B").await;
     let found = door.get("?q=ash").await;
-    assert!(found.text.contains("Asha Rao") && found.text.contains(&codes[0]) && !found.text.contains("Vikram"), "{}", found.text);
+    assert!(
+        found.text.contains("Asha Rao") && found.text.contains(&codes[0]) && !found.text.contains("Vikram"),
+        "{}",
+        found.text
+    );
     assert!(door.get(&format!("?q={}", codes[1].to_lowercase())).await.text.contains("Vikram"));
     assert!(door.get("?q=nobody").await.text.contains("No guest has this name or code"));
     let guest = door.get(&format!("?guest={}", codes[0])).await;
@@ -317,6 +386,11 @@ async fn a_door_works_without_script() {
     // The address by itself checks nobody in.
     assert!(door.get(&format!("?guest={}&state=in", codes[1])).await.text.contains("Not checked in yet"));
     let url = node.addresses.public(&format!("{}/check-ins", door.path));
-    let cross = node.http.post(url).header(COOKIE, &door.cookie).header("sec-fetch-site", "cross-site").body(format!("code={}", codes[1]));
+    let cross = node
+        .http
+        .post(url)
+        .header(COOKIE, &door.cookie)
+        .header("sec-fetch-site", "cross-site")
+        .body(format!("code={}", codes[1]));
     assert_eq!(Answer::to(cross).await.status, 403);
 }

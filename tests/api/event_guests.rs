@@ -37,7 +37,9 @@ async fn a_guest_needs_one_signature_whatever_shows_the_intent() {
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let scanned = event.scan().await;
     let jwt = scanned.answer["intentJwt"].as_str().unwrap();
-    let page = |node: &TestNode| node.http.get(node.addresses.public(&format!("/v/{}", scanned.txn))).header("user-agent", "Android 15");
+    let page = |node: &TestNode| {
+        node.http.get(node.addresses.public(&format!("/v/{}", scanned.txn))).header("user-agent", "Android 15")
+    };
     assert!(Answer::to(page(&node)).await.text.contains(jwt));
     assert_eq!(intents(&node, "signed").await, 1);
     // Another process, as another node would be.
@@ -61,8 +63,13 @@ async fn looking_at_an_event_never_spends_a_credit() {
             }
         }
         assert_eq!(Answer::to(event.visit(Method::HEAD, IDENTITY_APP)).await.status, 200);
-        for accept in ["application/jwt;q=0, text/html", "text/html, application/jwt;q=0.1", "text/html, application/jwt"] {
-            assert_eq!(Answer::to(event.visit(Method::GET, accept)).await.header("content-type"), Some("text/html; charset=utf-8"));
+        for accept in
+            ["application/jwt;q=0, text/html", "text/html, application/jwt;q=0.1", "text/html, application/jwt"]
+        {
+            assert_eq!(
+                Answer::to(event.visit(Method::GET, accept)).await.header("content-type"),
+                Some("text/html; charset=utf-8")
+            );
         }
         for (name, purpose) in [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
             let ahead = Answer::to(event.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
@@ -71,7 +78,11 @@ async fn looking_at_an_event_never_spends_a_credit() {
     }
     let get = node.get(&format!("/e/{}/start", event.id)).await;
     let page = format!("/e/{}", event.id);
-    assert_eq!((get.status, get.header("location")), (303, Some(&*page)), "a link cannot press the button, it leads to it");
+    assert_eq!(
+        (get.status, get.header("location")),
+        (303, Some(&*page)),
+        "a link cannot press the button, it leads to it"
+    );
     assert_eq!(event.counts().await, ("active".to_owned(), 0, 0, 0));
     assert_eq!(node.operator().balance(&organiser.client).await, 3);
 }
@@ -84,7 +95,12 @@ async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_4
     let pressed = event.press(None).await;
     let paid = event.follow(&pressed).await;
     for page in [event.press(None).await, Answer::to(event.visit(Method::GET, BROWSER)).await] {
-        assert_eq!((page.status, page.header("location"), page.header(SET_COOKIE.as_str())), (200, None, None), "{}", page.text);
+        assert_eq!(
+            (page.status, page.header("location"), page.header(SET_COOKIE.as_str())),
+            (200, None, None),
+            "{}",
+            page.text
+        );
         assert!(page.text.contains("This event is not available") && !page.text.contains("<form"), "{}", page.text);
         for hint in ["credit", "balance", "bill", "pay"] {
             assert!(!page.text.to_lowercase().contains(hint), "{hint} is no concern of a guest");
@@ -131,11 +147,17 @@ async fn another_site_cannot_press_the_button() {
         &[("sec-fetch-site", "same-origin"), ("origin", "https://evil.example")],
     ];
     for headers in strangers {
-        let ask = |request: reqwest::RequestBuilder| headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let ask = |request: reqwest::RequestBuilder| {
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
+        };
         let refused = Answer::to(ask(event.bare_button()).header(ACCEPT, PROGRAM)).await;
         assert_eq!(refused.refusal(403), "cross_site", "{headers:?}");
         let page = Answer::to(ask(event.bare_button()).header(ACCEPT, BROWSER)).await;
-        assert!(page.status == 403 && page.text.contains(&format!("href=\"/e/{}\"", event.id)), "{headers:?}: {}", page.text);
+        assert!(
+            page.status == 403 && page.text.contains(&format!("href=\"/e/{}\"", event.id)),
+            "{headers:?}: {}",
+            page.text
+        );
         let fetched = Answer::to(ask(event.visit(Method::GET, IDENTITY_APP))).await;
         assert_eq!(fetched.refusal(403), "cross_site", "{headers:?}");
     }
@@ -166,7 +188,11 @@ async fn the_same_browser_resumes_its_verification_and_pays_once() {
     assert_ne!(led_to(&event.press(None).await), led_to(&first), "another browser is another guest");
     identity_app.approve(&event.follow(&first).await, "asha").await;
     let registered = event.press(Some(&cookie)).await;
-    assert_eq!(registered.header("location"), Some(&*format!("/e/{}", event.id)), "who is registered does not start again by mistake");
+    assert_eq!(
+        registered.header("location"),
+        Some(&*format!("/e/{}", event.id)),
+        "who is registered does not start again by mistake"
+    );
     let another = event.another(&cookie).await;
     assert_ne!(led_to(&another), led_to(&first));
     let both = format!("{cookie}; {}", cookie_of(&another));
@@ -177,7 +203,8 @@ async fn the_same_browser_resumes_its_verification_and_pays_once() {
     let single = organiser.open(&["name"]).await.txn;
     let nobodys = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     let forged = format!("{single}=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
-    for visit in ["=", "seven=started", "=\"", "", &format!("{single}=started"), &format!("{nobodys}=started"), &forged] {
+    for visit in ["=", "seven=started", "=\"", "", &format!("{single}=started"), &format!("{nobodys}=started"), &forged]
+    {
         let fresh = event.press(Some(&format!("other=1; sakshi_visit_{visit}"))).await;
         assert!(fresh.status == 303 && ![&*single, nobodys].contains(&led_to(&fresh)), "{visit}");
     }
@@ -230,14 +257,23 @@ async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_
     let is_ticket = |shown: &Answer| {
         // The id of the transaction opens the ticket, so it is not shown there.
         let is_told = shown.text.contains(&format!("<bdi dir=\"ltr\">{}</bdi>", opened.txn));
-        shown.status == 200 && !is_told && ["You are registered", "Open day", &code].iter().all(|part| shown.text.contains(part))
+        shown.status == 200
+            && !is_told
+            && ["You are registered", "Open day", &code].iter().all(|part| shown.text.contains(part))
     };
 
     // The page of the waiting guest sets the same cookie.
     for shown in [page(&cookie_of(&pressed)).await, node.get(&format!("/v/{}", opened.txn)).await] {
-        assert!(is_ticket(&shown) && !shown.text.contains("<form") && shown.text.contains("A••• R••"), "{}", shown.text);
+        assert!(
+            is_ticket(&shown) && !shown.text.contains("<form") && shown.text.contains("A••• R••"),
+            "{}",
+            shown.text
+        );
         let kept = cookie_of(&shown);
-        eventually("the end of the result", TIMEOUT, || async { (organiser.result(&opened.txn).await.status == 404).then_some(()) }).await;
+        eventually("the end of the result", TIMEOUT, || async {
+            (organiser.result(&opened.txn).await.status == 404).then_some(())
+        })
+        .await;
         let unknown = page(&cookie_of(&pressed)).await;
         assert_eq!(unknown.status, 409, "nobody knows that guest: {}", unknown.text);
         let again = page(&kept).await;

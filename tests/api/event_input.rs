@@ -122,13 +122,21 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
     identity_app.approve(&event.scan().await, "asha").await;
     assert_eq!(event.patch(&before).await.ok()["registration_count"], 3, "also when a guest has come meanwhile");
     for reason in [json!("credits_exhausted"), json!("a later word"), Value::Null] {
-        assert_eq!(event.patch(&json!({"status_reason": reason})).await.ok()["status_reason"], Value::Null, "{reason} is ignored");
+        assert_eq!(
+            event.patch(&json!({"status_reason": reason})).await.ok()["status_reason"],
+            Value::Null,
+            "{reason} is ignored"
+        );
     }
     for field in ["status_reason", "warning"] {
         assert_eq!(event.patch(&json!({field: 7})).await.refused_fields(), [field]);
     }
     let full = event.patch(&json!({"max_guests": 3, "name": "Last day"})).await.ok();
-    assert_eq!((&full["status"], &full["name"]), (&json!("at_capacity"), &json!("Last day")), "a cap at the count is one");
+    assert_eq!(
+        (&full["status"], &full["name"]),
+        (&json!("at_capacity"), &json!("Last day")),
+        "a cap at the count is one"
+    );
 }
 
 #[tokio::test]
@@ -165,9 +173,13 @@ async fn another_apps_event_is_as_unknown_as_one_that_never_was() {
     let (organiser, stranger) = (node.backend(1).await, node.backend(1).await);
     let sibling = organiser.with_credentials(&organiser.key, &node.operator().create_app(&organiser.client).await);
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
-    for (who, id) in
-        [(&stranger, event.id.as_str()), (&sibling, &event.id), (&organiser, "0000000000000"), (&organiser, "seven"), (&organiser, "%00")]
-    {
+    for (who, id) in [
+        (&stranger, event.id.as_str()),
+        (&sibling, &event.id),
+        (&organiser, "0000000000000"),
+        (&organiser, "seven"),
+        (&organiser, "%00"),
+    ] {
         for answer in every_call(who, id).await {
             assert_eq!(answer.refusal(404), "not_found", "{id}");
             assert_eq!(answer.json()["message"], "There is no such event.", "{id}");
@@ -195,7 +207,11 @@ async fn an_unknown_event_is_a_404_for_guests_too() {
         for request in [nowhere.visit(Method::GET, BROWSER), nowhere.button(BROWSER)] {
             let page = Answer::to(request).await;
             assert_eq!(page.status, 404, "{id}");
-            assert!(page.header("content-type").unwrap().starts_with("text/html") && !page.text.contains("<script>"), "{}", page.text);
+            assert!(
+                page.header("content-type").unwrap().starts_with("text/html") && !page.text.contains("<script>"),
+                "{}",
+                page.text
+            );
         }
         for request in [nowhere.button(PROGRAM), nowhere.visit(Method::GET, IDENTITY_APP)] {
             assert_eq!(Answer::to(request).await.refusal(404), "not_found", "{id}");

@@ -42,7 +42,11 @@ async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_p
         assert!(pressed.header("retry-after").is_some() && pressed.text.contains("<html"), "{}", pressed.text);
     }
     assert_eq!(node.operator().balance(&organiser.client).await, 80);
-    assert_eq!(organiser.init(&json!({"claims": ["name"], "channel": "web"})).await.status, 200, "the client's own are not refused");
+    assert_eq!(
+        organiser.init(&json!({"claims": ["name"], "channel": "web"})).await.status,
+        200,
+        "the client's own are not refused"
+    );
     // A verified guest makes room for the next.
     let opened = event.follow(led[0]).await;
     assert_eq!(consent(&identity_app, &opened).await.status, 200);
@@ -98,8 +102,16 @@ async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_g
     for txn in &refused {
         assert!(!is_reported(&node, txn).await, "{txn} was not registered");
         let result = organiser.result(txn).await.ok();
-        assert_eq!((&result["success"], &result["data"]["verification_passed"]), (&json!(false), &json!(false)), "{result}");
-        assert_eq!((&result["data"]["error_code"], &result["data"]["verified_claims"]), (&json!("event_full"), &json!({})), "{result}");
+        assert_eq!(
+            (&result["success"], &result["data"]["verification_passed"]),
+            (&json!(false), &json!(false)),
+            "{result}"
+        );
+        assert_eq!(
+            (&result["data"]["error_code"], &result["data"]["verified_claims"]),
+            (&json!("event_full"), &json!({})),
+            "{result}"
+        );
     }
     assert_eq!(receiver.received().len(), 10);
 }
@@ -141,7 +153,10 @@ async fn a_raised_cap_opens_a_full_event_again_for_the_next_guests_and_not_for_t
     assert_eq!(node.operator().balance(&organiser.client).await, 8);
 
     let raised = event.patch(&json!({"max_guests": 2})).await.ok();
-    assert_eq!((&raised["status"], &raised["remaining"], &raised["max_guests"]), (&json!("active"), &json!(1), &json!(2)));
+    assert_eq!(
+        (&raised["status"], &raised["remaining"], &raised["max_guests"]),
+        (&json!("active"), &json!(1), &json!(2))
+    );
     assert_eq!(identity_app.present(&late, &credential).await.status, 409, "the same answer again is told the same");
     identity_app.approve(&event.scan().await, "asha").await;
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 2, 3, 0));
@@ -160,7 +175,11 @@ async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_wa
     let answer = consent(&identity_app, &under_way).await;
     assert_eq!(CallbackFormat::Json.reply(&answer, &under_way.txn, 410), "The event was disabled");
     let result = organiser.result(&under_way.txn).await.ok();
-    assert_eq!((&result["success"], &result["data"]["error_code"]), (&json!(false), &json!("event_closed")), "{result}");
+    assert_eq!(
+        (&result["success"], &result["data"]["error_code"]),
+        (&json!(false), &json!("event_closed")),
+        "{result}"
+    );
     assert_eq!(event.counts().await, ("disabled".to_owned(), 0, 1, 0));
     assert!(event.registrations().await.is_empty() && !is_reported(&node, &under_way.txn).await);
     assert_eq!(node.operator().balance(&organiser.client).await, 9);

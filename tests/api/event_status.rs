@@ -76,7 +76,10 @@ async fn an_event_ends_by_itself_when_it_was_created_to() {
     let mut short = terms(5);
     short["expires_at"] = json!(within(Duration::from_secs(2)));
     let event = TestEvent::open(&node, &organiser, &short).await;
-    eventually("the end", TIMEOUT, || async { (Answer::to(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(()) }).await;
+    eventually("the end", TIMEOUT, || async {
+        (Answer::to(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(())
+    })
+    .await;
     stands(&event, "expired", Some((410, "event_closed"))).await;
 }
 
@@ -115,13 +118,17 @@ async fn the_status_shows_what_was_created() {
     let kiosk_url = state["kiosk_url"].clone();
     assert!(kiosk_url.as_str().unwrap().starts_with(&format!("https://verify.example/e/{}/kiosk?key=", event.id)));
     let expected = json!({
-        "event_id": event.id, "name": "Open day", "status": "active", "status_reason": null, "is_active": true, "claims": ["name", "gender"],
-        "language": "hindi", "max_guests": 250, "max_pending": null, "credit_budget": null, "entry": "open", "on_duplicate": "flag",
+        "event_id": event.id, "name": "Open day", "status": "active", "status_reason": null, "is_active": true,
+        "claims": ["name", "gender"],
+        "language": "hindi", "max_guests": 250, "max_pending": null, "credit_budget": null, "entry": "open",
+        "on_duplicate": "flag",
         "registration_count": 0, "duplicate_count": 0, "checked_in_count": 0, "remaining": 250, "scan_count": 0,
         "abandoned_count": 0, "pending_count": 0, "warning": null, "kiosk_url": kiosk_url,
         "poster_url": format!("https://verify.example/api/v1/nationalid-ovse/events/{}/poster", event.id),
-        "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}", event.id),
-        "created_at": created_at, "starts_at": null, "place": null, "expires_at": all["expires_at"], "time_zone": "Asia/Kolkata", "organiser": null,
+        "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}",
+            event.id),
+        "created_at": created_at, "starts_at": null, "place": null, "expires_at": all["expires_at"],
+        "time_zone": "Asia/Kolkata", "organiser": null,
         "purpose": "For the guest list",
     });
     assert_eq!(state, expected);
@@ -153,7 +160,10 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
             came.push(json!(opened.txn));
         }
         let page = event.page(number, 2).await;
-        assert_eq!((&page["page"], &page["page_size"], &page["total"]), (&json!(number), &json!(2), &json!(came.len())));
+        assert_eq!(
+            (&page["page"], &page["page_size"], &page["total"]),
+            (&json!(number), &json!(2), &json!(came.len()))
+        );
         let next = format!("{}/registrations?page={}&page_size=2", event.path(), number + 1);
         assert_eq!(page["next"], json!(next));
         let rows = page["registrations"].as_array().expect("registrations").clone();
@@ -169,7 +179,8 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
     assert_eq!((&beyond["total"], &beyond["registrations"], beyond.get("next")), (&json!(12), &json!([]), None));
     let by_default = organiser.get(&format!("{}/registrations", event.path())).await.ok();
     assert_eq!((&by_default["page"], &by_default["page_size"]), (&json!(1), &json!(20)));
-    let listed: Vec<_> = by_default["registrations"].as_array().unwrap().iter().map(|row| row["txn_id"].clone()).collect();
+    let listed: Vec<_> =
+        by_default["registrations"].as_array().unwrap().iter().map(|row| row["txn_id"].clone()).collect();
     assert_eq!(listed, came);
 }
 
@@ -220,16 +231,26 @@ async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
         assert!(shown.text.contains(">Client<") && !shown.text.contains(">App<"), "{}", shown.text);
     }
 
-    let change = json!({"time_zone": "Asia/Kolkata", "organiser": "Museum <of> Demopura", "purpose": "Free entry for residents & friends",
+    let change = json!({"time_zone": "Asia/Kolkata", "organiser": "Museum <of> Demopura", "purpose": "Free entry for \
+        residents & friends",
         "place": "Hall B, 2nd floor", "starts_at": "2027-01-31T13:00:00Z"});
     let changed = event.patch(&change).await.ok();
     assert_eq!((&changed["time_zone"], &changed["organiser"]), (&change["time_zone"], &change["organiser"]));
-    let waiting = || Answer::to(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).header("accept", BROWSER));
+    let waiting =
+        || Answer::to(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).header("accept", BROWSER));
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
-        assert!(shown.text.contains("31 January 2027, 18:30 IST") && shown.text.contains("Hall B, 2nd floor"), "{}", shown.text);
+        assert!(
+            shown.text.contains("31 January 2027, 18:30 IST") && shown.text.contains("Hall B, 2nd floor"),
+            "{}",
+            shown.text
+        );
     }
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await, waiting().await] {
-        assert!(shown.text.contains("Museum &#60;of&#62; Demopura") && !shown.text.contains("<bdi>App</bdi>"), "{}", shown.text);
+        assert!(
+            shown.text.contains("Museum &#60;of&#62; Demopura") && !shown.text.contains("<bdi>App</bdi>"),
+            "{}",
+            shown.text
+        );
     }
     assert!(page().await.text.contains("Free entry for residents &#38; friends"));
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
@@ -246,5 +267,8 @@ async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
         assert!(ticket.contains(part) && !ticket.contains("Asha"), "{part}: {ticket}");
     }
     let changed = event.patch(&json!({"organiser": null, "purpose": null})).await.ok();
-    assert_eq!((&changed["organiser"], &changed["purpose"], &changed["time_zone"]), (&Value::Null, &Value::Null, &json!("Asia/Kolkata")));
+    assert_eq!(
+        (&changed["organiser"], &changed["purpose"], &changed["time_zone"]),
+        (&Value::Null, &Value::Null, &json!("Asia/Kolkata"))
+    );
 }

@@ -65,7 +65,11 @@ async fn a_sealed_file_holds_what_was_verified_and_others_can_check_it() {
         let file = file.clone();
         tokio::task::spawn_blocking(move || check_evidence(&file)).await.unwrap()
     };
-    assert_eq!((&checked["claims"]["residentName"], &checked["claims"]["iss"]), (&json!("Asha Rao"), &json!(ISSUER)), "{checked}");
+    assert_eq!(
+        (&checked["claims"]["residentName"], &checked["claims"]["iss"]),
+        (&json!("Asha Rao"), &json!(ISSUER)),
+        "{checked}"
+    );
     assert_eq!((&checked["status"]["status"], &checked["bound"]), (&json!("VALID"), &json!(true)), "{checked}");
 
     let directory = node.directory.path();
@@ -78,7 +82,11 @@ async fn a_sealed_file_holds_what_was_verified_and_others_can_check_it() {
     assert_eq!((&told["status"], &told["holder_bound"]), (&json!("valid"), &json!(true)), "{told}");
     assert_eq!((&told["issuer_key_trusted"], &told["seal_key_trusted"]), (&json!(true), &json!(true)), "{told}");
     let shown = verify(&node, &file, &[]);
-    assert!(shown.status.success() && shown.out.contains("compare the thumbprints") && !shown.out.contains("Asha"), "{}", shown.out);
+    assert!(
+        shown.status.success() && shown.out.contains("compare the thumbprints") && !shown.out.contains("Asha"),
+        "{}",
+        shown.out
+    );
 }
 
 #[tokio::test]
@@ -100,7 +108,11 @@ async fn a_file_that_was_changed_or_that_strangers_have_made_is_refused() {
     refused(&json!({"payload": "", "protected": "", "signature": ""}), &[], "not an evidence file");
     let directory = node.directory.path();
     std::fs::write(directory.join("others.json"), TestIssuer::generate().jwks().to_string()).unwrap();
-    refused(&file, &["--issuer-keys", "others.json"], "the key that signed the credential is not among those that are trusted");
+    refused(
+        &file,
+        &["--issuer-keys", "others.json"],
+        "the key that signed the credential is not among those that are trusted",
+    );
     refused(&file, &["--seal-keys", "others.json"], "the key that sealed the file is not among those that are trusted");
     assert_eq!(verify(&node, "{}", &["--issuer-keys", "missing.json"]).status.code(), Some(2));
 }
@@ -118,7 +130,11 @@ async fn what_a_stranger_has_signed_or_changed_is_refused_though_its_seal_fits()
         let SealedFile { payload, protected, signature } = sealer.seal(&evidence, SystemClock.now()).await.unwrap();
         let file = json!({"payload": payload, "protected": protected, "signature": signature}).to_string();
         let ending = verify(&node, &file, &[]);
-        assert!(ending.status.code() == Some(i32::from(!reason.is_empty())) && ending.out.contains(reason), "{reason}: {}", ending.out);
+        assert!(
+            ending.status.code() == Some(i32::from(!reason.is_empty())) && ending.out.contains(reason),
+            "{reason}: {}",
+            ending.out
+        );
     };
     refused(&|_| {}, "").await;
     let forged = stranger.sign(&stranger.good());
@@ -129,9 +145,16 @@ async fn what_a_stranger_has_signed_or_changed_is_refused_though_its_seal_fits()
         evidence.proof.status.as_mut().unwrap().key = strangers_key.clone();
     };
     refused(&with_status_key, "the credential is refused").await;
-    refused(&|evidence| evidence.proof.status.as_mut().unwrap().key = strangers_key.clone(), "status of the credential cannot be used")
-        .await;
-    refused(&|evidence| evidence.requested = [Claim::Name, Claim::Mobile].into_iter().collect(), "does not share every claim").await;
+    refused(
+        &|evidence| evidence.proof.status.as_mut().unwrap().key = strangers_key.clone(),
+        "status of the credential cannot be used",
+    )
+    .await;
+    refused(
+        &|evidence| evidence.requested = [Claim::Name, Claim::Mobile].into_iter().collect(),
+        "does not share every claim",
+    )
+    .await;
     let later = Duration::from_secs(2 * 24 * 3_600);
     refused(&|evidence| evidence.verified_at = evidence.opened_at - later, "times in the file contradict").await;
 }

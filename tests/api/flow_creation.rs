@@ -47,7 +47,8 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
                "invitationExpireTimeStamp": body["signerInfo"][index]["invitationExpireTimeStamp"]})
     };
     let expected = json!({
-        "documentId": opened.id, "app_id": backend.app, "request_id": "req-1", "documentReferenceId": "loan-agreement-7",
+        "documentId": opened.id, "app_id": backend.app, "request_id": "req-1",
+        "documentReferenceId": "loan-agreement-7",
         "document": {"name": "Loan agreement of Asha", "content": PDF}, "signerInfo": [invited(0), invited(1)],
     });
     assert_ordered(&upstream.last(), Flow::Esign, &expected);
@@ -61,7 +62,8 @@ async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_orde
     let mut body = Flow::Esign.body_with(&[("/documentReferenceId", None)]);
     let many: Vec<Value> = (0..20).map(|number| json!({"signerName": format!("Signer Number {number}")})).collect();
     body["signerInfo"] = json!(many);
-    let opened = backend.open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
+    let opened =
+        backend.open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
     assert_eq!(opened.answer["documentReferenceId"], "");
     let order = upstream.last().body;
     let ordered = order["signerInfo"].as_array().expect("signers");
@@ -81,7 +83,11 @@ async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() 
     let backend = node.backend(0).await;
     let opened = backend.open_flow(Flow::DocLocker).await;
     assert_eq!(members(&opened.answer), ["requestUrl", "transactionId"]);
-    assert!(opened.answer["requestUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"), "{}", opened.answer);
+    assert!(
+        opened.answer["requestUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"),
+        "{}",
+        opened.answer
+    );
     let expected = json!({"transactionId": opened.id, "app_id": backend.app, "request_id": "req-1",
                           "docs": ["driving_licence", "class_x_marksheet"], "consent_text": CONSENT_TEXT});
     assert_ordered(&upstream.last(), Flow::DocLocker, &expected);
@@ -93,11 +99,13 @@ async fn both_kinds_of_e_stamp_are_ordered_by_their_name() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     for api_type in ["RegistryEStamp", "PhysicalEStamp"] {
-        let opened = backend.open_flow_with(Flow::EStamp, &Flow::EStamp.body_with(&[("/apiType", Some(json!(api_type)))])).await;
+        let opened =
+            backend.open_flow_with(Flow::EStamp, &Flow::EStamp.body_with(&[("/apiType", Some(json!(api_type)))])).await;
         assert_eq!(opened.answer, json!({"eStampId": opened.id}));
         let expected = json!({"eStampId": opened.id, "app_id": backend.app, "request_id": "req-1", "apiType": api_type,
                               "document": {"documentName": "lease.pdf", "base64FileData": PDF},
-                              "signatoriesInfo": [{"name": "Asha Rao", "emailID": "asha@example.com", "signType": "electronic"}]});
+                              "signatoriesInfo": [{"name": "Asha Rao", "emailID": "asha@example.com",
+                                  "signType": "electronic"}]});
         assert_ordered(&upstream.last(), Flow::EStamp, &expected);
     }
 }
@@ -109,8 +117,12 @@ async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
     let backend = node.backend(0).await;
     let opened = backend.open_flow(Flow::Wealth).await;
     assert_eq!(members(&opened.answer), ["consentHandle", "requestUrl", "uniqueIdentifier"]);
-    assert_eq!((&opened.answer["uniqueIdentifier"], &opened.answer["consentHandle"]), (&json!(opened.id), &json!("handle-1")));
-    let expected = json!({"uniqueIdentifier": opened.id, "app_id": backend.app, "request_id": "req-1", "consent_text": CONSENT_TEXT});
+    assert_eq!(
+        (&opened.answer["uniqueIdentifier"], &opened.answer["consentHandle"]),
+        (&json!(opened.id), &json!("handle-1"))
+    );
+    let expected = json!({"uniqueIdentifier": opened.id, "app_id": backend.app, "request_id": "req-1",
+        "consent_text": CONSENT_TEXT});
     assert_ordered(&upstream.last(), Flow::Wealth, &expected);
 }
 
@@ -136,14 +148,17 @@ async fn members_in_the_other_spelling_order_the_same() {
         (
             Flow::Esign,
             json!({"document_info": camel["documentInfo"], "document_reference_id": "loan-agreement-7",
-                   "signer_info": [{"signer_name": "Asha Rao", "signer_ref_id": "borrower", "invitation_expire_time_stamp": until}]}),
+                   "signer_info": [{"signer_name": "Asha Rao", "signer_ref_id": "borrower",
+                       "invitation_expire_time_stamp": until}]}),
             json!({"documentReferenceId": "loan-agreement-7",
-                   "signerInfo": [{"signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": until}]}),
+                   "signerInfo": [{"signerName": "Asha Rao", "signerRefId": "borrower",
+                       "invitationExpireTimeStamp": until}]}),
         ),
         (
             Flow::EStamp,
             json!({"api_type": "RegistryEStamp", "document": {"document_name": "lease.pdf", "base64_file_data": PDF},
-                   "signatories_info": [{"name": "Asha Rao", "email_id": "asha@example.com", "sign_type": "electronic"}]}),
+                   "signatories_info": [{"name": "Asha Rao", "email_id": "asha@example.com",
+                       "sign_type": "electronic"}]}),
             Flow::EStamp.body(),
         ),
         (
@@ -174,7 +189,10 @@ async fn a_correlation_id_in_the_body_goes_with_the_order() {
         let body = flow.body_with(&[("/request_id", Some(json!("order-7")))]);
         let answer = Answer::to(backend.request(Method::POST, flow.path()).json(&body)).await;
         answer.ok();
-        assert_eq!((answer.header("x-request-id"), &upstream.last().body["request_id"]), (Some("order-7"), &json!("order-7")));
+        assert_eq!(
+            (answer.header("x-request-id"), &upstream.last().body["request_id"]),
+            (Some("order-7"), &json!("order-7"))
+        );
     }
 }
 
@@ -194,7 +212,10 @@ async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() 
             first.ok();
             let again = backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await;
             assert_eq!((again.status, &again.text), (200, &first.text), "{}", flow.name());
-            assert_eq!((first.header("idempotency-replayed"), again.header("idempotency-replayed")), (None, Some("true")));
+            assert_eq!(
+                (first.header("idempotency-replayed"), again.header("idempotency-replayed")),
+                (None, Some("true"))
+            );
         }
         if life == 0 {
             node.kill().await;

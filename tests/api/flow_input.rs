@@ -32,7 +32,8 @@ async fn assert_refused(flow: Flow, cases: Vec<Case>) {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
     for (pointer, value, path) in cases {
-        let shown = value.as_ref().map_or_else(|| "none".to_owned(), |value| value.to_string().chars().take(80).collect());
+        let shown =
+            value.as_ref().map_or_else(|| "none".to_owned(), |value| value.to_string().chars().take(80).collect());
         let answer = backend.try_open_flow(flow, &flow.body_with(&[(pointer, value)])).await;
         let fields = answer.refused_fields();
         assert!(fields == [path], "{path} is not what {fields:?} names for {pointer} = {shown}");
@@ -179,7 +180,11 @@ async fn all_problems_are_named_at_once() {
         "responseUrl",
         "consent",
     ];
-    assert_eq!(backend.try_open_flow(Flow::Esign, &body).await.refused_fields(), expected, "in the spelling of the request");
+    assert_eq!(
+        backend.try_open_flow(Flow::Esign, &body).await.refused_fields(),
+        expected,
+        "in the spelling of the request"
+    );
     let wealth = json!({"consent": "N", "consentText": " ", "consent_text": " "});
     assert_eq!(backend.try_open_flow(Flow::Wealth, &wealth).await.refused_fields().len(), 2);
     assert!(upstream.orders().is_empty());
@@ -227,7 +232,8 @@ async fn an_esign_http_response_url_is_refused_where_the_operator_does_not_allow
     let node = TestNode::ordering_from(&upstream, &settings).await;
     let backend = node.backend(1).await;
     for url in ["http://client.example/hook", "https://127.0.0.1/hook", "https://[::1]/hook", "https://10.0.0.1/hook"] {
-        let answer = backend.try_open_flow(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(url)))])).await;
+        let answer =
+            backend.try_open_flow(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(url)))])).await;
         assert_eq!(answer.refused_fields(), ["responseUrl"], "{url}");
     }
     assert!(upstream.orders().is_empty());
@@ -244,7 +250,9 @@ async fn what_is_no_json_object_is_a_400_and_no_json_at_all_a_415() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
     for flow in Flow::ALL {
-        for body in ["", "{", "[]", "null", "\"text\"", "{\"consent\":\"Y\"}{}", "{\"consent\":\"Y\",\"consent\":\"Y\"}"] {
+        for body in
+            ["", "{", "[]", "null", "\"text\"", "{\"consent\":\"Y\"}{}", "{\"consent\":\"Y\",\"consent\":\"Y\"}"]
+        {
             let answer = post(&backend, flow, "application/json", body).await;
             assert_eq!(answer.status, 400, "{flow:?} {body}: {}", answer.text);
             answer.refusal(400);
@@ -265,7 +273,9 @@ async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
-    for (flow, bytes) in [(Flow::Esign, 14 << 20), (Flow::EStamp, 14 << 20), (Flow::DocLocker, 65_537), (Flow::Wealth, 65_537)] {
+    for (flow, bytes) in
+        [(Flow::Esign, 14 << 20), (Flow::EStamp, 14 << 20), (Flow::DocLocker, 65_537), (Flow::Wealth, 65_537)]
+    {
         // Whitespace, so that only the length can be wrong.
         let mut body = flow.body().to_string().into_bytes();
         body.resize(bytes + 65_536, b' ');
@@ -284,7 +294,9 @@ async fn bodies_that_are_announced_and_do_not_come_take_no_room_from_anybody() {
     let backend = node.backend(0).await;
     let announce = async |bytes: usize| {
         let Backend { key, app, .. } = &backend;
-        let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {bytes}");
+        let headers = format!(
+            "x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {bytes}"
+        );
         Raw::post(&node, Flow::EStamp.path(), &headers, b"").await
     };
     let mut held = Vec::new();
@@ -330,14 +342,18 @@ async fn every_order_and_every_poll_has_a_rate() {
     for flow in Flow::ALL {
         let backend = node.backend(0).await;
         let opened = backend.open_flow(flow).await;
-        assert_limited(&format!("an order of {flow:?}"), async || backend.try_open_flow(flow, &flow.body()).await).await;
+        assert_limited(&format!("an order of {flow:?}"), async || backend.try_open_flow(flow, &flow.body()).await)
+            .await;
         if matches!(flow, Flow::Esign | Flow::DocLocker) {
             assert_limited(&format!("a poll of {flow:?}"), async || backend.poll(&opened).await).await;
         }
     }
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
-    assert_limited("a QR value", async || backend.post("/api/v1/nationalid-ovse/qr-intent", &json!({"txnId": opened.txn})).await).await;
+    assert_limited("a QR value", async || {
+        backend.post("/api/v1/nationalid-ovse/qr-intent", &json!({"txnId": opened.txn})).await
+    })
+    .await;
 }
 
 #[tokio::test]

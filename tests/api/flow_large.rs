@@ -1,4 +1,5 @@
-//! Files of the largest size: byte for byte through a report, its webhook and its poll, and within a fixed bound of memory.
+//! Files of the largest size: byte for byte through a report, its webhook and its poll, and within a fixed bound of
+//! memory.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -40,7 +41,12 @@ async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() 
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
     let opened = fixture.backend.open_flow_with(Flow::Esign, &body).await;
     assert_same(fixture.upstream.last().body["document"]["content"].as_str().expect("a document"), &file);
-    tell_when_there_is_room(&fixture, &opened, &opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
+    tell_when_there_is_room(
+        &fixture,
+        &opened,
+        &opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]),
+    )
+    .await;
     let expected = sent_with(&opened, ESIGN_COMPLETED, &file);
     assert_same(body_of(&fixture.webhooks(1).await[0]), &expected);
     assert_same(&fixture.backend.poll(&opened).await.text, &expected);
@@ -59,8 +65,12 @@ async fn the_other_flows_carry_files_of_the_same_size() {
     assert_same(body_of(&fixture.webhooks(1).await[0]), &sent_with(&stamp, ESTAMP_COMPLETED, &file));
 
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
-    tell_when_there_is_room(&fixture, &locker, &locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/0/dataPdf", Some(json!(file)))]))
-        .await;
+    tell_when_there_is_room(
+        &fixture,
+        &locker,
+        &locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/0/dataPdf", Some(json!(file)))]),
+    )
+    .await;
     let expected = sent_with(&locker, DOCLOCKER_FETCHED, &file);
     assert_same(&ordered_details(body_of(&fixture.webhooks(2).await[1])), &expected);
     assert_same(&ordered_details(&fixture.backend.poll(&locker).await.text), &expected);
@@ -103,13 +113,14 @@ async fn tell_when_there_is_room(fixture: &FlowFixture, opened: &OpenedFlow, rep
 /// Reports two at a time, with retries for lack of room; all webhooks are in flight at once.
 async fn tell_all(fixture: &FlowFixture, flows: &[OpenedFlow], reports: &[Value]) {
     for (flows, reports) in flows.chunks(2).zip(reports.chunks(2)) {
-        join_all(flows.iter().zip(reports).map(|(opened, report)| tell_when_there_is_room(fixture, opened, report))).await;
+        join_all(flows.iter().zip(reports).map(|(opened, report)| tell_when_there_is_room(fixture, opened, report)))
+            .await;
     }
 }
 
-/// Resident memory allowed in these tests: 64 MiB for the process; 24 MiB of webhooks, the room of one origin; two reports at a time, four
-/// copies of each (as received, read, sent and sealed), 112 MiB; polls, 96 MiB; and 88 MiB not yet returned by the allocator. A dozen files
-/// in memory at once would exceed the webhooks' share by 147 MiB.
+/// Resident memory allowed in these tests: 64 MiB for the process; 24 MiB of webhooks, the room of one origin; two
+/// reports at a time, four copies of each (as received, read, sent and sealed), 112 MiB; polls, 96 MiB; and 88 MiB not
+/// yet returned by the allocator. A dozen files in memory at once would exceed the webhooks' share by 147 MiB.
 const RESIDENT_BYTES_MAX: u64 = 384 * 1_024 * 1_024;
 
 #[tokio::test]
@@ -126,7 +137,8 @@ async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no
     for _ in 0..12 {
         large.push(fixture.backend.open_flow(Flow::Esign).await);
     }
-    let reports: Vec<Value> = large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
+    let reports: Vec<Value> =
+        large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
     tell_all(&fixture, &large, &reports).await;
     assert_eq!(hanging.wait_for(1, TIMEOUT).await.len(), 1, "the first is under way");
     for number in 1..=5 {
@@ -135,12 +147,21 @@ async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no
         fixture.webhooks(number).await;
     }
     let large_too = neighbour.open_flow(Flow::Esign).await;
-    tell_when_there_is_room(&fixture, &large_too, &large_too.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
+    tell_when_there_is_room(
+        &fixture,
+        &large_too,
+        &large_too.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))]),
+    )
+    .await;
     assert_same(body_of(&fixture.webhooks(6).await[5]), &sent_with(&large_too, ESIGN_COMPLETED, &file));
     for opened in &large {
         assert_same(&fixture.backend.poll(opened).await.text, &sent_with(opened, ESIGN_COMPLETED, &file));
     }
-    assert_eq!(hanging.received().len(), 1, "one large file at a time for one origin, and the others are not in memory");
+    assert_eq!(
+        hanging.received().len(),
+        1,
+        "one large file at a time for one origin, and the others are not in memory"
+    );
     let most = fixture.node.process().resident_at_most();
     eprintln!("resident: {} MiB before, {} MiB at most", before >> 20, most >> 20);
     assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
@@ -154,7 +175,8 @@ async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
     for _ in 0..12 {
         large.push(fixture.backend.open_flow(Flow::Esign).await);
     }
-    let reports: Vec<Value> = large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
+    let reports: Vec<Value> =
+        large.iter().map(|opened| opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).collect();
     tell_all(&fixture, &large, &reports).await;
     let arrived = fixture.webhooks(12).await;
     for opened in &large {
@@ -180,8 +202,10 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_cl
     }
     for backend in [&fixture.backend, &second, &fourth] {
         // A refusal in the middle of a large body may close the connection before the answer.
-        let refused =
-            eventually("a refusal", 3 * TIMEOUT, || async { Answer::attempt(backend.flow_request(Flow::Esign, &large)).await.ok() }).await;
+        let refused = eventually("a refusal", 3 * TIMEOUT, || async {
+            Answer::attempt(backend.flow_request(Flow::Esign, &large)).await.ok()
+        })
+        .await;
         assert_eq!(refused.refusal(503), "overloaded");
         assert!(refused.header("retry-after").is_some());
     }

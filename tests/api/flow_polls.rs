@@ -1,5 +1,5 @@
-//! Polling fallbacks (specification, "Webhook configuration and polling"): a stub while a flow is pending, and the webhook's body after its
-//! end.
+//! Polling fallbacks (specification, "Webhook configuration and polling"): a stub while a flow is pending, and the
+//! webhook's body after its end.
 
 use std::time::Duration;
 
@@ -19,7 +19,12 @@ const ESIGN_STATUS: &str = "/api/v1/esign/status";
 /// Opens an eSign flow whose second signer's invitation is short.
 async fn begin_short(backend: &Backend, moment: Duration) -> OpenedFlow {
     let until = json!(within(moment));
-    backend.open_flow_with(Flow::Esign, &Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until))])).await
+    backend
+        .open_flow_with(
+            Flow::Esign,
+            &Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until))]),
+        )
+        .await
 }
 
 /// Waits until a document has expired, and returns the poll's answer.
@@ -36,10 +41,22 @@ async fn a_flow_that_nobody_has_reported_on_is_polled_as_a_stub() {
     let fixture = FlowFixture::start().await;
     let esign = fixture.backend.open_flow(Flow::Esign).await;
     let poll = fixture.backend.poll(&esign).await.ok();
-    assert_eq!((&poll["success"], &poll["pending"], &poll["data"]["pending"]), (&json!(true), &json!(true), &json!(true)), "{poll}");
-    assert_eq!((&poll["data"]["documentId"], &poll["data"]["documentStatus"]), (&json!(esign.id), &json!("Pending")), "{poll}");
+    assert_eq!(
+        (&poll["success"], &poll["pending"], &poll["data"]["pending"]),
+        (&json!(true), &json!(true), &json!(true)),
+        "{poll}"
+    );
+    assert_eq!(
+        (&poll["data"]["documentId"], &poll["data"]["documentStatus"]),
+        (&json!(esign.id), &json!("Pending")),
+        "{poll}"
+    );
     for signer in poll["data"]["signerInfo"].as_array().expect("signers") {
-        assert_eq!((&signer["signerStatus"], &signer["nationalIdAuditInfo"]), (&json!("Pending"), &Value::Null), "{signer}");
+        assert_eq!(
+            (&signer["signerStatus"], &signer["nationalIdAuditInfo"]),
+            (&json!("Pending"), &Value::Null),
+            "{signer}"
+        );
         assert!(signer.get("signingUrl").is_none(), "{signer}");
     }
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
@@ -91,12 +108,18 @@ async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_ba
     let mut fixture = FlowFixture::registered().await;
     let opened = begin_short(&fixture.backend, Duration::from_secs(5)).await;
     fixture.node.kill().await;
-    eventually("the end of the invitation", TIMEOUT, || async { (within(Duration::ZERO) > opened.until()[1]).then_some(()) }).await;
+    eventually("the end of the invitation", TIMEOUT, || async {
+        (within(Duration::ZERO) > opened.until()[1]).then_some(())
+    })
+    .await;
     fixture.node.launch().await;
     // No request is needed: the webhook is sent by itself.
     let arrived = fixture.webhooks(1).await;
     let body: Value = serde_json::from_slice(&arrived[0].body).expect("JSON");
-    assert_eq!((&body["documentId"], &body["documentStatus"], &body["content"]), (&json!(opened.id), &json!("Expired"), &Value::Null));
+    assert_eq!(
+        (&body["documentId"], &body["documentStatus"], &body["content"]),
+        (&json!(opened.id), &json!("Expired"), &Value::Null)
+    );
     for signer in body["signerInfo"].as_array().expect("signers") {
         assert_eq!(signer["signerStatus"], "Expired", "nobody can sign any more: {signer}");
     }
@@ -116,8 +139,10 @@ async fn a_document_that_expires_without_a_url_can_be_fetched_as_expired() {
 async fn unknown_flows_and_those_of_another_app_are_the_same_404() {
     let fixture = FlowFixture::start().await;
     let neighbour = fixture.node.backend(0).await;
-    let (esign, locker) = (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
-    let (stamp, wealth) = (fixture.backend.open_flow(Flow::EStamp).await, fixture.backend.open_flow(Flow::Wealth).await);
+    let (esign, locker) =
+        (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
+    let (stamp, wealth) =
+        (fixture.backend.open_flow(Flow::EStamp).await, fixture.backend.open_flow(Flow::Wealth).await);
     let unknown = uuid::Uuid::new_v4().to_string();
     let mut answers = vec![neighbour.poll(&esign).await, neighbour.poll(&locker).await];
     for id in [&*unknown, "seven", &locker.id, &stamp.id, &wealth.id] {
@@ -164,7 +189,8 @@ async fn what_asks_for_an_esign_status_is_checked() {
 #[tokio::test]
 async fn e_stamps_and_wealth_data_have_no_poll() {
     let fixture = FlowFixture::start().await;
-    let (stamp, wealth) = (fixture.backend.open_flow(Flow::EStamp).await, fixture.backend.open_flow(Flow::Wealth).await);
+    let (stamp, wealth) =
+        (fixture.backend.open_flow(Flow::EStamp).await, fixture.backend.open_flow(Flow::Wealth).await);
     for path in [
         format!("/api/v1/estamp/details/{}", stamp.id),
         format!("/api/v1/estamp/{}", stamp.id),
@@ -178,13 +204,17 @@ async fn e_stamps_and_wealth_data_have_no_poll() {
 #[tokio::test]
 async fn a_result_can_be_fetched_for_as_long_as_the_operator_says_and_not_longer() {
     let fixture = FlowFixture::with(&[("FLOWS__RESULT_TTL_S", "2")]).await;
-    let (esign, locker) = (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
+    let (esign, locker) =
+        (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
     let waiting = fixture.backend.open_flow(Flow::Esign).await;
     fixture.connector.report_new("esign", &esign.report(ESIGN_COMPLETED)).await;
     fixture.connector.report_new("doclocker", &locker.report(DOCLOCKER_FETCHED)).await;
     assert_eq!((fixture.backend.poll(&esign).await.status, fixture.backend.poll(&locker).await.status), (200, 200));
     for opened in [&esign, &locker] {
-        eventually("the end of the result", TIMEOUT, || async { (fixture.backend.poll(opened).await.status == 404).then_some(()) }).await;
+        eventually("the end of the result", TIMEOUT, || async {
+            (fixture.backend.poll(opened).await.status == 404).then_some(())
+        })
+        .await;
     }
     assert_eq!(fixture.backend.poll(&waiting).await.ok()["pending"], true, "what waits is kept");
 }
@@ -220,6 +250,7 @@ async fn polls_of_flows_share_the_rate_of_polls() {
         }
     }
     assert!(limited > 20, "only {limited} of 60 were limited");
-    let result = fixture.backend.request(Method::GET, &sakshi_kit::backend::result_path(&uuid::Uuid::new_v4().to_string()));
+    let result =
+        fixture.backend.request(Method::GET, &sakshi_kit::backend::result_path(&uuid::Uuid::new_v4().to_string()));
     assert_eq!(Answer::to(result).await.refusal(429), "rate_limited", "the rate is the one of all polls");
 }

@@ -50,12 +50,24 @@ async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
     let kinds = each_kind(&fixture).await;
     for (kind, opened, golden) in &kinds {
         let report = opened.report(golden);
-        for token in [ADMIN_TOKEN, upstream::TOKEN, "", "x", &CONNECTOR_TOKEN[1..], &format!("{CONNECTOR_TOKEN}x"), &fixture.backend.key] {
+        for token in [
+            ADMIN_TOKEN,
+            upstream::TOKEN,
+            "",
+            "x",
+            &CONNECTOR_TOKEN[1..],
+            &format!("{CONNECTOR_TOKEN}x"),
+            &fixture.backend.key,
+        ] {
             let answer = fixture.connector.with_token(token).report(kind, &report).await;
             assert_eq!(answer.status, 401, "{kind} with {token}: {}", answer.text);
             assert_eq!(answer.refusal(401), "unauthorized", "{kind}");
         }
-        let bare = fixture.node.http.post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}"))).json(&report);
+        let bare = fixture
+            .node
+            .http
+            .post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}")))
+            .json(&report);
         assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
         let basic = fixture.node.http.post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}")));
         let basic = basic.header(AUTHORIZATION, format!("Basic {CONNECTOR_TOKEN}")).json(&report);
@@ -79,7 +91,9 @@ async fn a_report_of_no_flow_of_this_app_is_a_404() {
         let id = format!("/{}", opened.flow.id());
         let id = if opened.report(golden).get("data").is_some() { format!("/data{id}") } else { id };
         let unknown = json!(uuid::Uuid::new_v4());
-        for (pointer, value) in [("/app_id", json!(neighbour.app)), ("/app_id", json!("app_of_nobody")), (&*id, unknown)] {
+        for (pointer, value) in
+            [("/app_id", json!(neighbour.app)), ("/app_id", json!("app_of_nobody")), (&*id, unknown)]
+        {
             let report = opened.report_with(golden, &[(pointer, Some(value.clone()))]);
             let answer = fixture.connector.report(kind, &report).await;
             assert!(matches!(answer.status, 400 | 404), "{kind} {pointer}: {} {}", answer.status, answer.text);
@@ -90,11 +104,19 @@ async fn a_report_of_no_flow_of_this_app_is_a_404() {
     }
     let (_, esign, _) = &kinds[0];
     let locker = esign.report(DOCLOCKER_FAILED);
-    assert_eq!(fixture.connector.report("doclocker", &locker).await.refusal(404), "not_found", "an id of another kind of flow");
+    assert_eq!(
+        fixture.connector.report("doclocker", &locker).await.refusal(404),
+        "not_found",
+        "an id of another kind of flow"
+    );
     let stamp = esign.report(ESTAMP_REJECTED);
     assert_eq!(fixture.connector.report("estamp", &stamp).await.refusal(404), "not_found");
     for kind in ["ovse", "wealth", "pan", "ESIGN", "esign/", "%65sign%2f"] {
-        assert_eq!(fixture.connector.report(kind, &esign.report(ESIGN_COMPLETED)).await.refusal(404), "not_found", "{kind}");
+        assert_eq!(
+            fixture.connector.report(kind, &esign.report(ESIGN_COMPLETED)).await.refusal(404),
+            "not_found",
+            "{kind}"
+        );
     }
     assert_untouched(&fixture, &kinds).await;
 }
@@ -113,8 +135,18 @@ async fn a_report_in_another_form_is_a_400_that_names_the_path() {
         ("esign", "/content", Some(json!("no Base64!")), "content"),
         ("esign", "/signerInfo/1/signerStatus", Some(json!("completed")), "signerInfo[1].signerStatus"),
         ("esign", "/signerInfo/1/colour", Some(json!("red")), "signerInfo[1].colour"),
-        ("esign", "/signerInfo/0/nationalIdAuditInfo/yearOfBirth", Some(json!(1990)), "signerInfo[0].nationalIdAuditInfo.yearOfBirth"),
-        ("esign", "/signerInfo/0/nationalIdAuditInfo/number", Some(json!("0")), "signerInfo[0].nationalIdAuditInfo.number"),
+        (
+            "esign",
+            "/signerInfo/0/nationalIdAuditInfo/yearOfBirth",
+            Some(json!(1990)),
+            "signerInfo[0].nationalIdAuditInfo.yearOfBirth",
+        ),
+        (
+            "esign",
+            "/signerInfo/0/nationalIdAuditInfo/number",
+            Some(json!("0")),
+            "signerInfo[0].nationalIdAuditInfo.number",
+        ),
         ("doclocker", "/data/docs/0/status", Some(json!("fetched")), "data.docs[0].status"),
         ("doclocker", "/data/docs/0/issued/size", Some(json!(48_211)), "data.docs[0].issued.size"),
         ("doclocker", "/data/colour", Some(json!("red")), "data.colour"),
@@ -133,7 +165,8 @@ async fn a_report_in_another_form_is_a_400_that_names_the_path() {
     ];
     for (kind, pointer, value, path) in cases {
         let (_, opened, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
-        let fields = fixture.connector.report(kind, &opened.report_with(golden, &[(pointer, value)])).await.refused_fields();
+        let fields =
+            fixture.connector.report(kind, &opened.report_with(golden, &[(pointer, value)])).await.refused_fields();
         assert!(fields.iter().any(|named| named == path), "{kind}: {path} is not among {fields:?}");
     }
     for kind in KINDS {
@@ -146,7 +179,11 @@ async fn a_report_in_another_form_is_a_400_that_names_the_path() {
         assert_eq!(Answer::to(fixture.connector.request(kind).body(deep)).await.status, 400, "{kind}");
         let wide = format!("{{\"data\":[{}0]}}", "0,".repeat(500_000));
         assert_eq!(Answer::to(fixture.connector.request(kind).body(wide)).await.status, 400, "{kind}");
-        assert_eq!(Answer::to(fixture.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status, 400, "{kind}");
+        assert_eq!(
+            Answer::to(fixture.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status,
+            400,
+            "{kind}"
+        );
     }
     assert_untouched(&fixture, &kinds).await;
 }
@@ -156,15 +193,26 @@ async fn another_method_is_a_405_and_a_report_beyond_sixteen_mebibytes_a_413() {
     let fixture = FlowFixture::registered().await;
     let kinds = each_kind(&fixture).await;
     let path = "/internal/v1/flows/esign";
-    let get = Answer::to(fixture.node.http.request(Method::GET, fixture.node.addresses.internal(path)).bearer_auth(CONNECTOR_TOKEN)).await;
+    let get = Answer::to(
+        fixture.node.http.request(Method::GET, fixture.node.addresses.internal(path)).bearer_auth(CONNECTOR_TOKEN),
+    )
+    .await;
     assert_eq!(get.refusal(405), "method_not_allowed");
     for (kind, opened, golden) in &kinds {
         let mut body = opened.report(golden).to_string().into_bytes();
         body.resize(16 * 1_024 * 1_024 + 1, b' ');
         let chunks: Vec<_> = body.chunks(1 << 20).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
-        assert_eq!(Answer::to(fixture.connector.request(kind).body(body)).await.refusal(413), "body_too_large", "{kind}");
+        assert_eq!(
+            Answer::to(fixture.connector.request(kind).body(body)).await.refusal(413),
+            "body_too_large",
+            "{kind}"
+        );
         let streamed = Body::wrap_stream(futures_util::stream::iter(chunks));
-        assert_eq!(Answer::to(fixture.connector.request(kind).body(streamed)).await.refusal(413), "body_too_large", "{kind}");
+        assert_eq!(
+            Answer::to(fixture.connector.request(kind).body(streamed)).await.refusal(413),
+            "body_too_large",
+            "{kind}"
+        );
     }
     assert_untouched(&fixture, &kinds).await;
 }
@@ -214,7 +262,13 @@ async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
     ];
     for (kind, pointer, value, field) in cases {
         let (_, opened, golden) = kinds.iter().find(|known| known.0 == kind).expect("a kind");
-        assert_contradicts(&fixture, kind, &opened.report_with(golden, &[(pointer, Some(value))]), &field.to_lowercase()).await;
+        assert_contradicts(
+            &fixture,
+            kind,
+            &opened.report_with(golden, &[(pointer, Some(value))]),
+            &field.to_lowercase(),
+        )
+        .await;
     }
     assert_untouched(&fixture, &kinds).await;
 }
@@ -225,7 +279,13 @@ async fn a_consent_moves_forward_only_and_its_data_is_of_one_consent() {
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     let moved = |status: &str| opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);
     fixture.connector.report_new("wealth-consent", &moved("Accepted")).await;
-    assert_contradicts(&fixture, "wealth-consent", &moved("Rejected"), "a consent that is accepted cannot become rejected").await;
+    assert_contradicts(
+        &fixture,
+        "wealth-consent",
+        &moved("Rejected"),
+        "a consent that is accepted cannot become rejected",
+    )
+    .await;
     let otherwise = opened.report_with(CONSENT_ACCEPTED, &[("/userSessionId", Some(json!("session-9")))]);
     assert_contradicts(&fixture, "wealth-consent", &otherwise, "").await;
     let foreign = opened.report_with(DATA_RAW, &[("/consentId", Some(json!("consent-2")))]);

@@ -67,7 +67,10 @@ async fn what_an_upstream_leaves_out_is_filled_in_and_offsets_become_utc() {
 async fn an_esign_webhook_goes_to_the_response_url_and_else_to_the_registered_one() {
     let fixture = FlowFixture::registered().await;
     let own = fixture.receiver.url("/secret-path/of-the-request");
-    let opened = fixture.backend.open_flow_with(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(own)))])).await;
+    let opened = fixture
+        .backend
+        .open_flow_with(Flow::Esign, &Flow::Esign.body_with(&[("/responseUrl", Some(json!(own)))]))
+        .await;
     fixture.connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
     assert_eq!(hook_of(&fixture.webhooks(1).await[0]), "of-the-request");
     let opened = fixture.backend.open_flow(Flow::Esign).await;
@@ -87,7 +90,10 @@ async fn a_url_is_for_one_app_and_one_kind_alone() {
     ] {
         let opened = neighbour.open_flow(flow).await;
         fixture.connector.report_new(kind, &opened.report(golden)).await;
-        assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty(), "{kind}: the neighbour has registered nothing");
+        assert!(
+            fixture.node.operator().deliveries(&opened.id).await.is_empty(),
+            "{kind}: the neighbour has registered nothing"
+        );
     }
     neighbour.register("RegistryEStamp", &fixture.hook("of-the-neighbour")).await;
     let physical = Flow::EStamp.body_with(&[("/apiType", Some(json!("PhysicalEStamp")))]);
@@ -247,11 +253,17 @@ async fn a_report_that_ends_nothing_changes_the_poll_and_sends_nothing() {
     fixture.connector.report_new("doclocker", &waiting).await;
     let poll = fixture.backend.poll(&locker).await.ok();
     assert_eq!((&poll["pending"], &poll["data"]["pending"]), (&json!(true), &json!(true)), "{poll}");
-    assert_eq!((&poll["data"]["docs"][0]["status"], &poll["data"]["docs"][1]["status"]), (&json!("Fetched"), &json!("Pending")));
+    assert_eq!(
+        (&poll["data"]["docs"][0]["status"], &poll["data"]["docs"][1]["status"]),
+        (&json!("Fetched"), &json!("Pending"))
+    );
     assert!(operator.deliveries(&locker.id).await.is_empty());
 
     let stamp = fixture.backend.open_flow(Flow::EStamp).await;
-    let pending = stamp.report_with(ESTAMP_REJECTED, &[("/success", Some(json!(true))), ("/data/workflowStatus", Some(json!("Pending")))]);
+    let pending = stamp.report_with(
+        ESTAMP_REJECTED,
+        &[("/success", Some(json!(true))), ("/data/workflowStatus", Some(json!("Pending")))],
+    );
     fixture.connector.report_new("estamp", &pending).await;
     assert!(operator.deliveries(&stamp.id).await.is_empty());
     fixture.webhooks(1).await;

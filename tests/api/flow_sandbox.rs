@@ -1,5 +1,5 @@
-//! The sandbox's own upstreams: a developer chooses the outcome of a flow by a request or on its page. The report takes the same route as
-//! any connector's.
+//! The sandbox's own upstreams: a developer chooses the outcome of a flow by a request or on its page. The report takes
+//! the same route as any connector's.
 
 use reqwest::Method;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -94,7 +94,10 @@ async fn signers_sign_in_their_order() {
         let signers = body["signerInfo"].as_array().expect("signers");
         signers.iter().map(|signer| signer["signerStatus"].as_str().expect("a status").to_owned()).collect()
     };
-    assert_eq!((&poll["pending"], statuses(&poll["data"])), (&json!(true), vec!["Completed".to_owned(), "Pending".to_owned()]));
+    assert_eq!(
+        (&poll["pending"], statuses(&poll["data"])),
+        (&json!(true), vec!["Completed".to_owned(), "Pending".to_owned()])
+    );
     visit.reported(&opened, "signed-once").await;
     let body = &visit.webhooks(1).await[0];
     assert_eq!((&body["documentStatus"], statuses(body)), (&json!("Completed"), vec!["Completed".to_owned(); 2]));

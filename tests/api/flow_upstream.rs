@@ -71,7 +71,11 @@ async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_u
         let first = backend.open_flow_once(flow.name(), flow, &body).await;
         first.ok();
         upstream.answer(UpstreamBehaviour::Status(500));
-        assert_eq!(backend.open_flow_once(flow.name(), flow, &body).await.text, first.text, "now the key is used, and nothing is ordered");
+        assert_eq!(
+            backend.open_flow_once(flow.name(), flow, &body).await.text,
+            first.text,
+            "now the key is used, and nothing is ordered"
+        );
     }
     assert_eq!(upstream.orders().len(), Flow::ALL.len() * (manners.len() + 1), "no order is repeated");
 }
@@ -85,7 +89,11 @@ async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
     let cases = [
         (Flow::Esign, json!({})),
         (Flow::Esign, json!({"signerInfo": []})),
-        (Flow::Esign, json!({"signerInfo": [{"signerId": "nobody", "signingUrl": url}, {"signerId": "nobody-else", "signingUrl": url}]})),
+        (
+            Flow::Esign,
+            json!({"signerInfo": [{"signerId": "nobody", "signingUrl": url}, {"signerId": "nobody-else",
+                "signingUrl": url}]}),
+        ),
         (Flow::DocLocker, json!({})),
         (Flow::DocLocker, json!({"requestUrl": null})),
         (Flow::DocLocker, json!({"requestUrl": 7})),
@@ -115,7 +123,11 @@ async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() 
         let started = Instant::now();
         let answer = backend.try_open_flow(flow, &flow.body()).await;
         assert_eq!(answer.refusal(504), "upstream_timed_out", "{flow:?}");
-        assert!((Duration::from_millis(350)..Duration::from_secs(5)).contains(&started.elapsed()), "{:?}", started.elapsed());
+        assert!(
+            (Duration::from_millis(350)..Duration::from_secs(5)).contains(&started.elapsed()),
+            "{:?}",
+            started.elapsed()
+        );
         assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
         upstream.answer(UpstreamBehaviour::SlowAnswer(Duration::from_millis(50)));
         backend.open_flow(flow).await;
@@ -160,7 +172,9 @@ async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
     let hanging: Vec<_> = (0..64)
         .map(|_| {
             let backend = backend.clone();
-            tokio::spawn(async move { Answer::attempt(backend.flow_request(Flow::Wealth, &Flow::Wealth.body())).await.is_ok() })
+            tokio::spawn(async move {
+                Answer::attempt(backend.flow_request(Flow::Wealth, &Flow::Wealth.body())).await.is_ok()
+            })
         })
         .collect();
     // One client can use half of the slots.
@@ -190,7 +204,11 @@ async fn a_flow_without_an_upstream_is_a_501_outside_the_sandbox() {
         ("ifsc", json!({"ifsc": "EXMP0001234"})),
         ("voter-id", json!({"epic_number": "ABC1234567"})),
     ] {
-        assert_eq!(backend.post(&format!("/api/v1/{kind}/verify"), &number).await.refusal(501), "not_offered", "{kind}");
+        assert_eq!(
+            backend.post(&format!("/api/v1/{kind}/verify"), &number).await.refusal(501),
+            "not_offered",
+            "{kind}"
+        );
     }
     assert_eq!(backend.get("/api/v1/credits").await.ok()["balance"], Value::from(1));
 }

@@ -1,4 +1,5 @@
-//! `sakshi trigger` and `sakshi listen` with a remote sandbox: the public listener, an API key and an app id are enough.
+//! `sakshi trigger` and `sakshi listen` with a remote sandbox: the public listener, an API key and an app id are
+//! enough.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,10 +17,14 @@ use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
 use serde_json::{Value, json};
 
-/// Returns the environment of a developer's machine, with an API key and an app id, and no way to the internal listener.
+/// Returns the environment of a developer's machine, with an API key and an app id, and no way to the internal
+/// listener.
 fn environment(key: &str, app: &str) -> BTreeMap<String, String> {
     let set = [("SAKSHI_API_KEY", key), ("SAKSHI_APP_ID", app), ("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:9")];
-    set.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    set.into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 /// Runs `trigger` for a flow on a sandbox with this public URL.
@@ -47,8 +52,11 @@ impl Listener {
     /// Returns the line of the occurrence `index` of an event, from 0.
     async fn line(&self, event: &str, index: usize) -> Value {
         eventually(event, TIMEOUT, || async {
-            let lines =
-                self.process.log().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap_or_else(|_| panic!("{line}")));
+            let lines = self
+                .process
+                .log()
+                .into_iter()
+                .map(|line| serde_json::from_str::<Value>(&line).unwrap_or_else(|_| panic!("{line}")));
             lines.filter(|line| line["event"] == event).nth(index)
         })
         .await
@@ -67,7 +75,10 @@ async fn the_command_that_the_portal_shows_opens_an_inbox_for_the_app() {
     let backend = node.backend(1).await;
     let page = Browser::signed_in(&node, &backend).await.get("/portal/webhooks").await.text;
     let command = shown(&page, "listen");
-    let words = command.strip_prefix("SAKSHI_API_KEY=\"$KEY\" sakshi ").unwrap_or_else(|| panic!("{command}")).replace('\'', "");
+    let words = command
+        .strip_prefix("SAKSHI_API_KEY=\"$KEY\" sakshi ")
+        .unwrap_or_else(|| panic!("{command}"))
+        .replace('\'', "");
     let words: Vec<_> = words.split(' ').chain(["--json"]).collect();
     let directory = tempfile::tempdir().unwrap();
     let process = Process::start(&words, &environment(&backend.key, ""), directory.path());
@@ -105,7 +116,10 @@ async fn trigger_drives_every_flow_with_the_public_url_a_key_and_an_app_alone() 
         &["check", "pan"],
     ] {
         let ending = trigger(flow, &base, &known);
-        assert!(ending.status.success() && ending.out.contains("everything came out as it should"), "{flow:?}: {ending:?}");
+        assert!(
+            ending.status.success() && ending.out.contains("everything came out as it should"),
+            "{flow:?}: {ending:?}"
+        );
         assert!(!ending.out.contains("NOT ") && !ending.out.contains(&backend.key), "{flow:?}: {}", ending.out);
         let receives = matches!(flow, ["ovse"] | ["ovse", _, "decline"] | ["esign", ..]);
         assert_eq!(ending.out.contains("the same body as the webhook's"), receives, "{flow:?}: {}", ending.out);
@@ -121,7 +135,13 @@ async fn the_webhooks_of_every_flow_can_be_sent_to_the_url_that_listen_gives_out
     let backend = node.backend(1).await;
     let listener = Listener::start(&node, &backend, &[]).await;
     let (base, known) = (node.addresses.public(""), environment(&backend.key, &backend.app));
-    let kinds = [("ovse", "ovse"), ("esign", "esign"), ("doclocker", "doclocker"), ("estamp", "estamp"), ("wealth", "wealth-consent")];
+    let kinds = [
+        ("ovse", "ovse"),
+        ("esign", "esign"),
+        ("doclocker", "doclocker"),
+        ("estamp", "estamp"),
+        ("wealth", "wealth-consent"),
+    ];
     for (index, (flow, kind)) in kinds.into_iter().enumerate() {
         let ending = trigger(&[flow, "--webhook-url", &listener.url], &base, &known);
         assert!(ending.status.success() && ending.out.contains("delivered, 200"), "{flow}: {ending:?}");
@@ -147,7 +167,10 @@ async fn a_wrong_setting_costs_no_credit_and_is_told_in_a_sentence() {
         (&poor.key, &poor.app, &base, "has no credits left, and a verification costs one"),
     ] {
         let ending = trigger(&["ovse"], base, &environment(key, app));
-        assert!(!ending.status.success() && ending.err.contains(told) && ending.err.lines().count() == 1, "{told}: {ending:?}");
+        assert!(
+            !ending.status.success() && ending.err.contains(told) && ending.err.lines().count() == 1,
+            "{told}: {ending:?}"
+        );
         assert!(!ending.out.contains("order") && !ending.err.contains(&backend.key), "{ending:?}");
     }
     assert_eq!((balance(&backend).await, balance(&other).await), (json!(1), json!(1)));
@@ -160,7 +183,8 @@ async fn a_sandbox_that_webhooks_cannot_reach_is_found_out_before_a_credit_is_sp
     let ending = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
     assert_eq!(ending.status.code(), Some(1), "{ending:?}");
     assert!(
-        ending.err.contains("cannot reach its own address http://127.0.0.1:9/") && ending.err.contains("public_base_url"),
+        ending.err.contains("cannot reach its own address http://127.0.0.1:9/")
+            && ending.err.contains("public_base_url"),
         "{ending:?}"
     );
     assert_eq!(balance(&backend).await, 1);
@@ -177,7 +201,10 @@ async fn listen_passes_webhooks_on_as_they_are_and_goes_on_when_the_target_is_do
     let arrival = tokio::time::timeout(TIMEOUT, passed_on.recv()).await.unwrap().unwrap();
     let Received { method, path, headers, body, .. } = arrival.request.clone();
     arrival.respond(Behaviour::Answer(418));
-    assert_eq!((method, &*path, headers["content-type"].to_str().unwrap()), (Method::POST, "/hooks?from=sandbox", "application/json"));
+    assert_eq!(
+        (method, &*path, headers["content-type"].to_str().unwrap()),
+        (Method::POST, "/hooks?from=sandbox", "application/json")
+    );
     assert_eq!(headers["host"].to_str().unwrap(), target.address().to_string(), "the target's own name");
     assert_eq!(body, result, "the bytes of the webhook, which are those of the poll");
     assert_eq!(listener.line("webhook", 0).await["body"], serde_json::from_str::<Value>(&result).unwrap());
@@ -220,7 +247,9 @@ async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     let directory = tempfile::tempdir().unwrap();
-    let run = |words: &[&str], key: &str| Process::run(&[&["listen"], words].concat(), &environment(key, &backend.app), directory.path());
+    let run = |words: &[&str], key: &str| {
+        Process::run(&[&["listen"], words].concat(), &environment(key, &backend.app), directory.path())
+    };
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
     for (words, key, told) in [
         (&["--base", &*base][..], "", "--key"),
@@ -245,7 +274,10 @@ async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_
         () = others => unreachable!("there is always one more"),
     };
     assert_eq!(ending.status.code(), Some(1));
-    assert!(ending.err.contains("There is no such inbox: ") && ending.err.contains("the node was restarted"), "{ending:?}");
+    assert!(
+        ending.err.contains("There is no such inbox: ") && ending.err.contains("the node was restarted"),
+        "{ending:?}"
+    );
 }
 
 async fn inbox_of(backend: &Backend) -> (String, String) {
@@ -266,14 +298,19 @@ async fn an_inbox_gives_its_webhooks_to_its_own_app_alone() {
     });
     let sent = Answer::to(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
     assert_eq!((sent.status, &*sent.text), (200, ""));
-    let arrived = tokio::time::timeout(Duration::from_secs(10), waits).await.expect("the reader is woken").unwrap()["webhook"].clone();
+    let arrived =
+        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("the reader is woken").unwrap()["webhook"]
+            .clone();
     assert_eq!((&arrived["number"], &arrived["method"], &arrived["body"]), (&json!(1), &json!("POST"), &json!("AJ//")));
     assert!(arrived["headers"].as_array().unwrap().contains(&json!(["x-of-mine", "1"])), "{arrived}");
     assert_eq!(backend.get(&format!("{path}?after=1")).await.ok(), json!({ "webhook": null }));
 
     assert_eq!(other.get(&path).await.refusal(404), "inbox_not_found");
     assert_eq!(node.get(&path).await.refusal(401), "unauthorized");
-    assert_eq!(Answer::to(node.http.post(node.addresses.public("/sandbox/inboxes"))).await.refusal(401), "unauthorized");
+    assert_eq!(
+        Answer::to(node.http.post(node.addresses.public("/sandbox/inboxes"))).await.refusal(401),
+        "unauthorized"
+    );
     let unknown = node.addresses.public("/sandbox/inboxes/0123456789abcdef0123456789abcdef");
     assert_eq!(Answer::to(node.http.post(unknown).body("{}")).await.refusal(404), "inbox_not_found");
 }
@@ -297,11 +334,16 @@ async fn the_attempts_and_settings_of_an_app_are_its_own() {
     assert_eq!(backend.get(&deliveries).await.ok(), json!({ "deliveries": [] }));
     assert_eq!(other.get(&deliveries).await.refusal(404), "not_found");
 
-    let change = async |backend: &Backend, body: &Value| Answer::to(backend.request(Method::PATCH, "/sandbox/settings").json(body)).await;
+    let change = async |backend: &Backend, body: &Value| {
+        Answer::to(backend.request(Method::PATCH, "/sandbox/settings").json(body)).await
+    };
     let changed = change(&backend, &json!({ "data_webhook_url": url, "payload_spelling": "camelCase" })).await.ok();
     assert_eq!((&changed["app_id"], &changed["data_webhook_url"]), (&json!(backend.app), &json!(url)));
     let app = async |backend: &Backend| node.operator().get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
-    assert_eq!((app(&backend).await["data_webhook_url"].as_str(), app(&other).await["data_webhook_url"].as_str()), (Some(&*url), None));
+    assert_eq!(
+        (app(&backend).await["data_webhook_url"].as_str(), app(&other).await["data_webhook_url"].as_str()),
+        (Some(&*url), None)
+    );
     assert_eq!(change(&backend, &json!({ "name": "x" })).await.refused_fields(), ["name"]);
     let nobody = backend.with_credentials("sk_wrong", &backend.app);
     assert_eq!(change(&nobody, &json!({})).await.refusal(401), "unauthorized");

@@ -74,7 +74,8 @@ async fn a_page_shows_the_intent_that_init_has_signed_and_signs_none() {
 async fn channel_app_answers_with_an_intent_uri_on_android_and_a_url_on_ios() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
-    let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank", "app_signature": signature_of_an_app()});
+    let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank",
+        "app_signature": signature_of_an_app()});
     let android = backend.open_with(&body).await;
     assert_eq!(members(&android.answer), ["expiresAt", "intentJwt", "nationalIdAppUri", "txnId"]);
     let jwt = android.answer["intentJwt"].as_str().unwrap();
@@ -85,7 +86,10 @@ async fn channel_app_answers_with_an_intent_uri_on_android_and_a_url_on_ios() {
 
     let ios = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
     assert_eq!(members(&ios.answer), ["expiresAt", "intentJwt", "iosAppUri", "txnId"]);
-    assert_eq!(ios.answer["iosAppUri"], format!("idauthority://verify?req={}", ios.answer["intentJwt"].as_str().unwrap()));
+    assert_eq!(
+        ios.answer["iosAppUri"],
+        format!("idauthority://verify?req={}", ios.answer["intentJwt"].as_str().unwrap())
+    );
     assert_eq!((&*ios.intent.ch, ios.intent.aid, ios.intent.asig), ("app", None, None));
 }
 
@@ -97,7 +101,10 @@ async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
         let opened = backend.open_with(&json!({"claims": ["name"], "channel": channel, "qr": true})).await;
         assert!(members(&opened.answer).contains(&launches), "{}", opened.answer);
         let payload = opened.answer["qrPayload"].as_str().unwrap();
-        assert_eq!(sakshi_authority::qr::decode_qr_payload(payload).as_deref(), Ok(opened.answer["intentJwt"].as_str().unwrap()));
+        assert_eq!(
+            sakshi_authority::qr::decode_qr_payload(payload).as_deref(),
+            Ok(opened.answer["intentJwt"].as_str().unwrap())
+        );
     }
     let without = backend.open_with(&json!({"claims": ["name"], "channel": "qr", "qr": false})).await;
     assert!(without.answer.get("qrPayload").is_none());
@@ -107,8 +114,9 @@ async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
 async fn a_long_name_hint_is_cut_between_letters_as_a_reader_sees_them() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
-    let hint =
-        async |hint: &str| backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap();
+    let hint = async |hint: &str| {
+        backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap()
+    };
     assert_eq!(hint(&"n".repeat(150)).await, "n".repeat(100));
     // A letter of four characters, which end at 4, 8, …; no cut may split it.
     let letter = "क्षि";
@@ -133,15 +141,21 @@ async fn a_transaction_expires_fifteen_minutes_after_its_init() {
 async fn the_intent_says_what_was_asked_for() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
-    let body =
-        json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false, "name_hint": "A. Rao"});
+    let body = json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false,
+        "name_hint": "A. Rao"});
     let opened = backend.open_with(&body).await;
     let intent = &opened.intent;
     assert_eq!(intent.sc, format!("0000010000011000{}", "0".repeat(48)));
-    assert_eq!((&*intent.txn, &*intent.i, &*intent.lang, intent.pop, intent.m), (&*opened.txn, "credential", "20", 1, 0));
+    assert_eq!(
+        (&*intent.txn, &*intent.i, &*intent.lang, intent.pop, intent.m),
+        (&*opened.txn, "credential", "20", 1, 0)
+    );
     assert_eq!((&*intent.ac, &*intent.sa, &*intent.iss), ("sandbox-verifier", "SANDBOX-0001", "sakshi"));
     assert_eq!(intent.ht.as_deref(), Some("A. Rao"));
-    assert!(intent.cb.starts_with(&node.addresses.public(&format!("/cb/{}/", opened.txn))), "one address per transaction");
+    assert!(
+        intent.cb.starts_with(&node.addresses.public(&format!("/cb/{}/", opened.txn))),
+        "one address per transaction"
+    );
     assert_eq!(intent.aud, node.addresses.public(""));
     assert!(intent.cb.rsplit('/').next().unwrap().len() >= 22, "128 bits of capability");
 
@@ -202,12 +216,16 @@ async fn fields_are_accepted_in_both_spellings() {
     let backend = node.backend(2).await;
     let signature = signature_of_an_app();
     let snake = json!({
-        "claims": ["name"], "channel": "app", "face_auth": false, "webhook_url": "https://client.example/hook", "app_id": "com.example.bank",
-        "app_signature": signature, "name_hint": "A", "client_reference_id": "order-7", "redirect_url": "https://client.example/done",
+        "claims": ["name"], "channel": "app", "face_auth": false, "webhook_url": "https://client.example/hook",
+        "app_id": "com.example.bank",
+        "app_signature": signature, "name_hint": "A", "client_reference_id": "order-7",
+        "redirect_url": "https://client.example/done",
     });
     let camel = json!({
-        "claims": ["name"], "channel": "app", "faceAuth": false, "webhookUrl": "https://client.example/hook", "appId": "com.example.bank",
-        "appSignature": signature, "nameHint": "A", "clientReferenceId": "order-7", "redirectUrl": "https://client.example/done",
+        "claims": ["name"], "channel": "app", "faceAuth": false, "webhookUrl": "https://client.example/hook",
+        "appId": "com.example.bank",
+        "appSignature": signature, "nameHint": "A", "clientReferenceId": "order-7",
+        "redirectUrl": "https://client.example/done",
     });
     for body in [snake, camel] {
         let intent = backend.open_with(&body).await.intent;
@@ -242,6 +260,7 @@ async fn without_credits_init_answers_402_and_leaves_no_trace() {
 }
 
 fn live_transactions(tree: &Value) -> u64 {
-    let shards = tree["children"].as_array().expect("children").iter().filter(|node| node["kind"] == "transaction_registry");
+    let shards =
+        tree["children"].as_array().expect("children").iter().filter(|node| node["kind"] == "transaction_registry");
     shards.map(|shard| shard["live"].as_u64().expect("a count")).sum()
 }

@@ -57,7 +57,10 @@ async fn every_bad_field_is_a_400_that_names_it_and_costs_nothing() {
         (with(&json!({"channel": "app", "app_id": "com.example.bank"})), "app_signature"),
         (with(&json!({"channel": "app", "app_signature": signature})), "app_id"),
         (with(&json!({"channel": "app", "app_id": "com.example.bank", "app_signature": "c2hvcnQ="})), "app_signature"),
-        (with(&json!({"channel": "app", "app_id": "com.example.bank", "app_signature": "not base64"})), "app_signature"),
+        (
+            with(&json!({"channel": "app", "app_id": "com.example.bank", "app_signature": "not base64"})),
+            "app_signature",
+        ),
         (with(&json!({"channel": "app", "app_id": "", "app_signature": signature})), "app_id"),
         (with(&json!({"channel": "app", "app_id": "a;end", "app_signature": signature})), "app_id"),
         (with(&json!({"name_hint": ""})), "name_hint"),
@@ -89,12 +92,13 @@ async fn the_same_field_in_both_spellings_is_a_400() {
     assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
-const LANGUAGE: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, punjabi, urdu, assamese, \
-                        oriya or nepali, or a code from 1 to 23";
-const A_CLAIM: &str = "is not a known claim; the claims are name, local_name, photo, dob, gender, age_above_18, age_above_50, age_above_60, \
-                       age_above_75, nri_status, care_of, enrolment_number, enrolment_date, credential_date, address, regional_address, \
-                       building, locality, street, landmark, vtc, sub_district, district, state, pincode, po_name, mobile, \
-                       masked_mobile, email, masked_email";
+const LANGUAGE: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, \
+                        punjabi, urdu, assamese, oriya or nepali, or a code from 1 to 23";
+const A_CLAIM: &str = "is not a known claim; the claims are name, local_name, photo, dob, gender, age_above_18, \
+                       age_above_50, age_above_60, age_above_75, nri_status, care_of, enrolment_number, \
+                       enrolment_date, credential_date, address, regional_address, building, locality, street, \
+                       landmark, vtc, sub_district, district, state, pincode, po_name, mobile, masked_mobile, email, \
+                       masked_email";
 
 #[tokio::test]
 async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
@@ -116,7 +120,10 @@ async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
                 ("colour", "is not a field of this request"),
             ],
         ),
-        (r#"{"claims":"name"}"#, vec![("claims", "must be an array of the names of claims"), ("channel", "is required")]),
+        (
+            r#"{"claims":"name"}"#,
+            vec![("claims", "must be an array of the names of claims"), ("channel", "is required")],
+        ),
         (
             r#"{"claims":[],"channel":"qr","webhookUrl":7,"nameHint":"","requestId":"a b"}"#,
             vec![
@@ -126,7 +133,10 @@ async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
                 ("requestId", "must be 1 to 128 visible ASCII characters"),
             ],
         ),
-        (r#"{"claims":["name"],"channel":"app","appId":"com.a.b"}"#, vec![("app_signature", "is required together with app_id")]),
+        (
+            r#"{"claims":["name"],"channel":"app","appId":"com.a.b"}"#,
+            vec![("app_signature", "is required together with app_id")],
+        ),
         (
             r#"{"claims":["name"],"channel":"app","appId":7,"app_signature":7}"#,
             vec![("appId", "must be a string"), ("app_signature", "must be a string")],
@@ -137,9 +147,11 @@ async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
             vec![("channel", "is given more than once"), ("faceAuth", "is given as face_auth too; give one of them")],
         ),
     ] {
-        let answer = Answer::to(backend.request(Method::POST, INIT).header("content-type", "application/json").body(body)).await;
+        let answer =
+            Answer::to(backend.request(Method::POST, INIT).header("content-type", "application/json").body(body)).await;
         assert_eq!(answer.refusal(400), "validation_failed", "{body}");
-        let told: Vec<Value> = told.into_iter().map(|(field, message)| json!({"field": field, "message": message})).collect();
+        let told: Vec<Value> =
+            told.into_iter().map(|(field, message)| json!({"field": field, "message": message})).collect();
         assert_eq!(answer.json()["errors"], json!(told), "{body}");
     }
     assert_eq!(node.operator().balance(&backend.client).await, 1);
@@ -149,7 +161,8 @@ async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
 async fn all_problems_are_named_at_once() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
-    let body = json!({"claims": ["shoe_size", "name", "hat_size"], "channel": "fax", "language": "klingon", "webhook_url": "nowhere"});
+    let body = json!({"claims": ["shoe_size", "name", "hat_size"], "channel": "fax", "language": "klingon",
+        "webhook_url": "nowhere"});
     let fields = backend.init(&body).await.refused_fields();
     for field in ["claims[0]", "claims[2]", "channel", "language", "webhook_url"] {
         assert!(fields.iter().any(|named| named == field), "{field} is not among {fields:?}");

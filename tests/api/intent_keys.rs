@@ -14,7 +14,8 @@ fn key_of<'a>(set: &'a Value, jwt: &str) -> &'a Value {
     use base64::Engine as _;
     let header = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(jwt.split('.').next().unwrap()).unwrap();
     let header: Value = serde_json::from_slice(&header).unwrap();
-    let mut keys = set["keys"].as_array().unwrap().iter().filter(|key| key["kid"] == header["kid"] && key["alg"] == header["alg"]);
+    let mut keys =
+        set["keys"].as_array().unwrap().iter().filter(|key| key["kid"] == header["kid"] && key["alg"] == header["alg"]);
     let key = keys.next().expect("the key of the intent");
     assert!(keys.next().is_none(), "a kid names one key");
     key
@@ -74,7 +75,8 @@ async fn the_operators_command_lists_the_keys_and_lets_another_one_sign() {
     assert_eq!(signs(&["use", "--by-settings"]), (true, false));
     let log = node.operator().get("/admin/v1/audit-log?limit=100").await.ok();
     let asked = |entry: &&Value| entry["entry"]["operation"] == "useIntentKey" && entry["entry"]["stage"] == "asked";
-    let asked: Vec<&Value> = log["entries"].as_array().unwrap().iter().filter(asked).map(|entry| &entry["entry"]["asked"]).collect();
+    let asked: Vec<&Value> =
+        log["entries"].as_array().unwrap().iter().filter(asked).map(|entry| &entry["entry"]["asked"]).collect();
     assert_eq!(asked, [&json!({ "kid": "next" }), &json!({ "kid": "unknown" }), &json!({})]);
 }
 

@@ -95,7 +95,9 @@ async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delay
     };
     tokio::join!(join_all((0..200).map(|_| ask())), rotate);
     let page = node.operator().probe("/metrics").await.text;
-    for (reason, count) in [("not_on_curve", 1), ("key_id_missing", 1), ("other_type", 1), ("key_id_repeated", 1), ("not_an_object", 0)] {
+    for (reason, count) in
+        [("not_on_curve", 1), ("key_id_missing", 1), ("other_type", 1), ("key_id_repeated", 1), ("not_an_object", 0)]
+    {
         assert!(page.contains(&format!("sakshi_issuer_keys_odd{{reason=\"{reason}\"}} {count}")), "{page}");
     }
 }
@@ -121,7 +123,8 @@ async fn published(document: Arc<Mutex<String>>) -> String {
             // One read gets a whole request without a body; the client may close first.
             let _ = stream.read(&mut [0; 4_096]).await;
             let status = if body.is_empty() { "503 Service Unavailable" } else { "200 OK" };
-            let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
@@ -145,5 +148,9 @@ async fn keys_are_fetched_from_where_the_issuer_publishes_them_and_the_last_good
     assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200, "fetched because the key was unknown");
     document.lock().unwrap().clear();
     node.restart().await;
-    assert_eq!(present(&node, &backend, &credential(&next, "next")).await, 200, "the copy is used while the issuer is away");
+    assert_eq!(
+        present(&node, &backend, &credential(&next, "next")).await,
+        200,
+        "the copy is used while the issuer is away"
+    );
 }

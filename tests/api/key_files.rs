@@ -1,4 +1,5 @@
-//! Files named by the settings: `check-config` refuses them with the same words and code as `serve`, and writes nothing.
+//! Files named by the settings: `check-config` refuses them with the same words and code as `serve`, and writes
+//! nothing.
 
 use std::path::Path;
 
@@ -62,12 +63,15 @@ fn outside_the_sandbox_an_intent_key_that_the_authority_cannot_read_is_refused()
         Process::run(&["check-config"], &environment(directory.path(), &settings), directory.path())
     };
     for profile in ["stage", "production"] {
-        for (first, further, key) in
-            [(&p256, String::new(), "authority.intent_key"), (&rsa, format!("next {p256}"), "authority.further_intent_keys")]
-        {
+        for (first, further, key) in [
+            (&p256, String::new(), "authority.intent_key"),
+            (&rsa, format!("next {p256}"), "authority.further_intent_keys"),
+        ] {
             std::fs::write(&rsa, intent_key()).unwrap();
             let checked = run(profile, first, &further);
-            let problem = format!("problem: {key}: must be an RSA key outside the sandbox profile: the authority reads RS256 only");
+            let problem = format!(
+                "problem: {key}: must be an RSA key outside the sandbox profile: the authority reads RS256 only"
+            );
             assert!(checked.status.code() == Some(1) && checked.out.contains(&problem), "{}", checked.out);
         }
         assert_eq!(run(profile, &rsa, "").status.code(), Some(0));
@@ -114,7 +118,11 @@ async fn a_store_is_not_opened_under_a_key_that_did_not_write_it() {
     assert!(refused.status.code() == Some(1) && refused.err.contains("store.encryption_key"), "{}", refused.err);
     let checked = Process::run(&["check-config"], node.environment(), node.directory.path());
     let problem = refused.err.lines().find_map(|line| line.strip_prefix("error: ")).unwrap();
-    assert!(checked.status.code() == Some(1) && checked.out.contains(&format!("problem: {problem}")), "{}", checked.out);
+    assert!(
+        checked.status.code() == Some(1) && checked.out.contains(&format!("problem: {problem}")),
+        "{}",
+        checked.out
+    );
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", one);
     node.launch().await;
     assert_eq!(identity_app.fail(&opened, "301", "User Reject").await.status, 200);

@@ -32,7 +32,10 @@ async fn sigterm_answers_what_is_under_way_and_ends_with_zero() {
     assert!(tokio::time::timeout(Duration::from_millis(300), &mut poll).await.is_err(), "the poll waits");
     let process = node.take_process();
     process.signal("TERM");
-    let answer = tokio::time::timeout(Duration::from_secs(5), poll).await.expect("the poll is answered").expect("and not cut off");
+    let answer = tokio::time::timeout(Duration::from_secs(5), poll)
+        .await
+        .expect("the poll is answered")
+        .expect("and not cut off");
     assert_eq!(answer.ok()["pending"], true);
     process.ended(Duration::from_secs(15)).await;
     node.conclude(&process);
@@ -49,7 +52,10 @@ async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "the attempt is under way");
     let process = node.take_process();
     process.signal("TERM");
-    eventually("unreadiness", Duration::from_secs(5), || async { (operator.probe("/readyz").await.status == 503).then_some(()) }).await;
+    eventually("unreadiness", Duration::from_secs(5), || async {
+        (operator.probe("/readyz").await.status == 503).then_some(())
+    })
+    .await;
     assert_eq!(operator.probe("/livez").await.status, 200, "it drains, it does not hang");
     process.ended(Duration::from_secs(15)).await;
     node.conclude(&process);
@@ -116,7 +122,8 @@ async fn a_port_that_is_taken_is_named() {
 async fn healthcheck_says_by_its_exit_code_whether_the_service_is_ready() {
     let mut node = TestNode::start().await;
     let url = node.addresses.internal("");
-    let check = |node: &TestNode| Process::run(&["healthcheck", "--url", &url], node.environment(), node.directory.path());
+    let check =
+        |node: &TestNode| Process::run(&["healthcheck", "--url", &url], node.environment(), node.directory.path());
     let ready = check(&node);
     assert_eq!((ready.status.code(), ready.out.trim()), (Some(0), "ready"));
     node.stop();

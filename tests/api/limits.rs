@@ -28,7 +28,11 @@ async fn new_events_of_one_client_have_a_rate_that_another_client_does_not_share
     let created = statuses(40, async || create(&organiser).await).await;
     assert!(created.starts_with(&[200, 200]) && created.contains(&429), "{created:?}");
     assert_eq!(create(&other).await.status, 200);
-    assert_eq!(organiser.init(&json!({"claims": ["name"], "channel": "qr"})).await.status, 200, "what is paid for has another limit");
+    assert_eq!(
+        organiser.init(&json!({"claims": ["name"], "channel": "qr"})).await.status,
+        200,
+        "what is paid for has another limit"
+    );
 }
 
 #[tokio::test]
@@ -57,7 +61,11 @@ async fn a_browser_that_does_not_say_which_site_it_comes_from_gets_a_button_and_
     let node = TestNode::start().await;
     let organiser = node.backend(5).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
-    let old = || event.visit(Method::GET, IDENTITY_APP).header("user-agent", "Mozilla/5.0 (iPhone; CPU iPhone OS 15_0 like Mac OS X)");
+    let old = || {
+        event
+            .visit(Method::GET, IDENTITY_APP)
+            .header("user-agent", "Mozilla/5.0 (iPhone; CPU iPhone OS 15_0 like Mac OS X)")
+    };
     let page = Answer::to(old()).await;
     assert!(page.status == 200 && page.text.contains("<form method=\"post\""), "{}", page.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 5);

@@ -13,7 +13,9 @@ async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_ab
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
-    Answer::to(backend.request(Method::GET, &result_path(&opened.txn)).header("X-Request-ID", "order-7/log")).await.ok();
+    Answer::to(backend.request(Method::GET, &result_path(&opened.txn)).header("X-Request-ID", "order-7/log"))
+        .await
+        .ok();
     let lines = eventually("the line", TIMEOUT, || async {
         let lines: Vec<String> = node.log().into_iter().filter(|line| line.contains("order-7/log")).collect();
         (!lines.is_empty()).then_some(lines)
@@ -21,11 +23,14 @@ async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_ab
     .await;
     assert_eq!(lines.len(), 1, "{lines:#?}");
     assert!(
-        lines[0].contains("/api/v1/nationalid-ovse/result/{txnId}") && !lines[0].contains(&format!("result/{}", opened.txn)),
+        lines[0].contains("/api/v1/nationalid-ovse/result/{txnId}")
+            && !lines[0].contains(&format!("result/{}", opened.txn)),
         "{}",
         lines[0]
     );
-    for field in [format!("client.id={}", backend.client), format!("app.id={}", backend.app), format!("txn.id={}", opened.txn)] {
+    for field in
+        [format!("client.id={}", backend.client), format!("app.id={}", backend.app), format!("txn.id={}", opened.txn)]
+    {
         assert!(lines[0].contains(&field), "{field}: {}", lines[0]);
     }
     assert!(lines[0].contains("200"), "{}", lines[0]);
@@ -33,7 +38,10 @@ async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_ab
 
 /// Waits for a log line with both texts.
 async fn line_with(node: &TestNode, one: &str, other: &str) -> String {
-    eventually("the line", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(one) && line.contains(other)) }).await
+    eventually("the line", TIMEOUT, || async {
+        node.log().into_iter().find(|line| line.contains(one) && line.contains(other))
+    })
+    .await
 }
 
 #[tokio::test]
@@ -69,7 +77,11 @@ async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warn
     node.operator().get("/admin/v1/clients").await.ok();
     let line = line_with(&node, "request answered", "/admin/v1/clients\"").await;
     assert!(line.contains("operator.id=\"settings\"") && line.contains("client.address=127.0.0.1 "), "{line}");
-    let added = node.operator().post("/admin/v1/operators", &serde_json::json!({"name": "Asha Rao", "role": "auditor"})).await.ok();
+    let added = node
+        .operator()
+        .post("/admin/v1/operators", &serde_json::json!({"name": "Asha Rao", "role": "auditor"}))
+        .await
+        .ok();
     let with_token = |token: &str| node.http.get(node.addresses.internal("/admin/v1/apps/app_1")).bearer_auth(token);
     Answer::to(with_token(added["token"].as_str().unwrap())).await.refusal(404);
     let line = line_with(&node, "request answered", "/admin/v1/apps/{app_id}").await;
@@ -90,7 +102,11 @@ async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_th
     assert_eq!(said, ["starting", "sandbox", "127.0.0.1:0"]);
     assert!(first["version"].is_string() && first["store.kind"].is_string(), "{first}");
     let second = object(lines.next().unwrap());
-    assert_eq!((&second["level"], &second["setting"]), (&"WARN".into(), &"authority.intent_lifetime_s".into()), "{second}");
+    assert_eq!(
+        (&second["level"], &second["setting"]),
+        (&"WARN".into(), &"authority.intent_lifetime_s".into()),
+        "{second}"
+    );
     assert!(!ending.err.contains("warning:"), "{}", ending.err);
 }
 
@@ -105,7 +121,10 @@ async fn with_the_json_format_every_line_of_the_log_is_an_object() {
     // The sandbox prints its first client's key for a person, not to a log.
     for line in ending.err.lines().filter(|line| line.starts_with('{')) {
         let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
-        assert!(object["timestamp"].is_string() && object["level"].is_string() && object["message"].is_string(), "{line}");
+        assert!(
+            object["timestamp"].is_string() && object["level"].is_string() && object["message"].is_string(),
+            "{line}"
+        );
         objects += 1;
     }
     assert!(objects > 5, "{}", ending.err);
@@ -118,7 +137,8 @@ async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     let about = eventually("the lines", TIMEOUT, || async {
-        let lines: Vec<String> = node.log().into_iter().filter(|line| line.contains(&format!("txn.id={}", opened.txn))).collect();
+        let lines: Vec<String> =
+            node.log().into_iter().filter(|line| line.contains(&format!("txn.id={}", opened.txn))).collect();
         (lines.len() >= 4).then_some(lines)
     })
     .await;
@@ -133,8 +153,14 @@ async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal
     let stray = backend.get(&result_path("not an id of anything")).await;
     assert_eq!(stray.refusal(404), "transaction_not_found");
     let id = stray.json()["errorId"].as_str().unwrap().to_owned();
-    let line = eventually("the refusal", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(&id)) }).await;
-    assert!(line.contains("error.type=\"transaction_not_found\"") && !line.contains("txn.id") && !line.contains("not an id"), "{line}");
+    let line =
+        eventually("the refusal", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(&id)) }).await;
+    assert!(
+        line.contains("error.type=\"transaction_not_found\"")
+            && !line.contains("txn.id")
+            && !line.contains("not an id"),
+        "{line}"
+    );
 }
 
 #[tokio::test]
@@ -146,7 +172,8 @@ async fn an_operator_changes_the_level_for_a_time_without_a_restart() {
         node.launch().await;
         let debug = || node.log().iter().filter(|line| line.contains("DEBUG")).count();
         let told = async |words: &str| {
-            eventually(words, TIMEOUT, || async { node.log().iter().any(|line| line.contains(words)).then_some(()) }).await;
+            eventually(words, TIMEOUT, || async { node.log().iter().any(|line| line.contains(words)).then_some(()) })
+                .await;
         };
         node.operator().probe("/livez").await;
         let changed = node.admin(&["log-level", "debug", "--for", "2s"]).await;

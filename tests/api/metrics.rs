@@ -63,7 +63,8 @@ async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
     ] {
         assert!(page.lines().any(|found| found == line), "{line} in {page}");
     }
-    let value = |name: &str| page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+    let value =
+        |name: &str| page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
     assert!(value("sakshi_load_ratio").is_some_and(|ratio| (0.0..=1.0).contains(&ratio)));
     let (free, size) = (value("sakshi_store_disk_free_bytes"), value("sakshi_store_disk_size_bytes"));
     assert!(node.redis.is_some() || free > Some(0.0) && free < size, "{free:?} of {size:?}");
@@ -78,7 +79,8 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let fresh = counters(node).await;
     // A verification: refused, replayed and approved.
     let (backend_ovse, identity_app) = (node.backend(2).await, node.identity_app());
-    let (one, other) = (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
+    let (one, other) =
+        (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
     assert_eq!(identity_app.present(&one, "none").await.status, 400);
     let bare = identity_app.bare(one.intent.requested(), "asha");
     assert_eq!(identity_app.present(&one, &bare).await.status, 200);

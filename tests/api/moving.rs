@@ -1,4 +1,5 @@
-//! `sakshi move`: an installation that outgrows one machine moves to Redis, and may move back to a file. Its users see no difference.
+//! `sakshi move`: an installation that outgrows one machine moves to Redis, and may move back to a file. Its users see
+//! no difference.
 
 use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::event::{TestEvent, terms};
@@ -34,15 +35,19 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_agai
     if node.redis.is_some() {
         return;
     }
-    let (hanging, receiver) =
-        (WebhookReceiver::start(Behaviour::Hang).await.unwrap(), WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap());
+    let (hanging, receiver) = (
+        WebhookReceiver::start(Behaviour::Hang).await.unwrap(),
+        WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap(),
+    );
     let (backend, identity_app) = (node.backend(50).await, node.identity_app());
     let ended = backend.open(&["name"]).await;
     identity_app.approve(&ended, "asha").await;
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     identity_app.approve(&event.scan().await, "asha").await;
-    let (under_way, queued) =
-        (backend.open_reported(&["name"], &hanging.url("/first")).await, backend.open_reported(&["name"], &receiver.url("/waits")).await);
+    let (under_way, queued) = (
+        backend.open_reported(&["name"], &hanging.url("/first")).await,
+        backend.open_reported(&["name"], &receiver.url("/waits")).await,
+    );
     identity_app.approve(&under_way, "asha").await;
     eventually("the first webhook", TIMEOUT, || async { (hanging.received().len() == 1).then_some(()) }).await;
     identity_app.approve(&queued, "asha").await;
@@ -88,7 +93,12 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_agai
     let before = seen(&node, &backend, &event, &ended).await;
     node.stop();
     let moved = run(&node, &["move", "--to", &store]);
-    assert!(moved.status.success() && moved.out.contains("can be started on the directory"), "{}{}", moved.out, moved.err);
+    assert!(
+        moved.status.success() && moved.out.contains("can be started on the directory"),
+        "{}{}",
+        moved.out,
+        moved.err
+    );
     for (key, value) in [("STORE__KIND", "embedded"), ("STORE__REDIS_URL", "")] {
         node.set(key, value);
     }

@@ -62,7 +62,8 @@ impl Fixture {
             assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("delivered"), &json!("yes")), "{attempt}");
             let mark = opened.txn.as_bytes();
             let received = self.receiver.received();
-            let times = received.iter().filter(|request| request.body.windows(mark.len()).any(|part| part == mark)).count();
+            let times =
+                received.iter().filter(|request| request.body.windows(mark.len()).any(|part| part == mark)).count();
             assert_eq!(times, 1, "{}", opened.txn);
         }
     }
@@ -97,7 +98,8 @@ async fn a_name_that_does_not_exist_is_final() {
 
 #[tokio::test]
 async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() {
-    let (names, mut node) = (NameServer::start(Answering::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
+    let (names, mut node) =
+        (NameServer::start(Answering::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
     node.set("WEBHOOKS__CONNECT_TIMEOUT_MS", "1000");
     node.launch_with_name_server(&names).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());

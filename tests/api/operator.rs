@@ -63,7 +63,11 @@ async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
             last_admitted = Some(asked.duration_since(revoked));
         }
     }
-    assert_within(last_admitted.unwrap_or_default(), Duration::from_secs(1), "the refusal of a revoked key on every worker");
+    assert_within(
+        last_admitted.unwrap_or_default(),
+        Duration::from_secs(1),
+        "the refusal of a revoked key on every worker",
+    );
 }
 
 #[tokio::test]
@@ -104,7 +108,9 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     let mut nodes = Vec::new();
     find(&tree, &|_| true, &mut nodes);
     for node in &nodes {
-        for member in ["name", "kind", "state", "live", "restarts", "last_exit", "last_panic", "age_s", "mailbox", "children"] {
+        for member in
+            ["name", "kind", "state", "live", "restarts", "last_exit", "last_panic", "age_s", "mailbox", "children"]
+        {
             assert!(node.get(member).is_some(), "{member} is missing in {node}");
         }
         assert_eq!(node["restarts"], 0, "{node}");
@@ -115,8 +121,10 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     for opened in &opened {
         identity_app.approve(opened, "asha").await;
     }
-    eventually("the end of completed actors", TIMEOUT, || async { (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(()) })
-        .await;
+    eventually("the end of completed actors", TIMEOUT, || async {
+        (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -126,15 +134,24 @@ async fn a_single_node_is_shown_with_its_tree_its_receivers_and_its_figures() {
     for _ in 0..3 {
         backend.open(&["name"]).await;
     }
-    let counted = |nodes: &Value| nodes["nodes"][0]["figures"]["inits"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+    let counted = |nodes: &Value| {
+        nodes["nodes"][0]["figures"]["inits"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>()
+    };
     let nodes = eventually("a sample", TIMEOUT, || async {
         let nodes = operator.get("/admin/v1/nodes").await.ok();
         (counted(&nodes) == 3).then_some(nodes)
     });
     let nodes = nodes.await;
     let [this] = nodes["nodes"].as_array().unwrap().as_slice() else { panic!("one node: {nodes:#}") };
-    assert_eq!((&this["is_this"], &this["state"], &this["live_transactions"]), (&json!(true), &json!("live"), &json!(3)), "{this:#}");
-    assert_eq!((&this["tree"]["name"], &this["receivers"], &this["receivers_total"]), (&json!("root"), &json!([]), &json!(0)));
+    assert_eq!(
+        (&this["is_this"], &this["state"], &this["live_transactions"]),
+        (&json!(true), &json!("live"), &json!(3)),
+        "{this:#}"
+    );
+    assert_eq!(
+        (&this["tree"]["name"], &this["receivers"], &this["receivers_total"]),
+        (&json!("root"), &json!([]), &json!(0))
+    );
     assert!(this["version"].as_str().unwrap().starts_with(env!("CARGO_PKG_VERSION")), "{this:#}");
     let lengths = ["inits", "callbacks", "webhooks", "webhooks_failed", "p99_ms", "cpu_percent"]
         .map(|series| this["figures"][series].as_array().unwrap().len());
@@ -203,7 +220,9 @@ async fn the_admin_token_counts_as_a_bearer_token_and_in_no_other_way() {
 async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(9).await, node.identity_app(), node.operator());
-    let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(sakshi_sandbox::receiver::Behaviour::Answer(200)).await.unwrap();
+    let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(sakshi_sandbox::receiver::Behaviour::Answer(200))
+        .await
+        .unwrap();
     let opened = backend.open_reported(&["name", "dob"], &receiver.url("/hook")).await;
     identity_app.approve(&opened, "asha").await;
     operator.delivery(&opened.txn).await;
@@ -218,8 +237,14 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
     }
     let address = receiver.address().to_string();
     let ids = [&opened.txn, &failed.txn, &backend.client, &backend.app, &backend.key_id, &backend.key, &address];
-    for text in ids.into_iter().map(String::as_str).chain(["Asha", "14-02-1990", "1990-02-14", "STRANGE", "code-of-a-stranger", "nowhere"])
-    {
+    for text in ids.into_iter().map(String::as_str).chain([
+        "Asha",
+        "14-02-1990",
+        "1990-02-14",
+        "STRANGE",
+        "code-of-a-stranger",
+        "nowhere",
+    ]) {
         assert!(!metrics.contains(text), "{text} stands in the metrics");
     }
 }
@@ -242,18 +267,37 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
     let said = check.wait_with_output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
     assert!(said.status.success() && out.is_empty() && err.is_empty(), "{out}{err}");
-    for line in ["sakshi_webhook_attempts_total{outcome=\"timed_out\"} 0", "sakshi_http_refusals_total{code=\"internal_error\"} 0"] {
+    for line in [
+        "sakshi_webhook_attempts_total{outcome=\"timed_out\"} 0",
+        "sakshi_http_refusals_total{code=\"internal_error\"} 0",
+    ] {
         assert!(page.lines().any(|found| found == line), "{line} is there before it happens");
     }
     let figures = |name: &str| -> f64 {
-        let line = page.lines().find(|line| line.split(['{', ' ']).next() == Some(name)).unwrap_or_else(|| panic!("{name} in {page}"));
+        let line = page
+            .lines()
+            .find(|line| line.split(['{', ' ']).next() == Some(name))
+            .unwrap_or_else(|| panic!("{name} in {page}"));
         line.rsplit(' ').next().unwrap().parse().unwrap()
     };
     let commit = Process::run(&["--version"], node.environment(), node.directory.path()).out;
-    let (commit, schema) =
-        commit.trim().split(['(', ')']).nth(1).and_then(|of| of.split_once(", schema ")).unwrap_or_else(|| panic!("{commit}"));
-    assert!(page.contains(&format!("commit=\"{commit}\",schema=\"{schema}\"")) && commit == sakshi::COMMIT, "{commit} {schema}");
-    for name in ["process_cpu_seconds_total", "process_open_fds", "process_max_fds", "process_start_time_seconds", "sakshi_build_info"] {
+    let (commit, schema) = commit
+        .trim()
+        .split(['(', ')'])
+        .nth(1)
+        .and_then(|of| of.split_once(", schema "))
+        .unwrap_or_else(|| panic!("{commit}"));
+    assert!(
+        page.contains(&format!("commit=\"{commit}\",schema=\"{schema}\"")) && commit == sakshi::COMMIT,
+        "{commit} {schema}"
+    );
+    for name in [
+        "process_cpu_seconds_total",
+        "process_open_fds",
+        "process_max_fds",
+        "process_start_time_seconds",
+        "sakshi_build_info",
+    ] {
         assert!(figures(name) > 0.0, "{name}");
     }
     for name in ["sakshi_body_bytes", "sakshi_body_owners", "sakshi_untrusted_cpu_waiting"] {
@@ -268,13 +312,22 @@ async fn support_finds_a_transaction_and_a_refused_request_and_sees_nothing_that
     let opened = backend.open(&["name"]).await;
     let path = format!("/admin/v1/transactions/{}", opened.txn);
     let waiting = operator.get(&path).await.ok();
-    assert_eq!((&waiting["status"], &waiting["client_id"], &waiting["channel"]), (&json!("pending"), &json!(backend.client), &json!("qr")));
+    assert_eq!(
+        (&waiting["status"], &waiting["client_id"], &waiting["channel"]),
+        (&json!("pending"), &json!(backend.client), &json!("qr"))
+    );
     identity_app.approve(&opened, "asha").await;
     let answer = operator.get(&path).await;
     let ended = answer.ok();
-    assert_eq!((&ended["status"], &ended["verification_passed"], &ended["delivery"]), (&json!("completed"), &json!(true), &Value::Null));
+    assert_eq!(
+        (&ended["status"], &ended["verification_passed"], &ended["delivery"]),
+        (&json!("completed"), &json!(true), &Value::Null)
+    );
     assert!(ended["verified_at"].is_string() && !answer.text.contains("Asha"), "{}", answer.text);
-    assert_eq!(operator.get(&format!("/admin/v1/transactions/{}", uuid::Uuid::new_v4())).await.refusal(404), "transaction_not_found");
+    assert_eq!(
+        operator.get(&format!("/admin/v1/transactions/{}", uuid::Uuid::new_v4())).await.refusal(404),
+        "transaction_not_found"
+    );
 
     let refused = backend.init(&json!({"claims": ["shoe_size"], "channel": "qr"})).await;
     let error_id = refused.json()["errorId"].as_str().expect("an id").to_owned();
@@ -284,7 +337,10 @@ async fn support_finds_a_transaction_and_a_refused_request_and_sees_nothing_that
     })
     .await;
     let request = &found.ok()["requests"][0];
-    assert_eq!((&request["app_id"], &request["status"], &request["fields"][0]), (&json!(backend.app), &json!(400), &json!("claims[0]")));
+    assert_eq!(
+        (&request["app_id"], &request["status"], &request["fields"][0]),
+        (&json!(backend.app), &json!(400), &json!("claims[0]"))
+    );
     assert!(!found.text.contains("shoe_size"), "{}", found.text);
     assert_eq!(operator.get("/admin/v1/requests/never-sent").await.refusal(404), "not_found");
 }

@@ -23,7 +23,10 @@ async fn beyond_the_live_transactions_that_a_process_keeps_init_is_a_503_and_cos
     assert_says_when_to_come_again(&refused);
     assert_eq!(node.operator().balance(&backend.client).await, 3);
     let metrics = node.operator().probe("/metrics").await.text;
-    assert!(metrics.contains("sakshi_intents_total{made=\"signed\"} 2\n"), "an intent was signed for what was refused: {metrics}");
+    assert!(
+        metrics.contains("sakshi_intents_total{made=\"signed\"} 2\n"),
+        "an intent was signed for what was refused: {metrics}"
+    );
     identity_app.approve(&first, "asha").await;
     eventually("room", TIMEOUT, || async { (backend.init(&body).await.status == 200).then_some(()) }).await;
     assert_eq!(backend.result(&first.txn).await.ok()["success"], true);

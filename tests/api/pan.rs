@@ -39,19 +39,31 @@ async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
     assert_eq!(answer.ok(), golden);
     let order = fixture.upstream.last();
     assert_eq!(order.body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "name": "Asha Rao"}));
-    assert_eq!((order.flow.as_str(), &order.headers["authorization"]), ("pan", &format!("Bearer {TOKEN}").parse().expect("a header")));
+    assert_eq!(
+        (order.flow.as_str(), &order.headers["authorization"]),
+        ("pan", &format!("Bearer {TOKEN}").parse().expect("a header"))
+    );
 
-    fixture.upstream.answer(UpstreamBehaviour::Body(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
+    fixture
+        .upstream
+        .answer(UpstreamBehaviour::Body(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
     let answer = verify(&fixture.backend, &with("dateOfBirth", json!("1990-02-14"))).await.ok();
-    assert_eq!((&answer["data"]["date_of_birth_match"], &answer["data"]["name_as_per_pan_match"]), (&json!(false), &Value::Null));
-    assert_eq!(fixture.upstream.last().body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "date_of_birth": "1990-02-14"}));
+    assert_eq!(
+        (&answer["data"]["date_of_birth_match"], &answer["data"]["name_as_per_pan_match"]),
+        (&json!(false), &Value::Null)
+    );
+    assert_eq!(
+        fixture.upstream.last().body,
+        json!({"pan": PAN, "consent_text": CONSENT_TEXT, "date_of_birth": "1990-02-14"})
+    );
     assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "it costs no credit, and needs none");
 }
 
 #[tokio::test]
 async fn a_pan_in_small_letters_and_members_in_the_other_spelling_ask_for_the_same() {
     let fixture = FlowFixture::start().await;
-    let camel = json!({"pan": "abcpe1234f", "consent": "Y", "consentText": CONSENT_TEXT, "nameAsPerPan": "Asha Rao", "dateOfBirth": null,
+    let camel = json!({"pan": "abcpe1234f", "consent": "Y", "consentText": CONSENT_TEXT, "nameAsPerPan": "Asha Rao",
+        "dateOfBirth": null,
         "requestId": "req-1"});
     fixture.backend.secrets.keep_personal(&camel);
     let answer = fixture.backend.post(PATH, &camel).await.ok();
@@ -65,7 +77,9 @@ async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
     for pan in ["", " "] {
         assert_eq!(verify(&fixture.backend, &with("pan", json!(pan))).await.refusal(422), "malformed_pan");
     }
-    for pan in ["QWRPE1234", "QWRPE1234FX", "QWRPE12345", "1WRPE1234F", "QWRPE12E4F", "QWRPE 234F", "ÀWRPE1234", "no number"] {
+    for pan in
+        ["QWRPE1234", "QWRPE1234FX", "QWRPE12345", "1WRPE1234F", "QWRPE12E4F", "QWRPE 234F", "ÀWRPE1234", "no number"]
+    {
         let answer = verify(&fixture.backend, &with("pan", json!(pan))).await;
         answer.refusal(422);
         assert!(!answer.text.contains(pan), "{}", answer.text);
@@ -103,10 +117,13 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
     for (body, field) in cases {
         assert_eq!(verify(&fixture.backend, &body).await.refused_fields(), [field], "{body}");
     }
-    let mut all = verify(&fixture.backend, &json!({"pan": null, "consent": null, "consent_text": " "})).await.refused_fields();
+    let mut all =
+        verify(&fixture.backend, &json!({"pan": null, "consent": null, "consent_text": " "})).await.refused_fields();
     all.sort_unstable();
     assert_eq!(all, ["consent", "consent_text", "pan"]);
-    for (snake, camel) in [("consent_text", "consentText"), ("name_as_per_pan", "nameAsPerPan"), ("date_of_birth", "dateOfBirth")] {
+    for (snake, camel) in
+        [("consent_text", "consentText"), ("name_as_per_pan", "nameAsPerPan"), ("date_of_birth", "dateOfBirth")]
+    {
         let mut body = with(snake, json!("1990-02-14"));
         body[camel] = json!("1990-02-14");
         let fields = verify(&fixture.backend, &body).await.refused_fields();
@@ -124,7 +141,10 @@ async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
         assert_eq!((&answer["data"]["pan"], &answer["data"]["status"]), (&json!(PAN), &json!(status)), "{answer}");
         assert_eq!((&answer["statusCode"], &answer["success"]), (&json!(200), &json!(true)), "{answer}");
         assert!(message.is_none_or(|message| answer["message"] == message), "{answer}");
-        assert_eq!((&answer["data"]["name_as_per_pan_match"], &answer["data"]["nationalid_seeding_status"]), (&Value::Null, &Value::Null));
+        assert_eq!(
+            (&answer["data"]["name_as_per_pan_match"], &answer["data"]["nationalid_seeding_status"]),
+            (&Value::Null, &Value::Null)
+        );
     }
 }
 

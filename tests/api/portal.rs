@@ -36,7 +36,8 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
         assert!(!page.text.contains(&backend.key) && !page.text.contains(secret), "{path}");
         assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
     }
-    for (key, app) in [(&backend.app, &backend.key), (&backend.key, &backend.key), (&backend.key, &"nobody".to_owned())] {
+    for (key, app) in [(&backend.app, &backend.key), (&backend.key, &backend.key), (&backend.key, &"nobody".to_owned())]
+    {
         let refused = Browser::at(&node).sign_in(key, app).await;
         assert_eq!((refused.status, refused.header("set-cookie")), (401, None));
         assert!(!refused.text.contains(&backend.key), "in whichever field the key was pasted");
@@ -56,11 +57,20 @@ async fn a_form_without_the_token_of_its_session_changes_nothing_and_costs_nothi
     let backend = node.backend(5).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let foreign = Browser::signed_in(&node, &backend).await.csrf_token().await;
-    let event =
-        [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2099-01-01T00:00"), ("language", "english")];
+    let event = [
+        ("name", "Open day"),
+        ("claims", "name"),
+        ("max_guests", "5"),
+        ("expires_at", "2099-01-01T00:00"),
+        ("language", "english"),
+    ];
     let webhook = [("apiType", "ESign"), ("webhookUrl", "https://client.example/hook")];
-    let forms: [(&str, &[(&str, &str)]); 4] =
-        [("/portal/trial", &TRIAL), ("/portal/events", &event), ("/portal/webhooks", &webhook), ("/portal/sign-out", &[])];
+    let forms: [(&str, &[(&str, &str)]); 4] = [
+        ("/portal/trial", &TRIAL),
+        ("/portal/events", &event),
+        ("/portal/webhooks", &webhook),
+        ("/portal/sign-out", &[]),
+    ];
     for (path, fields) in forms {
         for token in [None, Some((CSRF_FIELD, "")), Some((CSRF_FIELD, foreign.as_str()))] {
             let fields: Vec<_> = fields.iter().copied().chain(token).collect();
@@ -70,7 +80,8 @@ async fn a_form_without_the_token_of_its_session_changes_nothing_and_costs_nothi
         }
         let own = browser.csrf_token().await;
         let elsewhere = browser.request(Method::POST, path).header("Origin", "https://evil.example");
-        let elsewhere = elsewhere.header("Content-Type", "application/x-www-form-urlencoded").body(format!("{CSRF_FIELD}={own}"));
+        let elsewhere =
+            elsewhere.header("Content-Type", "application/x-www-form-urlencoded").body(format!("{CSRF_FIELD}={own}"));
         assert_eq!(elsewhere.send().await.unwrap().status(), 403, "{path} from a page of another site");
     }
     assert_eq!(node.operator().balance(&backend.client).await, 5);
@@ -88,7 +99,8 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
     let (token, once) = (hidden(&form, CSRF_FIELD), hidden(&form, "once"));
     let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token), ("once", &once)]].concat();
     let answers = join_all((0..10).map(|_| browser.post("/portal/trial", &fields))).await;
-    let locations: Vec<_> = answers.iter().filter(|answer| answer.status == 303).map(|answer| answer.header("location").unwrap()).collect();
+    let locations: Vec<_> =
+        answers.iter().filter(|answer| answer.status == 303).map(|answer| answer.header("location").unwrap()).collect();
     assert!(!locations.is_empty() && locations.iter().all(|path| path == &locations[0]), "{locations:?}");
     assert_eq!(node.operator().balance(&backend.client).await, 2);
 
@@ -130,10 +142,16 @@ async fn a_revoked_key_ends_its_sessions_and_no_others() {
     let ended = Browser::signed_in(&node, &backend.with_credentials(&key, &backend.app)).await;
     let token = ended.csrf_token().await;
     operator.delete(&format!("/admin/v1/keys/{key_id}")).await.ok();
-    eventually("the end of the session", TIMEOUT, || async { ended.is_redirected_to_sign_in("/portal").await.then_some(()) }).await;
+    eventually("the end of the session", TIMEOUT, || async {
+        ended.is_redirected_to_sign_in("/portal").await.then_some(())
+    })
+    .await;
     let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token)]].concat();
     let refused = ended.post("/portal/trial", &fields).await;
-    assert_eq!((refused.status, refused.header("location").map(|to| to.starts_with("/portal/sign-in"))), (303, Some(true)));
+    assert_eq!(
+        (refused.status, refused.header("location").map(|to| to.starts_with("/portal/sign-in"))),
+        (303, Some(true))
+    );
     assert_eq!(operator.balance(&backend.client).await, 1);
     assert_eq!(kept.get("/portal").await.status, 200, "the client's other key is as good as before");
 }
@@ -147,7 +165,8 @@ async fn what_another_client_has_is_not_shown_and_not_changed() {
     let event = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english")];
     let end = proposed_end(&browser).await;
     let created = browser.send("/portal/events", &[&event as &[(&str, &str)], &[("expires_at", &end)]].concat()).await;
-    let event = created.header("location").unwrap_or_else(|| panic!("{}", created.text)).split('?').next().unwrap().to_owned();
+    let event =
+        created.header("location").unwrap_or_else(|| panic!("{}", created.text)).split('?').next().unwrap().to_owned();
     assert_eq!(browser.get(&event).await.status, 200);
 
     for path in [
@@ -183,12 +202,17 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
-    assert!(browser.get("/portal/events/new").await.text.contains("value=\"Asia/Kolkata\""), "the clock of the settings is proposed");
+    assert!(
+        browser.get("/portal/events/new").await.text.contains("value=\"Asia/Kolkata\""),
+        "the clock of the settings is proposed"
+    );
     let end = proposed_end(&browser).await;
     // The day of the end, in the API's format.
     let start = format!("{}T00:00:00.000Z", &end[..10]);
-    let usual = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english"), ("expires_at", &end)];
-    let refused = browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("time_zone", "Nowhere/At all")]].concat()).await;
+    let usual =
+        [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english"), ("expires_at", &end)];
+    let refused =
+        browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("time_zone", "Nowhere/At all")]].concat()).await;
     assert!(refused.status == 400 && refused.text.contains("Time zone must"), "{}", refused.text);
     let about = [
         ("organiser", "A & B College"),
@@ -203,8 +227,12 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
     for (field, value) in about {
         assert_eq!(event[field], value);
     }
-    let bare =
-        browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("organiser", ""), ("time_zone", "Asia/Kolkata")]].concat()).await;
+    let bare = browser
+        .send(
+            "/portal/events",
+            &[&usual as &[(&str, &str)], &[("organiser", ""), ("time_zone", "Asia/Kolkata")]].concat(),
+        )
+        .await;
     assert_eq!(bare.status, 303, "what is left empty is left out: {}", bare.text);
 }
 
@@ -212,7 +240,8 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
 async fn the_guests_of_an_event_are_a_workbook_for_its_app_alone() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
-    let (browser, stranger) = (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &node.backend(1).await).await);
+    let (browser, stranger) =
+        (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &node.backend(1).await).await);
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     identity_app.approve(&event.scan().await, "asha").await;
     let page = format!("/portal/events/{}", event.id);

@@ -38,7 +38,8 @@ async fn say(browser: &Browser, path: &str, backend: &Backend) -> Vec<(String, S
 }
 
 fn of(said: &[(String, String)], title: &str) -> Value {
-    let (_, text) = said.iter().find(|(known, _)| known == title).unwrap_or_else(|| panic!("{title} is none of {said:?}"));
+    let (_, text) =
+        said.iter().find(|(known, _)| known == title).unwrap_or_else(|| panic!("{title} is none of {said:?}"));
     serde_json::from_str(text).unwrap_or_else(|_| panic!("{title}: {text}"))
 }
 
@@ -66,7 +67,10 @@ async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_sa
     let browser = Browser::signed_in(&node, &backend).await;
     let name = "O'Brien's \"ball\" $(id) `id` \\n";
     let created = backend
-        .post("/api/v1/nationalid-ovse/events", &json!({"name": name, "claims": ["name"], "max_guests": 3, "expires_at": soon(7)}))
+        .post(
+            "/api/v1/nationalid-ovse/events",
+            &json!({"name": name, "claims": ["name"], "max_guests": 3, "expires_at": soon(7)}),
+        )
         .await
         .ok();
     let path = format!("/portal/events/{}/settings", created["event_id"].as_str().expect("an event"));
@@ -75,7 +79,10 @@ async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_sa
     assert_eq!(before["name"], name);
     let twin = of(&said, "Create one like this")["event_id"].as_str().expect("an event").to_owned();
     assert_ne!(created["event_id"], twin.as_str());
-    assert_eq!(of(&say(&browser, &format!("/portal/events/{twin}/settings"), &backend).await, "Read its status")["name"], name);
+    assert_eq!(
+        of(&say(&browser, &format!("/portal/events/{twin}/settings"), &backend).await, "Read its status")["name"],
+        name
+    );
     assert_eq!(of(&said, "List its registrations")["total"], 0);
     assert_eq!(of(&said, "Raise the cap")["max_guests"], 13);
     assert!(of(&said, "Extend it")["expires_at"].as_str() > before["expires_at"].as_str());
@@ -83,12 +90,19 @@ async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_sa
     assert!(said.last().expect("a poster").1.starts_with("<svg"));
     assert_eq!(of(&say(&browser, &path, &backend).await, "Enable it")["is_active"], true);
 
-    assert_eq!(of(&say(&browser, "/portal/events", &backend).await, "List events")["total"], 4, "one was asked for, three were copied");
+    assert_eq!(
+        of(&say(&browser, "/portal/events", &backend).await, "List events")["total"],
+        4,
+        "one was asked for, three were copied"
+    );
     let said = say(&browser, "/portal/webhooks", &backend).await;
     assert_eq!(of(&said, "Set a URL")["data"]["webhookUrl"], "https://client.example/hook");
     assert_eq!(of(&said, "Remove it")["data"]["webhookUrl"], Value::Null);
     let said = say(&browser, "/portal/credits", &backend).await;
-    assert_eq!((&of(&said, "Read the balance")["balance"], &of(&said, "Read the statement")["total"]), (&json!(2), &json!(1)));
+    assert_eq!(
+        (&of(&said, "Read the balance")["balance"], &of(&said, "Read the statement")["total"]),
+        (&json!(2), &json!(1))
+    );
 }
 
 /// Returns the time in `days` days.

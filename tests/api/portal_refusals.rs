@@ -29,14 +29,19 @@ async fn a_refused_request_is_looked_up_by_its_error_id_and_shows_no_value_that_
     let refused = backend.post(INIT, &json!({"claims": ["name", "shoe-size"], "channel": "by-pigeon"})).await;
     assert_eq!(refused.refusal(400), "validation_failed");
     let error_id = refused.json()["errorId"].as_str().unwrap().to_owned();
-    let named = backend.request(Method::GET, "/api/v1/nationalid-ovse/result/none").header("X-Request-ID", "looked-up-later");
+    let named =
+        backend.request(Method::GET, "/api/v1/nationalid-ovse/result/none").header("X-Request-ID", "looked-up-later");
     Answer::to(named).await.refusal(404);
 
     list_with(&browser, "looked-up-later").await;
     let list = list_with(&browser, &error_id).await;
-    for shown in
-        ["POST /api/v1/nationalid-ovse/init", "validation_failed", "<code>claims[1]</code>", "<code>channel</code>", "result/{txnId}"]
-    {
+    for shown in [
+        "POST /api/v1/nationalid-ovse/init",
+        "validation_failed",
+        "<code>claims[1]</code>",
+        "<code>channel</code>",
+        "result/{txnId}",
+    ] {
         assert!(list.contains(shown), "{shown}: {list}");
     }
     for sent in ["shoe-size", "by-pigeon", "result/none"] {

@@ -51,7 +51,8 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(10).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
-    let waiting = backend.open_with(&json!({"claims": ["name"], "channel": "web", "client_reference_id": "Order 7&8"})).await;
+    let waiting =
+        backend.open_with(&json!({"claims": ["name"], "channel": "web", "client_reference_id": "Order 7&8"})).await;
     let verified = backend.open(&["name"]).await;
     identity_app.approve(&verified, "asha").await;
     let declined = backend.open(&["name"]).await;
@@ -74,7 +75,10 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         ("channel=qr&find=order+7%268", vec![]),
         (&of_event, vec![&guest.txn]),
         (&format!("event={}", event.id), vec![&guest.txn]),
-        (&format!("find={}", terms(5)["name"].as_str().unwrap().to_lowercase().split(' ').next().unwrap()), vec![&guest.txn]),
+        (
+            &format!("find={}", terms(5)["name"].as_str().unwrap().to_lowercase().split(' ').next().unwrap()),
+            vec![&guest.txn],
+        ),
         (&format!("find={}", &verified.txn[..30]), vec![&verified.txn]),
         (&format!("find={}", &waiting.txn[28..]), vec![&waiting.txn]),
         ("why=112", vec![&declined.txn]),
@@ -84,7 +88,11 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         ("to=2020-01-01T00:00", vec![]),
         ("from=2999-01-01T00:00", vec![]),
     ] {
-        assert_eq!(listed(&browser.get(&format!("{LIST}?{query}")).await.text).iter().collect::<Vec<_>>(), expected, "{query}");
+        assert_eq!(
+            listed(&browser.get(&format!("{LIST}?{query}")).await.text).iter().collect::<Vec<_>>(),
+            expected,
+            "{query}"
+        );
     }
 
     let led = browser.get(&format!("{LIST}?find={}", declined.txn)).await;
@@ -116,7 +124,10 @@ async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
         text.contains("Webhook not delivered").then_some(text)
     })
     .await;
-    assert!(told.contains("unreachable (refused: nothing listens at this port)") && told.contains("id=\"lost\""), "{told}");
+    assert!(
+        told.contains("unreachable (refused: nothing listens at this port)") && told.contains("id=\"lost\""),
+        "{told}"
+    );
     assert!(told.contains("id=\"page\"><b>Page opened</b> <time") && told.contains("Result not fetched"), "{told}");
     assert_eq!(backend.result(&opened.txn).await.status, 200);
     eventually("the first poll", TIMEOUT, || async {
@@ -126,12 +137,16 @@ async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
 
     let log = browser.get("/portal/deliveries?state=lost").await.text;
     let row = format!("<a href=\"/portal/transactions/{}\">", opened.txn);
-    assert!(log.contains(&row) && log.contains("nothing listens at this port") && log.contains("1 of 1 shown"), "{log}");
+    assert!(
+        log.contains(&row) && log.contains("nothing listens at this port") && log.contains("1 of 1 shown"),
+        "{log}"
+    );
     let other = browser.get("/portal/deliveries?receiver=https%3A%2F%2Fother.example").await.text;
     assert!(!other.contains(&row) && other.contains("Nothing found"), "{other}");
     eventually("the figures of the day", TIMEOUT, || async {
         let overview = browser.get("/portal").await.text;
-        (overview.contains("1 webhook was not delivered today.") && overview.contains("id=\"opened_today\">1<")).then_some(())
+        (overview.contains("1 webhook was not delivered today.") && overview.contains("id=\"opened_today\">1<"))
+            .then_some(())
     })
     .await;
 }
@@ -148,7 +163,12 @@ async fn a_developer_of_the_sandbox_has_a_webhook_sent_again() {
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
     assert!(browser.get(&page).await.text.contains("Send the webhook again (sandbox)"));
     let sent = browser.send(&page, &[]).await;
-    assert_eq!((sent.status, sent.header("location")), (303, Some(&*format!("{page}?again=delivered"))), "{}", sent.text);
+    assert_eq!(
+        (sent.status, sent.header("location")),
+        (303, Some(&*format!("{page}?again=delivered"))),
+        "{}",
+        sent.text
+    );
     let received = receiver.wait_for(2, TIMEOUT).await;
     assert!(received.len() == 2 && received[0].body == received[1].body, "the same bytes");
     assert!(browser.get(&format!("{page}?again=delivered")).await.text.contains("id=\"repeated\">delivered<"));

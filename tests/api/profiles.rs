@@ -88,9 +88,16 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     }
     let opened = backend.open(&["name"]).await;
     assert_eq!(opened.answer["requestUrl"], format!("https://verify.example/v/{}", opened.txn));
-    let identity_app =
-        sakshi_kit::identity_app::IdentityApp::with_new_issuer(node.http.clone(), node.addresses.clone(), node.secrets.clone());
-    assert_eq!(identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status, 400, "the sandbox issuer's");
+    let identity_app = sakshi_kit::identity_app::IdentityApp::with_new_issuer(
+        node.http.clone(),
+        node.addresses.clone(),
+        node.secrets.clone(),
+    );
+    assert_eq!(
+        identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status,
+        400,
+        "the sandbox issuer's"
+    );
     assert!(backend.is_pending(&opened.txn).await);
     let good = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
     assert_eq!(identity_app.present(&opened, &good).await.status, 200, "the authority's");
@@ -117,7 +124,12 @@ fn check_config_lists_every_problem_at_once() {
 
 #[test]
 fn check_config_says_what_production_demands_and_serve_refuses_to_start_without() {
-    let bare = [("PROFILE", "production"), ("AUTHORITY__ISSUER", ""), ("AUTHORITY__JWKS_PATH", ""), ("AUTHORITY__INTENT_KEY", "")];
+    let bare = [
+        ("PROFILE", "production"),
+        ("AUTHORITY__ISSUER", ""),
+        ("AUTHORITY__JWKS_PATH", ""),
+        ("AUTHORITY__INTENT_KEY", ""),
+    ];
     let keys = [
         "server.public_base_url",
         "store.encryption_key",
@@ -187,11 +199,21 @@ fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) 
     ] {
         let mut other = environment.clone();
         other.insert(key.to_owned(), value.to_owned());
-        let (served, checked) = (Process::run(&["serve"], &other, directory), Process::run(&["check-config"], &other, directory));
-        assert_eq!((served.status.code(), checked.status.code()), (Some(1), Some(1)), "{}\n{}", served.err, checked.out);
+        let (served, checked) =
+            (Process::run(&["serve"], &other, directory), Process::run(&["check-config"], &other, directory));
+        assert_eq!(
+            (served.status.code(), checked.status.code()),
+            (Some(1), Some(1)),
+            "{}\n{}",
+            served.err,
+            checked.out
+        );
         let sentence = served.err.lines().find_map(|line| line.strip_prefix("error: ")).expect("a sentence");
         let made = format!("the store belongs to profile production with authority.issuer {ISSUER}");
-        assert!(sentence.starts_with(&made) && sentence.contains(named) && sentence.contains("store.take_over_from"), "{sentence}");
+        assert!(
+            sentence.starts_with(&made) && sentence.contains(named) && sentence.contains("store.take_over_from"),
+            "{sentence}"
+        );
         assert!(checked.out.contains(&format!("problem: {sentence}")), "{}", checked.out);
     }
 }
@@ -235,7 +257,8 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
     beside.launch().await;
     drop((beside, node));
 
-    let unreachable = [("STORE__KIND", "redis"), ("STORE__REDIS_URL", "redis://127.0.0.1:1/"), ("STORE__ENCRYPTION_KEY", KEY)];
+    let unreachable =
+        [("STORE__KIND", "redis"), ("STORE__REDIS_URL", "redis://127.0.0.1:1/"), ("STORE__ENCRYPTION_KEY", KEY)];
     let checked = run(&["check-config"], &unreachable);
     assert_eq!(checked.status.code(), Some(0), "{}", checked.out);
     assert!(checked.out.contains("note: the store could not be checked: "), "{}", checked.out);

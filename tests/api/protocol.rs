@@ -36,7 +36,15 @@ async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
     }
     // Some parsers read an array as an object whose members come in the order of their declaration.
     let array = format!("[[\"name\"],\"qr\"{}]", ",null".repeat(9));
-    for body in ["[]", "7", "\"text\"", "null", &array, &format!(" \n{array}"), &format!("{}{}", "[".repeat(50), "]".repeat(50))] {
+    for body in [
+        "[]",
+        "7",
+        "\"text\"",
+        "null",
+        &array,
+        &format!(" \n{array}"),
+        &format!("{}{}", "[".repeat(50), "]".repeat(50)),
+    ] {
         let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
         assert_eq!(answer.refused_fields(), ["body"], "{}", answer.text);
         assert!(!answer.text.contains("InitRequest"), "{}", answer.text);
@@ -50,7 +58,8 @@ async fn a_body_beyond_the_limit_is_a_413() {
     let backend = node.backend(1).await;
     let large = json!({"claims": ["name"], "channel": "qr", "name_hint": "x".repeat(70_000)}).to_string();
     assert_eq!(raw(&backend, "application/json", large.clone().into_bytes()).await.refusal(413), "body_too_large");
-    let chunks = large.as_bytes().chunks(1_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
+    let chunks =
+        large.as_bytes().chunks(1_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
     let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
     let request = backend.request(Method::POST, INIT).header("content-type", "application/json").body(stream);
     assert_eq!(Answer::to(request).await.refusal(413), "body_too_large", "also when no length is declared");
@@ -63,7 +72,11 @@ async fn another_media_type_is_a_415_and_none_is_json() {
     let backend = node.backend(3).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
     for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx"] {
-        assert_eq!(raw(&backend, content_type, body.clone()).await.refusal(415), "unsupported_media_type", "{content_type}");
+        assert_eq!(
+            raw(&backend, content_type, body.clone()).await.refusal(415),
+            "unsupported_media_type",
+            "{content_type}"
+        );
     }
     Answer::to(backend.request(Method::POST, INIT).body(body.clone())).await.ok();
     for content_type in ["application/json", "Application/JSON; charset=utf-8"] {
@@ -91,9 +104,16 @@ async fn another_method_is_a_405_that_says_which_are_allowed() {
 #[tokio::test]
 async fn a_path_that_does_not_exist_is_a_404_in_the_envelope() {
     let node = TestNode::start().await;
-    for path in
-        ["/api", "/api/v1", "/api/v2/nationalid-ovse/init", "/api/v1/nationalid-ovse", "/api/ping/", "/admin/v1/tree", "/metrics", "/livez"]
-    {
+    for path in [
+        "/api",
+        "/api/v1",
+        "/api/v2/nationalid-ovse/init",
+        "/api/v1/nationalid-ovse",
+        "/api/ping/",
+        "/admin/v1/tree",
+        "/metrics",
+        "/livez",
+    ] {
         assert_eq!(node.get(path).await.refusal(404), "not_found", "{path}");
     }
     assert_eq!(node.operator().get("/admin/v1/nothing").await.refusal(404), "not_found");
@@ -110,11 +130,17 @@ async fn a_request_id_is_echoed_or_minted() {
     assert_ne!(one.header("x-request-id").unwrap(), other.header("x-request-id").unwrap());
     for bad in ["two words", "", &"x".repeat(129), "caf\u{e9}"] {
         let value = reqwest::header::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
-        let answer = Answer::to(node.http.request(Method::GET, node.addresses.public("/api/ping")).header("X-Request-ID", value)).await;
+        let answer = Answer::to(
+            node.http.request(Method::GET, node.addresses.public("/api/ping")).header("X-Request-ID", value),
+        )
+        .await;
         assert_eq!((answer.status, answer.header("x-request-id").map(str::len)), (200, Some(36)), "{bad}");
     }
-    let twice =
-        node.http.request(Method::GET, node.addresses.public("/api/ping")).header("X-Request-ID", "one").header("X-Request-ID", "two");
+    let twice = node
+        .http
+        .request(Method::GET, node.addresses.public("/api/ping"))
+        .header("X-Request-ID", "one")
+        .header("X-Request-ID", "two");
     assert_eq!(Answer::to(twice).await.header("x-request-id").map(str::len), Some(36));
 }
 
@@ -135,7 +161,12 @@ async fn the_sandbox_app_says_why_it_does_not_answer_to_programs_in_the_envelope
     let (own, foreign) = (backend.open(&["name"]).await, elsewhere.open(&["name"]).await);
     let path = node.addresses.public("/sandbox/app/answer");
     for (body, status, code, words) in [
-        (json!({"intent": own.answer["intentJwt"], "action": "zap"}), 400, "unknown_action", "the actions are approve, decline, abort"),
+        (
+            json!({"intent": own.answer["intentJwt"], "action": "zap"}),
+            400,
+            "unknown_action",
+            "the actions are approve, decline, abort",
+        ),
         (json!({"intent": foreign.answer["intentJwt"]}), 403, "foreign_callback", "made for another address"),
         (json!({"intent": "x.y.z"}), 400, "unreadable_intent", "Give an intent JWT"),
         (json!({}), 400, "malformed_body", "needs an intent"),

@@ -85,8 +85,11 @@ async fn a_completed_transaction_is_a_409_and_an_expired_one_a_410() {
 async fn a_bad_request_names_its_field() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
-    for (body, field) in [(json!({}), "txnId"), (json!({"txnId": 7}), "txnId"), (json!({"txnId": uuid::Uuid::new_v4(), "size": 3}), "size")]
-    {
+    for (body, field) in [
+        (json!({}), "txnId"),
+        (json!({"txnId": 7}), "txnId"),
+        (json!({"txnId": uuid::Uuid::new_v4(), "size": 3}), "size"),
+    ] {
         assert_eq!(backend.post(QR_INTENT, &body).await.refused_fields(), [field], "{body}");
     }
     assert_eq!(backend.post(QR_INTENT, &json!({"txnId": "seven"})).await.refusal(404), "transaction_not_found");

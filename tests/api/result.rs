@@ -14,7 +14,8 @@ async fn while_pending_polling_returns_a_stub_with_both_ids() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
-    let stub = json!({"success": true, "pending": true, "data": {"txnId": opened.txn, "txn_id": opened.txn, "pending": true}});
+    let stub =
+        json!({"success": true, "pending": true, "data": {"txnId": opened.txn, "txn_id": opened.txn, "pending": true}});
     assert_eq!(backend.result(&opened.txn).await.ok(), stub);
 }
 
@@ -66,8 +67,14 @@ async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
     let took = started.elapsed();
     assert!(took >= Duration::from_millis(990), "{took:?}");
     assert_within(took, Duration::from_secs(5), "a poll of a second");
-    for (query, field) in [("wait=31", "wait"), ("wait=-1", "wait"), ("wait=x", "wait"), ("wait=1&wait=2", "wait"), ("size=1", "size")] {
-        assert_eq!(backend.get(&format!("{}?{query}", result_path(&opened.txn))).await.refused_fields(), [field], "{query}");
+    for (query, field) in
+        [("wait=31", "wait"), ("wait=-1", "wait"), ("wait=x", "wait"), ("wait=1&wait=2", "wait"), ("size=1", "size")]
+    {
+        assert_eq!(
+            backend.get(&format!("{}?{query}", result_path(&opened.txn))).await.refused_fields(),
+            [field],
+            "{query}"
+        );
     }
 }
 
@@ -97,9 +104,15 @@ async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_t
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (completed, left) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
-    eventually("the end of the window", TIMEOUT, || async { (backend.result(&left.txn).await.status == 410).then_some(()) }).await;
+    eventually("the end of the window", TIMEOUT, || async {
+        (backend.result(&left.txn).await.status == 410).then_some(())
+    })
+    .await;
     assert_eq!(backend.result(&completed.txn).await.ok()["success"], true);
-    eventually("the end of the result", TIMEOUT, || async { (backend.result(&completed.txn).await.status == 404).then_some(()) }).await;
+    eventually("the end of the result", TIMEOUT, || async {
+        (backend.result(&completed.txn).await.status == 404).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -109,7 +122,10 @@ async fn a_credential_is_remembered_for_longer_than_the_transaction_that_it_answ
     let first = backend.open(&["name"]).await;
     let credential = identity_app.bare(first.intent.requested(), "asha");
     assert_eq!(identity_app.present(&first, &credential).await.status, 200);
-    eventually("the end of the result", TIMEOUT, || async { (backend.result(&first.txn).await.status == 404).then_some(()) }).await;
+    eventually("the end of the result", TIMEOUT, || async {
+        (backend.result(&first.txn).await.status == 404).then_some(())
+    })
+    .await;
     let second = backend.open(&["name"]).await;
     assert_eq!(identity_app.present(&second, &credential).await.status, 400, "its `exp` has not passed");
     assert!(backend.is_pending(&second.txn).await);
@@ -119,7 +135,8 @@ async fn a_credential_is_remembered_for_longer_than_the_transaction_that_it_answ
 
 #[tokio::test]
 async fn an_expired_transaction_stays_expired_after_a_restart() {
-    let mut node = TestNode::with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node =
+        TestNode::with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     node.kill().await;

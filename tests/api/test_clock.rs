@@ -54,7 +54,10 @@ async fn a_window_can_be_ended_only_while_the_transaction_is_pending() {
     for unknown in [&*uuid::Uuid::new_v4().to_string(), "seven"] {
         assert_eq!(expire(&node, unknown).await.refusal(404), "transaction_not_found", "{unknown}");
     }
-    assert_eq!(node.get(&format!("/sandbox/transactions/{}/expire", completed.txn)).await.refusal(405), "method_not_allowed");
+    assert_eq!(
+        node.get(&format!("/sandbox/transactions/{}/expire", completed.txn)).await.refusal(405),
+        "method_not_allowed"
+    );
 }
 
 #[tokio::test]
@@ -65,6 +68,9 @@ async fn a_guest_whose_window_is_ended_counts_as_abandoned() {
     let scanned = event.scan().await;
     expire(&node, &scanned.txn).await.ok();
     let state = event.state().await;
-    assert_eq!((&state["scan_count"], &state["abandoned_count"], &state["remaining"]), (&json!(1), &json!(1), &json!(3)));
+    assert_eq!(
+        (&state["scan_count"], &state["abandoned_count"], &state["remaining"]),
+        (&json!(1), &json!(1), &json!(3))
+    );
     assert_eq!(state["warning"], "abandoned_scans", "more than guests have registered");
 }

@@ -1,4 +1,5 @@
-//! Keys on a PKCS#11 token: intents are signed and the encryption key unwrapped there; neither key enters a file of the node.
+//! Keys on a PKCS#11 token: intents are signed and the encryption key unwrapped there; neither key enters a file of the
+//! node.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -87,7 +88,8 @@ async fn an_idle_node_notices_that_the_token_went_away() {
 fn a_token_without_the_key_or_with_another_pin_is_refused_at_the_start_and_by_check_config() {
     let directory = tempfile::tempdir().unwrap();
     let token = SoftToken::create(directory.path());
-    std::fs::write(directory.path().join("jwks.json"), sakshi_kit::issuer::TestIssuer::generate().jwks().to_string()).unwrap();
+    std::fs::write(directory.path().join("jwks.json"), sakshi_kit::issuer::TestIssuer::generate().jwks().to_string())
+        .unwrap();
     let run = |command: &str, uri: &str| {
         let mut environment = sakshi_kit::node::environment(directory.path(), &[("AUTHORITY__INTENT_KEY", uri)]);
         environment.insert("SOFTHSM2_CONF".to_owned(), token.configuration().display().to_string());
@@ -148,7 +150,9 @@ async fn the_encryption_key_is_unwrapped_by_the_token_and_only_by_the_right_key(
     let poll = backend.get(&format!("/api/v1/nationalid-ovse/result/{}", opened["txnId"].as_str().unwrap())).await;
     assert_eq!(poll.ok()["pending"], true);
     node.stop();
-    for (keys, said) in [(other.as_str(), "store.encryption_key"), ("AAAA", "must be 32 bytes, encrypted with RSA-OAEP")] {
+    for (keys, said) in
+        [(other.as_str(), "store.encryption_key"), ("AAAA", "must be 32 bytes, encrypted with RSA-OAEP")]
+    {
         node.set("STORE__ENCRYPTION_KEY_WRAPPED", keys);
         let refused = Process::run(&["check-config"], node.environment(), node.directory.path());
         assert!(refused.status.code() == Some(1) && refused.out.contains(said), "{}", refused.out);

@@ -20,7 +20,10 @@ fn traceparent(flags: &str) -> String {
 
 async fn open(backend: &Backend, traceparent: &str, webhook: &str) -> Opened {
     let body = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook});
-    let request = backend.request(reqwest::Method::POST, INIT).header("traceparent", traceparent).header("tracestate", "vendor=1");
+    let request = backend
+        .request(reqwest::Method::POST, INIT)
+        .header("traceparent", traceparent)
+        .header("tracestate", "vendor=1");
     Opened::read(&Answer::to(request.json(&body)).await.ok())
 }
 
@@ -91,7 +94,8 @@ async fn an_upstream_is_told_the_trace_of_its_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_id_of_a_trace_decides_whether_it_is_recorded_and_not_the_callers_flag() {
     let collector = Collector::start().await;
-    let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")]).await;
+    let mut node =
+        TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")]).await;
     let backend = node.backend(3).await;
     open(&backend, &traceparent("01"), "https://example.com/hook").await;
     node.stop();
@@ -116,8 +120,16 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
     assert_eq!(backend.result(&opened.txn).await.status, 200);
-    let are_lost = |page: &str| page.lines().any(|line| line.starts_with("sakshi_spans_lost_total ") && !line.ends_with(" 0"));
-    eventually("lost spans", TIMEOUT, || async { are_lost(&node.operator().probe("/metrics").await.text).then_some(()) }).await;
+    let are_lost =
+        |page: &str| page.lines().any(|line| line.starts_with("sakshi_spans_lost_total ") && !line.ends_with(" 0"));
+    eventually("lost spans", TIMEOUT, || async {
+        are_lost(&node.operator().probe("/metrics").await.text).then_some(())
+    })
+    .await;
     let ending = node.stop();
-    assert!(ending.err.contains("WARN") || ending.err.contains("ERROR"), "the log says that spans were lost: {}", ending.err);
+    assert!(
+        ending.err.contains("WARN") || ending.err.contains("ERROR"),
+        "the log says that spans were lost: {}",
+        ending.err
+    );
 }

@@ -33,7 +33,10 @@ async fn one_key_works_in_stage_and_production_and_is_revoked_at_both() {
     let here = stage.backend(2).await;
     let (_, for_stage) = stage.operator().issue_key(&here.client, &json!({"environments": ["stage"]})).await;
     let exported = admin(&stage, &["clients", "export", &here.client]);
-    assert!(!exported.contains(&here.key) && !exported.contains(&for_stage) && !exported.contains("balance"), "{exported}");
+    assert!(
+        !exported.contains(&here.key) && !exported.contains(&for_stage) && !exported.contains("balance"),
+        "{exported}"
+    );
 
     let file = directory.path().join("client.json");
     std::fs::write(&file, &exported).unwrap();
@@ -99,12 +102,18 @@ async fn an_import_is_refused_with_the_path_of_every_problem() {
 
     // More than the limit of other bodies.
     let mut many = good.clone();
-    let key = |number: u32| json!({"key_id": format!("key_{number}"), "digest": format!("{number:064x}"), "label": "x".repeat(100), "created_at": "2026-01-01T00:00:00Z"});
+    let key = |number: u32| {
+        json!({"key_id": format!("key_{number}"), "digest": format!("{number:064x}"),
+        "label": "x".repeat(100), "created_at": "2026-01-01T00:00:00Z"})
+    };
     many["keys"] = (0..500).map(key).collect();
     assert_eq!(operator.post(path, &many).await.ok()["records"].as_array().unwrap().len(), 502);
     many["keys"].as_array_mut().unwrap().push(key(500));
     assert_eq!(operator.post(path, &many).await.refused_fields(), ["keys"]);
-    assert_eq!(operator.get(&format!("/admin/v1/clients/{}/export", one.client)).await.refusal(409), "client_too_large");
+    assert_eq!(
+        operator.get(&format!("/admin/v1/clients/{}/export", one.client)).await.refusal(409),
+        "client_too_large"
+    );
     assert_eq!(operator.get("/admin/v1/clients/cl_unknown/export").await.refusal(404), "not_found");
     assert_eq!(operator.probe(&format!("/admin/v1/clients/{}/export", one.client)).await.status, 401);
 }

@@ -20,7 +20,10 @@ async fn registered(backend: &Backend) -> Vec<(String, String)> {
         .iter()
         .map(|row| {
             assert_eq!(row.as_object().expect("an object").len(), 2, "{row}");
-            (row["apiType"].as_str().expect("an apiType").to_owned(), row["webhookUrl"].as_str().expect("a URL").to_owned())
+            (
+                row["apiType"].as_str().expect("an apiType").to_owned(),
+                row["webhookUrl"].as_str().expect("a URL").to_owned(),
+            )
         })
         .collect();
     rows.sort_unstable();
@@ -50,7 +53,10 @@ async fn a_url_is_registered_for_each_api_replaced_and_removed() {
         assert_eq!(registered(&backend).await.len(), 3);
     }
     let snake = json!({"api_type": "ESign", "webhook_url": "https://client.example/snake"});
-    assert_eq!(backend.configure(&snake).await.ok()["data"], json!({"apiType": "ESign", "webhookUrl": "https://client.example/snake"}));
+    assert_eq!(
+        backend.configure(&snake).await.ok()["data"],
+        json!({"apiType": "ESign", "webhookUrl": "https://client.example/snake"})
+    );
 }
 
 #[tokio::test]
@@ -89,7 +95,8 @@ async fn every_bad_field_is_a_400_that_names_it_and_registers_nothing() {
     for (body, field) in cases {
         assert_eq!(backend.configure(&body).await.refused_fields(), [field], "{body}");
     }
-    let both = backend.configure(&json!({"apiType": "ESign", "api_type": "ESign", "webhookUrl": url})).await.refused_fields();
+    let both =
+        backend.configure(&json!({"apiType": "ESign", "api_type": "ESign", "webhookUrl": url})).await.refused_fields();
     assert!(both == ["apiType"] || both == ["api_type"], "{both:?}");
     let mut problems = backend.configure(&json!({"apiType": "OVSE", "webhookUrl": "nowhere"})).await.refused_fields();
     problems.sort_unstable();
@@ -102,7 +109,8 @@ async fn http_and_internal_urls_are_refused_where_the_operator_does_not_allow_th
     let node = TestNode::with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
     let backend = node.backend(0).await;
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0x7f000001"] {
-        let refused = backend.configure(&json!({"apiType": "ESign", "webhookUrl": format!("https://{host}/hook")})).await;
+        let refused =
+            backend.configure(&json!({"apiType": "ESign", "webhookUrl": format!("https://{host}/hook")})).await;
         assert_eq!(refused.refused_fields(), ["webhookUrl"], "{host}");
     }
     let plain = backend.configure(&json!({"apiType": "ESign", "webhookUrl": "http://client.example/hook"})).await;
@@ -115,7 +123,10 @@ async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     for method in [Method::GET, Method::PUT] {
-        let bare = node.http.request(method.clone(), node.addresses.public(PATH)).json(&json!({"apiType": "ESign", "webhookUrl": null}));
+        let bare = node
+            .http
+            .request(method.clone(), node.addresses.public(PATH))
+            .json(&json!({"apiType": "ESign", "webhookUrl": null}));
         assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
         let cut = backend.with_credentials(&backend.key, "");
         assert_eq!(Answer::to(cut.request(method, PATH)).await.refusal(401), "unauthorized");
@@ -143,7 +154,13 @@ async fn the_operator_sets_and_removes_the_three_urls_of_wealth_data() {
     assert!(names.iter().all(|name| shown[name] == format!("https://client.example/{name}")), "{shown}");
     operator.patch(&path, &json!({"data_webhook_url": null})).await.ok();
     let shown = operator.get(&path).await.ok();
-    assert_eq!((&shown[names[0]], &shown[names[1]]), (&json!("https://client.example/consent_webhook_url"), &Value::Null));
-    assert_eq!(operator.patch(&path, &json!({"data_webhook_url": "nowhere"})).await.refused_fields(), ["data_webhook_url"]);
+    assert_eq!(
+        (&shown[names[0]], &shown[names[1]]),
+        (&json!("https://client.example/consent_webhook_url"), &Value::Null)
+    );
+    assert_eq!(
+        operator.patch(&path, &json!({"data_webhook_url": "nowhere"})).await.refused_fields(),
+        ["data_webhook_url"]
+    );
     assert!(registered(&backend).await.is_empty(), "they are no API of the account's");
 }

@@ -17,7 +17,8 @@ async fn receiver(behaviour: Behaviour) -> WebhookReceiver {
 
 async fn open_for(backend: &Backend, receiver: &WebhookReceiver, request_id: &str) -> Opened {
     let body = json!({
-        "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "webhook_url": receiver.url("/hook?for=order-7"),
+        "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web",
+        "webhook_url": receiver.url("/hook?for=order-7"),
         "client_reference_id": "order-7",
     });
     let request = backend.request(reqwest::Method::POST, INIT).header("X-Request-ID", request_id).json(&body);
@@ -124,7 +125,10 @@ async fn an_expired_transaction_sends_no_webhook() {
     let backend = node.backend(1).await;
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
-    sakshi_kit::waiting::eventually("expiry", TIMEOUT, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
+    sakshi_kit::waiting::eventually("expiry", TIMEOUT, || async {
+        (backend.result(&opened.txn).await.status == 410).then_some(())
+    })
+    .await;
     let path = format!("/admin/v1/transactions/{}/delivery", opened.txn);
     assert_eq!(node.operator().get(&path).await.status, 404);
     assert!(receiver.received().is_empty());
@@ -177,8 +181,16 @@ async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
         assert_eq!(operator.outcome(&opened.txn).await, outcome, "{url}");
         let attempt = &operator.delivery(&opened.txn).await["attempt"];
         assert_eq!((&attempt["reason"], &attempt["part"]), (&json!(reason), &json!(part)), "{url}");
-        let metrics =
-            node.http.get(node.addresses.internal("/metrics")).bearer_auth(ADMIN_TOKEN).send().await.unwrap().text().await.unwrap();
+        let metrics = node
+            .http
+            .get(node.addresses.internal("/metrics"))
+            .bearer_auth(ADMIN_TOKEN)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
         assert!(metrics.contains(&format!("sakshi_webhook_failures_total{{reason=\"{reason}\"}} 1\n")), "{reason}");
     }
 }

@@ -1,4 +1,5 @@
-//! Redis slow, away, read-only or full: a clear refusal within a bound, no partial effects, and recovery without a restart.
+//! Redis slow, away, read-only or full: a clear refusal within a bound, no partial effects, and recovery without a
+//! restart.
 
 use std::fs;
 use std::path::Path;
@@ -39,8 +40,10 @@ fn is_refused(answer: &Answer, code: &str) {
 /// Checks that every node is alive and reports that it is not ready.
 async fn are_unready(nodes: &Nodes) {
     for node in &nodes.all {
-        eventually("the node is not ready", TIMEOUT, || async { (node.operator().probe("/readyz").await.status == 503).then_some(()) })
-            .await;
+        eventually("the node is not ready", TIMEOUT, || async {
+            (node.operator().probe("/readyz").await.status == 503).then_some(())
+        })
+        .await;
         assert_eq!(node.operator().probe("/livez").await.status, 200);
     }
 }
@@ -62,14 +65,21 @@ async fn notice(nodes: &Nodes) {
 /// Waits until every node works again, and checks the ledger against the answers.
 async fn recover(nodes: &Nodes, backend: &Backend, opened: u64, in_doubt: u64, credits: u64) {
     for node in &nodes.all {
-        eventually("the node is ready", TIMEOUT, || async { (node.operator().probe("/readyz").await.status == 200).then_some(()) }).await;
+        eventually("the node is ready", TIMEOUT, || async {
+            (node.operator().probe("/readyz").await.status == 200).then_some(())
+        })
+        .await;
         let answer = init(&backend.through(&node.addresses)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
     }
     let balance = nodes.all[0].operator().balance(&backend.client).await;
     let spent = credits - balance;
     let least = opened + nodes.all.len() as u64;
-    assert!((least..=least + in_doubt).contains(&spent), "{spent} credits for {least} to {} transactions", least + in_doubt);
+    assert!(
+        (least..=least + in_doubt).contains(&spent),
+        "{spent} credits for {least} to {} transactions",
+        least + in_doubt
+    );
 }
 
 #[tokio::test]
@@ -128,8 +138,13 @@ async fn a_redis_whose_disk_takes_nothing_refuses_writes_as_full_and_answers_que
     fs::create_dir(&taken).expect("a directory");
     let snapshot = async |ends: &str| {
         nodes.redis.answer(&["BGSAVE"]);
-        let status =
-            || nodes.redis.info("rdb_bgsave_in_progress").filter(|running| running == "0").and(nodes.redis.info("rdb_last_bgsave_status"));
+        let status = || {
+            nodes
+                .redis
+                .info("rdb_bgsave_in_progress")
+                .filter(|running| running == "0")
+                .and(nodes.redis.info("rdb_last_bgsave_status"))
+        };
         eventually("the snapshot ends", TIMEOUT, || async { (status().as_deref() == Some(ends)).then_some(()) }).await;
     };
     nodes.redis.answer(&["CONFIG", "SET", "save", "3600 1000000"]);
@@ -209,7 +224,10 @@ async fn a_redis_that_lost_what_was_kept_in_it_denies_nobody_their_key_or_their_
     }
     are_unready(&nodes).await;
     let reason = nodes.all[0].operator().probe("/readyz").await.text;
-    assert!(reason.contains("the store has lost data since") && reason.contains("sakshi admin accept-loss"), "{reason}");
+    assert!(
+        reason.contains("the store has lost data since") && reason.contains("sakshi admin accept-loss"),
+        "{reason}"
+    );
     for unseen in nodes.everywhere(&unseen) {
         is_refused(&init(&unseen).await, "storage_unavailable");
     }
@@ -219,9 +237,15 @@ async fn a_redis_that_lost_what_was_kept_in_it_denies_nobody_their_key_or_their_
     let accepted = nodes.all[1].admin(&["accept-loss"]).await;
     assert!(accepted.status.success() && accepted.out.contains("since"), "{accepted:?}");
     for node in &nodes.all {
-        eventually("the node is ready", TIMEOUT, || async { (node.operator().probe("/readyz").await.status == 200).then_some(()) }).await;
+        eventually("the node is ready", TIMEOUT, || async {
+            (node.operator().probe("/readyz").await.status == 200).then_some(())
+        })
+        .await;
         let status = backend.through(&node.addresses).result(&opened.txn).await.status;
-        assert!(matches!(status, 401 | 404), "the key went with the rest, and a node remembers it for a moment: {status}");
+        assert!(
+            matches!(status, 401 | 404),
+            "the key went with the rest, and a node remembers it for a moment: {status}"
+        );
     }
     let entries = nodes.all[0].operator().get("/admin/v1/audit-log").await.ok();
     assert_eq!(entries["entries"][0]["entry"]["operation"], "acceptLoss", "{entries}");

@@ -1,8 +1,8 @@
-//! A Redis Cluster of three masters. The busiest is killed while its replica lags, and the replica is promoted: with and without waiting
-//! for replicas.
+//! A Redis Cluster of three masters. The busiest is killed while its replica lags, and the replica is promoted: with
+//! and without waiting for replicas.
 //!
-//! Waiting keeps every promise. Without it, acknowledged but unreplicated writes are lost, and the nodes stop until an operator accepts
-//! that; the test prints the losses.
+//! Waiting keeps every promise. Without it, acknowledged but unreplicated writes are lost, and the nodes stop until an
+//! operator accepts that; the test prints the losses.
 
 use sakshi_client::judge::journal::{Polled, Reply};
 use sakshi_domain::ids::ClientId;
@@ -79,7 +79,9 @@ impl Failover {
     /// Checks that every node stops until an operator accepts the loss.
     async fn accept_loss(&self) {
         for node in &self.nodes {
-            let says = || async { node.operator().probe("/readyz").await.text.contains("the store has lost data since").then_some(()) };
+            let says = || async {
+                node.operator().probe("/readyz").await.text.contains("the store has lost data since").then_some(())
+            };
             eventually("the loss is noticed", TIMEOUT, says).await;
         }
         let accepted = self.nodes[2].admin(&["accept-loss"]).await;
@@ -108,10 +110,13 @@ impl Failover {
     async fn undone(&self) -> Undone {
         self.client.poll().await;
         let records = self.client.notes.journal.with(Clone::clone);
-        let polled = |polled: Polled| records.entries.values().filter(move |entry| entry.polled.as_ref() == Some(&polled));
+        let polled =
+            |polled: Polled| records.entries.values().filter(move |entry| entry.polled.as_ref() == Some(&polled));
         Undone {
             transactions: polled(Polled::Refused(404)).count(),
-            answers: polled(Polled::Pending).filter(|entry| entry.answered.is_some_and(|it| it.reply == Reply::Accepted)).count(),
+            answers: polled(Polled::Pending)
+                .filter(|entry| entry.answered.is_some_and(|it| it.reply == Reply::Accepted))
+                .count(),
             webhooks_twice: self.client.arrivals().by_txn.values().filter(|arrival| arrival.count > 1).count(),
         }
     }
@@ -134,7 +139,8 @@ async fn without_waiting_a_failover_that_undoes_something_stops_the_nodes_until_
     failover.run(&mut random).await;
     let Undone { transactions, answers, webhooks_twice } = failover.undone().await;
     eprintln!(
-        "without waiting: {} completed; undone: {transactions} transactions, {answers} answers; {webhooks_twice} webhooks came twice",
+        "without waiting: {} completed; undone: {transactions} transactions, {answers} answers; {webhooks_twice} \
+            webhooks came twice",
         failover.client.notes.accepted()
     );
     assert!(transactions + answers > 0, "the replica had fallen behind, so something was undone");

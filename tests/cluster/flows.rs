@@ -55,15 +55,27 @@ async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
     for round in 0..12 {
         let opened = site.at(round).0.open_flow(Flow::Esign).await;
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&opened).await.ok()["pending"], true, "every node has a live copy from now on");
+            assert_eq!(
+                site.at(node).0.poll(&opened).await.ok()["pending"],
+                true,
+                "every node has a live copy from now on"
+            );
         }
         site.at(round + 1).1.report_new("esign", &half_signed(&opened)).await;
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&opened).await.text, opened.sent(ESIGN_PENDING), "round {round}, node {node}");
+            assert_eq!(
+                site.at(node).0.poll(&opened).await.text,
+                opened.sent(ESIGN_PENDING),
+                "round {round}, node {node}"
+            );
         }
         site.at(round + 2).1.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&opened).await.text, opened.sent(ESIGN_COMPLETED), "round {round}, node {node}");
+            assert_eq!(
+                site.at(node).0.poll(&opened).await.text,
+                opened.sent(ESIGN_COMPLETED),
+                "round {round}, node {node}"
+            );
             site.at(node).1.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
         }
         assert_eq!(site.outcomes(round, &opened.id).await, ["delivered"]);
@@ -85,7 +97,9 @@ async fn a_kept_answer_is_given_although_a_node_that_was_killed_left_its_lease()
              local lease = string.gsub(answers[1], '}idempotency:', '}order_lease:')";
         redis.answer(&["EVAL", &format!("{named} {then}"), "0"])
     };
-    let kept = of_lease("redis.call('HSET', lease, 'version', '1', 'holder', 'a node that is gone') return tostring(#answers)");
+    let kept = of_lease(
+        "redis.call('HSET', lease, 'version', '1', 'holder', 'a node that is gone') return tostring(#answers)",
+    );
     assert_eq!(kept.text().as_deref(), Some("1"), "one answer is kept");
     let again = site.at(1).0.open_flow_once("order-1", Flow::Wealth, &body).await;
     assert_eq!((again.status, &again.text), (200, &first.text));
@@ -119,8 +133,10 @@ async fn of_contradicting_reports_on_two_nodes_one_stands_everywhere() {
     let site = Site::open(&[]).await;
     for round in 0..20 {
         let opened = site.at(round).0.open_flow(Flow::Esign).await;
-        let ([one, other], [signed, refused]) =
-            ([1, 2].map(|node| site.at(round + node).1), [ESIGN_COMPLETED, ESIGN_REJECTED].map(|golden| opened.report(golden)));
+        let ([one, other], [signed, refused]) = (
+            [1, 2].map(|node| site.at(round + node).1),
+            [ESIGN_COMPLETED, ESIGN_REJECTED].map(|golden| opened.report(golden)),
+        );
         let (signed, refused) = tokio::join!(one.report("esign", &signed), other.report("esign", &refused));
         let mut statuses = [signed.status, refused.status];
         statuses.sort_unstable();
@@ -170,7 +186,10 @@ async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
             async move { backend.open_flow_once(key, flow, body).await }
         }))
         .await;
-        assert!(answers.iter().all(|answer| answer.status == 200 && answer.text == answers[0].text), "every answer is the first one");
+        assert!(
+            answers.iter().all(|answer| answer.status == 200 && answer.text == answers[0].text),
+            "every answer is the first one"
+        );
         assert_eq!(site.upstream.orders().len(), round + 1, "{}: one order in all", flow.name());
         assert_eq!(site.at(1).0.open_flow_once(&key, flow, &body).await.text, answers[0].text);
         assert_eq!(site.upstream.orders().len(), round + 1, "a replay orders nothing");
@@ -199,14 +218,22 @@ async fn what_a_dead_node_had_taken_of_reports_is_sent_by_another() {
         site.at(2).1.report_new("doclocker", &opened.report(DOCLOCKER_FAILED)).await;
         all.push(opened);
     }
-    assert_eq!(site.receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, five are queued, all at the third node");
+    assert_eq!(
+        site.receiver.wait_for(1, TIMEOUT).await.len(),
+        1,
+        "one is under way, five are queued, all at the third node"
+    );
     site.nodes.all[2].kill().await;
     site.receiver.set_behaviour(Behaviour::Answer(200));
     let arrived = site.receiver.wait_for(6, TIMEOUT).await;
     assert_eq!(arrived.len(), 6, "another node sends the five without being asked");
     let mut outcomes = Vec::new();
     for opened in &all {
-        assert_eq!(arrived.iter().filter(|one| body_of(one) == opened.sent(DOCLOCKER_FAILED)).count(), 1, "each came once");
+        assert_eq!(
+            arrived.iter().filter(|one| body_of(one) == opened.sent(DOCLOCKER_FAILED)).count(),
+            1,
+            "each came once"
+        );
         outcomes.extend(site.outcomes(0, &opened.id).await);
     }
     outcomes.sort_unstable();

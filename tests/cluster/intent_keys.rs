@@ -63,7 +63,9 @@ async fn a_key_that_is_chosen_at_one_node_signs_on_all_and_no_request_fails() {
     let here = nodes[0].backend(100_000).await;
     let there = here.through(&nodes[1].addresses);
     let set = nodes[1].get("/.well-known/jwks.json").await.ok();
-    let published = |kid: &str| set["keys"].as_array().unwrap().iter().find(|key| key["kid"] == kid).cloned().expect("a published key");
+    let published = |kid: &str| {
+        set["keys"].as_array().unwrap().iter().find(|key| key["kid"] == kid).cloned().expect("a published key")
+    };
 
     let busy = Arc::new(AtomicBool::new(true));
     let load: Vec<_> = [&here, &there]
@@ -127,6 +129,11 @@ async fn a_node_without_the_chosen_key_goes_on_as_its_settings_say_and_tells_of_
         assert_within(since.elapsed(), SOON, "the metric of a missing key");
     }
     assert_eq!(kid_of(&there.open(&["name"]).await), "sakshi-1");
-    assert!(nodes[1].log().iter().any(|line| line.contains("an intent key that this node does not have") && line.contains("next")));
+    assert!(
+        nodes[1]
+            .log()
+            .iter()
+            .any(|line| line.contains("an intent key that this node does not have") && line.contains("next"))
+    );
     assert!(missing(&nodes[0].operator().get("/metrics").await.text, 0));
 }

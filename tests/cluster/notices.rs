@@ -1,5 +1,5 @@
-//! Effects of one node on the others: immediate for a waiting request, before the answer where it matters, and within a second behind a
-//! cache.
+//! Effects of one node on the others: immediate for a waiting request, before the answer where it matters, and within a
+//! second behind a cache.
 
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,10 @@ async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
         let opened = backend.through(a).open(&["name"]).await;
         let waits = backend.through(c).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
         let waiting = tokio::spawn(Answer::to(waits));
-        eventually("the third node has a live copy", TIMEOUT, || async { (live_transactions(&nodes.all[2]).await > 0).then_some(()) })
-            .await;
+        eventually("the third node has a live copy", TIMEOUT, || async {
+            (live_transactions(&nodes.all[2]).await > 0).then_some(())
+        })
+        .await;
         identity_app.through(b).approve(&opened, "asha").await;
         let accepted = Instant::now();
         let answer = waiting.await.expect("an answer").ok();
@@ -48,7 +50,8 @@ async fn a_poll_makes_no_copy_and_a_copy_of_what_ended_elsewhere_is_dropped_with
     assert_eq!((live_transactions(&nodes.all[2]).await, loads(&nodes.all[2]).await), (0, 1));
     assert_eq!(live_transactions(&nodes.all[0]).await, 1);
     identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
-    eventually("the copy is gone", TIMEOUT, || async { (live_transactions(&nodes.all[0]).await == 0).then_some(()) }).await;
+    eventually("the copy is gone", TIMEOUT, || async { (live_transactions(&nodes.all[0]).await == 0).then_some(()) })
+        .await;
     assert_eq!(loads(&nodes.all[0]).await, 0);
 }
 
@@ -57,7 +60,9 @@ async fn the_metrics_of_a_node_tell_what_it_asks_of_its_store() {
     let nodes = Nodes::start().await;
     nodes.backend(1).await.open(&["name"]).await;
     let metrics = nodes.all[0].operator().probe("/metrics").await.text;
-    let calls = metrics.lines().find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"open_transaction\"} "));
+    let calls = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"open_transaction\"} "));
     assert_eq!(calls, Some("1"), "{metrics}");
 }
 
@@ -88,7 +93,10 @@ async fn a_revoked_key_stops_on_every_node_within_a_second() {
     nodes.all[0].operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
     let revoked = Instant::now();
     for (number, seen) in nodes.everywhere(&backend).into_iter().enumerate() {
-        eventually("the key is refused", TIMEOUT, || async { (seen.get("/api/v1/credits").await.status == 401).then_some(()) }).await;
+        eventually("the key is refused", TIMEOUT, || async {
+            (seen.get("/api/v1/credits").await.status == 401).then_some(())
+        })
+        .await;
         let took = revoked.elapsed();
         eprintln!("node {number} refused the key {took:?} after it was revoked");
         assert_within(took, Duration::from_secs(1), "the refusal of a revoked key on every node");
@@ -130,14 +138,17 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
 /// Returns the number of times a node has read a transaction from its store.
 async fn loads(node: &TestNode) -> u64 {
     let metrics = node.operator().probe("/metrics").await.text;
-    let reads = metrics.lines().find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"load_transaction\"} "));
+    let reads = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"load_transaction\"} "));
     reads.map_or(0, |reads| reads.parse().expect("a number"))
 }
 
 /// Returns the live transactions of a node, from its tree.
 async fn live_transactions(node: &TestNode) -> u64 {
     let tree = node.operator().get("/admin/v1/tree").await.ok();
-    let shards = tree["children"].as_array().expect("children").iter().filter(|child| child["kind"] == "transaction_registry");
+    let shards =
+        tree["children"].as_array().expect("children").iter().filter(|child| child["kind"] == "transaction_registry");
     shards.map(|shard| shard["live"].as_u64().expect("a count")).sum()
 }
 

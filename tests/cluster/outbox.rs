@@ -12,7 +12,11 @@ async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_wa
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let opened = approve_many(10, &backend, &identity_app.through(&nodes.all[2].addresses), &receiver).await;
-    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, nine are queued, all at the third node");
+    assert_eq!(
+        receiver.wait_for(1, TIMEOUT).await.len(),
+        1,
+        "one is under way, nine are queued, all at the third node"
+    );
     nodes.all[2].kill().await;
     receiver.set_behaviour(Behaviour::Answer(200));
     assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "another node sends the nine without being asked");
@@ -26,14 +30,18 @@ async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_wa
 async fn a_node_that_leaves_hands_over_what_it_had_queued() {
     let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
-    let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(std::time::Duration::from_secs(1))).await.expect("a port");
+    let receiver =
+        WebhookReceiver::start(Behaviour::SlowAnswer(std::time::Duration::from_secs(1))).await.expect("a port");
     let opened = approve_many(6, &backend, &identity_app.through(&nodes.all[1].addresses), &receiver).await;
     receiver.wait_for(1, TIMEOUT).await;
     nodes.all[1].restart().await;
     assert_eq!(receiver.wait_for(6, TIMEOUT).await.len(), 6);
     for opened in &opened {
         let record = nodes.all[0].operator().delivery(&opened.txn).await;
-        assert_eq!(record["attempt"]["outcome"], "delivered", "the one under way was finished, the others were handed over: {record}");
+        assert_eq!(
+            record["attempt"]["outcome"], "delivered",
+            "the one under way was finished, the others were handed over: {record}"
+        );
     }
 }
 

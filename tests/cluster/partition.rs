@@ -72,6 +72,9 @@ async fn what_a_node_delivered_while_it_was_cut_off_is_known_when_it_is_back() {
     }
     way.open.send_replace(true);
     for opened in &opened {
-        eventually("the outcome is known", TIMEOUT, || async { (operator.outcome(&opened.txn).await == "delivered").then_some(()) }).await;
+        eventually("the outcome is known", TIMEOUT, || async {
+            (operator.outcome(&opened.txn).await == "delivered").then_some(())
+        })
+        .await;
     }
 }

@@ -44,6 +44,9 @@ async fn a_key_revoked_at_one_node_ends_its_sessions_at_all() {
     }
     operator.delete(&format!("/admin/v1/keys/{key_id}")).await.ok();
     for browser in &everywhere {
-        eventually("the end of the session", TIMEOUT, || async { browser.is_redirected_to_sign_in("/portal").await.then_some(()) }).await;
+        eventually("the end of the session", TIMEOUT, || async {
+            browser.is_redirected_to_sign_in("/portal").await.then_some(())
+        })
+        .await;
     }
 }

@@ -65,10 +65,12 @@ async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_te
     let (backend, identity_app) = (nodes.backend(40).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     for round in 0..30 {
-        let opened = backend.through(&nodes.all[round % 3].addresses).open_reported(&["name"], &receiver.url("/hook")).await;
+        let opened =
+            backend.through(&nodes.all[round % 3].addresses).open_reported(&["name"], &receiver.url("/hook")).await;
         let [consents, declines] = [1, 2].map(|other| identity_app.through(&nodes.all[(round + other) % 3].addresses));
         let credential = consents.credential(&opened, "asha");
-        let (passed, failed) = tokio::join!(consents.present(&opened, &credential), declines.fail(&opened, "301", "User Reject"));
+        let (passed, failed) =
+            tokio::join!(consents.present(&opened, &credential), declines.fail(&opened, "301", "User Reject"));
         let mut statuses = [passed.status, failed.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", passed.text, failed.text);
@@ -78,7 +80,11 @@ async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_te
         }
         // Repeating the winner's answer, anywhere, changes nothing.
         let again = identity_app.through(&nodes.all[round % 3].addresses);
-        let answer = if stands { again.present(&opened, &credential).await } else { again.fail(&opened, "301", "User Reject").await };
+        let answer = if stands {
+            again.present(&opened, &credential).await
+        } else {
+            again.fail(&opened, "301", "User Reject").await
+        };
         CallbackFormat::Json.reply(&answer, &opened.txn, 200);
     }
     assert_eq!(receiver.wait_for(30, TIMEOUT).await.len(), 30);
@@ -107,7 +113,8 @@ async fn one_idempotency_key_at_three_nodes_opens_one_transaction() {
 async fn a_credential_accepted_on_one_node_is_refused_on_another() {
     let nodes = Nodes::start().await;
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
-    let (first, second) = (backend.open(&["name"]).await, backend.through(&nodes.all[1].addresses).open(&["name"]).await);
+    let (first, second) =
+        (backend.open(&["name"]).await, backend.through(&nodes.all[1].addresses).open(&["name"]).await);
     let bare = identity_app.bare(first.intent.requested(), "asha");
     assert_eq!(identity_app.through(&nodes.all[1].addresses).present(&first, &bare).await.status, 200);
     let replayed = identity_app.through(&nodes.all[2].addresses).present(&second, &bare).await;

@@ -24,7 +24,12 @@ pub(crate) struct Visits {
 }
 
 /// Opens, long-polls, answers and reads until `over` is set.
-pub(crate) async fn work(backend: Backend, identity_app: IdentityApp, webhook: String, over: Arc<AtomicBool>) -> Visits {
+pub(crate) async fn work(
+    backend: Backend,
+    identity_app: IdentityApp,
+    webhook: String,
+    over: Arc<AtomicBool>,
+) -> Visits {
     let mut visits = Visits::default();
     while !over.load(Ordering::Relaxed) {
         match visit(&backend, &identity_app, &webhook).await {
@@ -41,7 +46,8 @@ async fn visit(backend: &Backend, identity_app: &IdentityApp, webhook: &str) -> 
     let waits = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
     let waiting = tokio::spawn(async move { expect_200("long poll", waits).await });
     let consent = CallbackFormat::Json.success(&opened.txn, &identity_app.credential(&opened, "asha"));
-    expect_200("callback", identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), consent)).await?;
+    expect_200("callback", identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), consent))
+        .await?;
     // A drain ends a long poll early; on "pending" the client polls again.
     waiting.await.expect("an answer")?;
     let result = expect_200("poll", backend.request(Method::GET, &result_path(&opened.txn))).await?.json();
@@ -58,13 +64,15 @@ async fn expect_200(what: &str, request: reqwest::RequestBuilder) -> Result<Answ
 
 #[tokio::test]
 async fn every_node_is_restarted_in_turn_and_no_request_fails() {
-    let (mut nodes, balancer) = Nodes::balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let (mut nodes, balancer) =
+        Nodes::balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let backend = nodes.backend(1_000_000).await.through(&balancer.addresses);
     let identity_app = nodes.all[0].identity_app().through(&balancer.addresses);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let over = Arc::new(AtomicBool::new(false));
-    let workers: Vec<_> =
-        (0..WORKERS).map(|_| tokio::spawn(work(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over)))).collect();
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|_| tokio::spawn(work(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over))))
+        .collect();
     for number in 0..nodes.all.len() {
         let seen = receiver.received().len();
         receiver.wait_for(seen + 100, TIMEOUT).await;

@@ -74,14 +74,18 @@ impl World {
         let (backend, operator) = (self.backend.through(&node.addresses), node.operator());
         let mut answers = BTreeMap::new();
         let event = format!("/api/v1/nationalid-ovse/events/{}", self.event.id);
-        let mut paths = vec![event.clone(), format!("{event}/registrations"), "/api/v1/nationalid-ovse/events".to_owned()];
+        let mut paths =
+            vec![event.clone(), format!("{event}/registrations"), "/api/v1/nationalid-ovse/events".to_owned()];
         paths.extend(self.opened.iter().map(|opened| format!("/api/v1/nationalid-ovse/result/{}", opened.txn)));
         paths.extend(self.flows.iter().map(|flow| format!("/api/v1/doclocker/details/{flow}")));
-        paths.extend(["/api/v1/credits", "/api/v1/credits/statement?page_size=100", "/api/v1/user/webhook"].map(str::to_owned));
+        paths.extend(
+            ["/api/v1/credits", "/api/v1/credits/statement?page_size=100", "/api/v1/user/webhook"].map(str::to_owned),
+        );
         for path in paths {
             answers.insert(path.clone(), backend.get(&path).await.ok());
         }
-        let mut inside = vec!["/admin/v1/clients".to_owned(), format!("/admin/v1/clients/{}/keys", self.backend.client)];
+        let mut inside =
+            vec!["/admin/v1/clients".to_owned(), format!("/admin/v1/clients/{}/keys", self.backend.client)];
         inside.extend(["/admin/v1/audit-log?limit=100", "/admin/v1/credits/audit"].map(str::to_owned));
         inside.extend(self.opened.iter().map(|opened| format!("/admin/v1/transactions/{}", opened.txn)));
         for path in inside {
@@ -96,8 +100,11 @@ impl World {
             Ending::Killed => self.redis.kill9(),
             Ending::TerminatedAfterRewrite => {
                 ask_as_operator(&self.redis, &["BGREWRITEAOF"]);
-                let ended =
-                    || async { ask_as_operator(&self.redis, &["INFO", "persistence"]).contains("aof_rewrite_in_progress:0").then_some(()) };
+                let ended = || async {
+                    ask_as_operator(&self.redis, &["INFO", "persistence"])
+                        .contains("aof_rewrite_in_progress:0")
+                        .then_some(())
+                };
                 eventually("the rewrite ends", TIMEOUT, ended).await;
                 // Writes after a rewrite go to a separate file.
                 self.backend.open(&["name"]).await;

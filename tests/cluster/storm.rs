@@ -1,5 +1,5 @@
-//! The storm behind a balancer: load on three nodes while nodes and Redis are killed, round after round. The seed chooses the victim; the
-//! load before it, the time.
+//! The storm behind a balancer: load on three nodes while nodes and Redis are killed, round after round. The seed
+//! chooses the victim; the load before it, the time.
 
 use sakshi_kit::random::Random;
 use sakshi_kit::storm::{Load, Notes, StormClient, rounds, summary};

@@ -1,7 +1,9 @@
-//! Two releases on one Redis, behind the balancer and under load. The nodes change to the next release one by one, back, and up again; then
-//! the upgrade is finished. No client request fails, and the previous release then refuses the store.
+//! Two releases on one Redis, behind the balancer and under load. The nodes change to the next release one by one,
+//! back, and up again; then the upgrade is finished. No client request fails, and the previous release then refuses the
+//! store.
 //!
-//! `SAKSHI_NEXT` is the binary of a simulated next release (`make rehearsal`), and `SAKSHI_LAST_RELEASE` that of the last one.
+//! `SAKSHI_NEXT` is the binary of a simulated next release (`make rehearsal`), and `SAKSHI_LAST_RELEASE` that of the
+//! last one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,14 +59,16 @@ async fn change(nodes: &mut Nodes, balancer: &Balancer, receiver: &WebhookReceiv
 /// Changes from one release to the next, back, and up again, and finishes the upgrade.
 async fn upgraded(before: &str, after: &str) {
     let begun = Instant::now();
-    let (mut nodes, balancer) = Nodes::balanced_on(before, &[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let (mut nodes, balancer) =
+        Nodes::balanced_on(before, &[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let numbers = [before, after].map(|binary| schema_of(&nodes.all[0], binary));
     let backend = nodes.backend(1_000_000).await.through(&balancer.addresses);
     let identity_app = nodes.all[0].identity_app().through(&balancer.addresses);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let over = Arc::new(AtomicBool::new(false));
-    let workers: Vec<_> =
-        (0..WORKERS).map(|_| tokio::spawn(work(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over)))).collect();
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|_| tokio::spawn(work(backend.clone(), identity_app.clone(), receiver.url("/hook"), Arc::clone(&over))))
+        .collect();
 
     change(&mut nodes, &balancer, &receiver, after).await;
     nodes.all[0].set_variable(BINARY, before);
@@ -72,7 +76,13 @@ async fn upgraded(before: &str, after: &str) {
     balancer.in_service(3).await;
     let early = nodes.all[1].admin(&["finish-upgrade"]).await;
     let is_new = numbers[0] < numbers[1];
-    assert_eq!(early.status.code(), Some(i32::from(is_new)), "a node of the release before runs: {} {}", early.out, early.err);
+    assert_eq!(
+        early.status.code(),
+        Some(i32::from(is_new)),
+        "a node of the release before runs: {} {}",
+        early.out,
+        early.err
+    );
     change(&mut nodes, &balancer, &receiver, before).await;
     change(&mut nodes, &balancer, &receiver, after).await;
     let finished = nodes.all[2].admin(&["finish-upgrade"]).await;
@@ -111,7 +121,12 @@ async fn refuses(nodes: &Nodes, before: &str) {
     for command in ["serve", "check-config"] {
         let ended = Process::start(&[command], node.environment(), node.directory.path()).ended(TIMEOUT).await;
         assert_eq!(ended.status.code(), Some(1), "{command}: {}", ended.err);
-        assert!(format!("{}{}", ended.out, ended.err).contains("of a newer release"), "{command}: {}{}", ended.out, ended.err);
+        assert!(
+            format!("{}{}", ended.out, ended.err).contains("of a newer release"),
+            "{command}: {}{}",
+            ended.out,
+            ended.err
+        );
     }
     assert_eq!(nodes.redis.answer(&["ZCARD", "{nodes}beats"]).text(), beats, "it has sent no heartbeat");
 }

@@ -32,13 +32,17 @@ async fn every_node_is_seen_from_one_and_a_node_that_dies_is_silent_and_then_gon
     let told = told.await;
     assert_eq!(states(&told), ["live"; 3], "{told:#}");
     assert!(told["nodes"].as_array().unwrap().iter().all(|node| node["figures"]["interval_s"] == 2), "{told:#}");
-    let ids = |answer: &Value| answer["nodes"].as_array().unwrap().iter().map(|node| node["node"].clone()).collect::<Vec<_>>();
+    let ids = |answer: &Value| {
+        answer["nodes"].as_array().unwrap().iter().map(|node| node["node"].clone()).collect::<Vec<_>>()
+    };
     let seen_by_other = nodes.all[1].operator().get("/admin/v1/nodes").await.ok();
     assert_eq!(ids(&seen_by_other), ids(&told), "the same from everywhere");
     nodes.all[2].kill().await;
     eventually("the dead node to be silent", TIMEOUT, || async {
-        (states(&look().await) == ["live", "live", "silent"] || states(&look().await) == ["live", "silent", "live"]).then_some(())
+        (states(&look().await) == ["live", "live", "silent"] || states(&look().await) == ["live", "silent", "live"])
+            .then_some(())
     })
     .await;
-    eventually("the dead node to be gone", TIMEOUT, || async { (states(&look().await) == ["live"; 2]).then_some(()) }).await;
+    eventually("the dead node to be gone", TIMEOUT, || async { (states(&look().await) == ["live"; 2]).then_some(()) })
+        .await;
 }

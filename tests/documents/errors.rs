@@ -1,5 +1,5 @@
-//! `docs/errors.md` against the error table. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the rows of the document
-//! instead. The handling of each error is written there by hand, and kept.
+//! `docs/errors.md` against the error table. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the rows
+//! of the document instead. The handling of each error is written there by hand, and kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -49,8 +49,11 @@ fn of_the_service() -> Vec<ServiceError> {
     for error in [UpstreamError::TimedOut, UpstreamError::Unreachable] {
         examples.extend([E::Upstream(error), E::Source(error)]);
     }
-    let store = [StoreError::Full, StoreError::WrongKey, StoreError::Overloaded, StoreError::Unavailable(String::new())];
-    examples.extend(store.into_iter().chain([StoreError::Corrupt(String::new()), StoreError::InUse(String::new())]).map(E::from));
+    let store =
+        [StoreError::Full, StoreError::WrongKey, StoreError::Overloaded, StoreError::Unavailable(String::new())];
+    examples.extend(
+        store.into_iter().chain([StoreError::Corrupt(String::new()), StoreError::InUse(String::new())]).map(E::from),
+    );
     for (variant, code, message) in literals() {
         examples.push(match variant {
             "Conflict" => E::Conflict { code, message },
@@ -60,7 +63,12 @@ fn of_the_service() -> Vec<ServiceError> {
     for example in &examples {
         // A new variant needs an example above.
         match example {
-            E::Invalid(_) | E::Unauthorized | E::InsufficientCredits | E::TransactionNotFound | E::NotFound(_) | E::AlreadyCompleted => {}
+            E::Invalid(_)
+            | E::Unauthorized
+            | E::InsufficientCredits
+            | E::TransactionNotFound
+            | E::NotFound(_)
+            | E::AlreadyCompleted => {}
             E::EventChanged
             | E::TransactionExpired
             | E::Conflict { .. }
@@ -82,22 +90,33 @@ fn of_the_service() -> Vec<ServiceError> {
     examples
 }
 
-/// Returns the refusals that name their code in place: `Conflict { code: "…", message: "…" }` and `Unavailable { code: "…", … }`.
+/// Returns the refusals that name their code in place: `Conflict { code: "…", message: "…" }` and `Unavailable { code:
+/// "…", … }`.
 fn literals() -> Vec<(&'static str, &'static str, &'static str)> {
     let mut found = Vec::new();
-    for (path, text) in texts().into_iter().filter(|(path, _)| path.starts_with("src") && path.extension().is_some_and(|kind| kind == "rs"))
+    for (path, text) in texts()
+        .into_iter()
+        .filter(|(path, _)| path.starts_with("src") && path.extension().is_some_and(|kind| kind == "rs"))
     {
         let text: &'static str = text.split("#[cfg(test)]").next().unwrap_or_default().to_owned().leak();
         for variant in ["Conflict", "Unavailable"] {
             for made in text.split(&format!("{variant} {{")).skip(1).filter(|_| !path.ends_with("tests.rs")) {
-                let literal = |name: &str| Some(made.trim_start().split_once(name)?.1.split('"').next().unwrap_or_default());
+                let literal =
+                    |name: &str| Some(made.trim_start().split_once(name)?.1.split('"').next().unwrap_or_default());
                 if made.trim_start().starts_with("code: \"") {
-                    found.push((variant, literal("code: \"").unwrap_or_default(), literal("message: \"").unwrap_or_default()));
+                    found.push((
+                        variant,
+                        literal("code: \"").unwrap_or_default(),
+                        literal("message: \"").unwrap_or_default(),
+                    ));
                 }
             }
         }
     }
-    assert!(found.iter().any(|(_, code, _)| *code == "no_answer") && found.iter().any(|(variant, ..)| *variant == "Conflict"));
+    assert!(
+        found.iter().any(|(_, code, _)| *code == "no_answer")
+            && found.iter().any(|(variant, ..)| *variant == "Conflict")
+    );
     found
 }
 

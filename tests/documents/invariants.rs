@@ -1,5 +1,5 @@
-//! `docs/invariants.md` against the code. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the tables of the document
-//! instead.
+//! `docs/invariants.md` against the code. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the tables
+//! of the document instead.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,9 +14,11 @@ use crate::root;
 const DOCUMENT: &str = "docs/invariants.md";
 const BEGIN: &str = "<!-- The tables are written by the test. -->\n";
 
-/// Collects the invariants written by hand, by part: the arguments of `ensure` or `holds` in the Rust files below a folder.
+/// Collects the invariants written by hand, by part: the arguments of `ensure` or `holds` in the Rust files below a
+/// folder.
 fn by_hand(folder: &Path, names: &mut BTreeMap<String, Vec<String>>) {
-    let mut entries: Vec<_> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut entries: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     entries.sort_unstable();
     for path in entries {
         if path.is_dir() {
@@ -47,11 +49,17 @@ fn tables() -> String {
         }
     }
     let is_usual = |name: &&str| name.ends_with(" has its type") || name.ends_with(" is sealed");
-    let mut text = String::from("\n## Of records, batches and answers\n\n| Kind | Number | Beside types and seals |\n|---|---:|---|\n");
+    let mut text = String::from(
+        "\n## Of records, batches and answers\n\n| Kind | Number | Beside types and seals |\n|---|---:|---|\n",
+    );
     let (mut all, mut usual) = (0, 0);
     for (group, names) in of_store {
         let prefix = format!("{group}: ");
-        let words: Vec<&str> = names.iter().filter(|name| !is_usual(name)).map(|name| name.strip_prefix(&prefix).unwrap_or(name)).collect();
+        let words: Vec<&str> = names
+            .iter()
+            .filter(|name| !is_usual(name))
+            .map(|name| name.strip_prefix(&prefix).unwrap_or(name))
+            .collect();
         text += &format!("| `{group}` | {} | {} |\n", names.len(), words.join("; "));
         all += names.len();
         usual += names.iter().filter(|name| is_usual(name)).count();
@@ -68,7 +76,8 @@ fn tables() -> String {
         text += &format!("| `{}` | {} | {} |\n", part.as_str(), names.len(), names.join("; "));
     }
     let sum = format!(
-        "{} invariants: {all} of the store, of which {usual} are types and seals of fields, and {own} of what is live.\n",
+        "{} invariants: {all} of the store, of which {usual} are types and seals of fields, and {own} of what is \
+            live.\n",
         all + own
     );
     sum + &text

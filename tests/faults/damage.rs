@@ -48,8 +48,15 @@ async fn a_damaged_store_is_refused_with_an_error_that_names_it() {
         let ending = Process::run(&["serve"], &environment, node.directory.path());
         assert_eq!(ending.status.code(), Some(1), "{what}: {}", ending.err);
         assert!(ending.out.is_empty(), "{what}: it served {}", ending.out);
-        let error = ending.err.lines().find(|line| line.starts_with("error: ")).unwrap_or_else(|| panic!("{what}: {}", ending.err));
-        assert!(error.contains("damaged-") || error.contains("sakshi.db") || error.contains("corrupt"), "{what}: {error}");
+        let error = ending
+            .err
+            .lines()
+            .find(|line| line.starts_with("error: "))
+            .unwrap_or_else(|| panic!("{what}: {}", ending.err));
+        assert!(
+            error.contains("damaged-") || error.contains("sakshi.db") || error.contains("corrupt"),
+            "{what}: {error}"
+        );
     }
 }
 

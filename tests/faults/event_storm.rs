@@ -1,5 +1,5 @@
-//! The storm at one event: guests scan, decline, consent and leave while the process is killed, and the organiser adds places whenever it
-//! is full.
+//! The storm at one event: guests scan, decline, consent and leave while the process is killed, and the organiser adds
+//! places whenever it is full.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -94,7 +94,8 @@ impl Guest {
 async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges_a_scan_twice() {
     let (seed, mut random) = Random::of_this_run();
     let in_flight = IN_FLIGHT.to_string();
-    let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
+    let settings =
+        [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
     let mut node = TestNode::with(&settings).await;
     let client = Arc::new(StormClient::of(&node, false).await);
     let event = TestEvent::reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
@@ -104,7 +105,8 @@ async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges
     for _ in 0..rounds {
         let load = Load::start(GUESTS, |over| {
             let random = Random::from_seed(random.next());
-            Guest { event: event.clone(), client: Arc::clone(&client), places: Arc::clone(&places), over, random }.come_and_go()
+            Guest { event: event.clone(), client: Arc::clone(&client), places: Arc::clone(&places), over, random }
+                .come_and_go()
         });
         // The number of scans before the kill is random; so is the progress of the other guests.
         let more = usize::try_from(random.below(SCANS_MAX)).expect("a small number");

@@ -46,7 +46,11 @@ async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_unde
         assert_eq!(of_this.len(), 1, "{kind}");
         outcomes.extend(of_this);
         let expected = opened.sent(golden);
-        assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1, "{kind} came once and as it was reported");
+        assert_eq!(
+            arrived.iter().filter(|one| body_of(one) == expected).count(),
+            1,
+            "{kind} came once and as it was reported"
+        );
         fixture.connector.report_again(kind, &opened.report(golden)).await;
     }
     outcomes.sort_unstable();

@@ -1,5 +1,5 @@
-//! The storm over reported flows: connectors report on all of them while the process is killed. An accepted report is kept, and its webhook
-//! is sent once or `unknown`.
+//! The storm over reported flows: connectors report on all of them while the process is killed. An accepted report is
+//! kept, and its webhook is sent once or `unknown`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +55,9 @@ fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
             vec![half, step("esign", end, &[])]
         }
         Flow::DocLocker => vec![step("doclocker", DOCLOCKER_FAILED, &[])],
-        Flow::EStamp => vec![step("estamp", if random.below(3) == 0 { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, &[])],
+        Flow::EStamp => {
+            vec![step("estamp", if random.below(3) == 0 { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, &[])]
+        }
         Flow::Wealth => {
             let consent = ("/consentId", Some(own("consent")));
             let fetch = ("/txnId", Some(own("fetch")));
@@ -121,7 +123,8 @@ impl Worker {
 
     async fn open(&self, key: &str, flow: Flow, body: &Value) -> Result<Option<OpenedFlow>, reqwest::Error> {
         let answer = Answer::attempt(self.backend.flow_request(flow, body).header("Idempotency-Key", key)).await;
-        let answer = answer.inspect_err(|_| self.note(|told| told.openings_in_doubt.push((key.to_owned(), flow, body.clone()))))?;
+        let answer = answer
+            .inspect_err(|_| self.note(|told| told.openings_in_doubt.push((key.to_owned(), flow, body.clone()))))?;
         if answer.status != 200 {
             self.note(|told| told.unexpected.push(format!("opening: {} {}", answer.status, answer.text)));
             return Ok(None);
@@ -212,7 +215,9 @@ impl Storm {
             let poll = self.fixture.backend.poll(opened).await;
             match steps.last() {
                 Some(Step { webhook: Some(body), .. }) => assert_eq!(&poll.text, body, "{id} has ended"),
-                Some(Step { webhook: None, .. }) => assert_eq!(poll.text, opened.sent(ESIGN_PENDING), "{id} is half signed"),
+                Some(Step { webhook: None, .. }) => {
+                    assert_eq!(poll.text, opened.sent(ESIGN_PENDING), "{id} is half signed")
+                }
                 None => assert_eq!(poll.ok()["pending"], true, "{id} was reported by nobody"),
             }
         }
@@ -226,8 +231,15 @@ impl Storm {
             let bodies: Vec<&str> = steps.iter().filter_map(|step| step.webhook.as_deref()).collect();
             due.extend(bodies.iter().map(|body| (*body, id.as_str())));
             let outcomes = self.fixture.node.operator().outcomes(id).await;
-            assert_eq!(outcomes.len(), bodies.len(), "{id}: one webhook for each report that ends something: {outcomes:?}");
-            assert!(outcomes.iter().all(|outcome| outcome == "delivered" || outcome == "unknown"), "{id}: {outcomes:?}");
+            assert_eq!(
+                outcomes.len(),
+                bodies.len(),
+                "{id}: one webhook for each report that ends something: {outcomes:?}"
+            );
+            assert!(
+                outcomes.iter().all(|outcome| outcome == "delivered" || outcome == "unknown"),
+                "{id}: {outcomes:?}"
+            );
             all += outcomes.len() as u64;
             unknown += outcomes.iter().filter(|outcome| *outcome == "unknown").count() as u64;
         }
@@ -259,7 +271,10 @@ async fn no_kill_loses_a_report_or_sends_its_webhook_twice() {
     storm.check_polls(&told).await;
     let (all, unknown) = storm.check_webhooks(&told).await;
     let kills = storm.kills;
-    assert!(unknown <= kills * IN_FLIGHT, "{unknown} deliveries of unknown end are more than were under way at {kills} kills");
+    assert!(
+        unknown <= kills * IN_FLIGHT,
+        "{unknown} deliveries of unknown end are more than were under way at {kills} kills"
+    );
     eprintln!(
         "{kills} kills: {} flows opened, {} reported on, {all} webhooks due, {unknown} of them unknown",
         told.opened.len(),

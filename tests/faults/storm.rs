@@ -14,7 +14,8 @@ const IN_FLIGHT: u64 = 8;
 async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     let (seed, mut random) = Random::of_this_run();
     let in_flight = IN_FLIGHT.to_string();
-    let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
+    let settings =
+        [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
     let mut node = TestNode::with(&settings).await;
     let client = StormClient::of(&node, false).await;
     let mut kills = 0;

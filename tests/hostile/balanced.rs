@@ -1,4 +1,5 @@
-//! One address that keeps connections open through the shipped haproxy, with three nodes on a Redis with few connections.
+//! One address that keeps connections open through the shipped haproxy, with three nodes on a Redis with few
+//! connections.
 
 use sakshi_kit::balancer::{Balancer, fix_ports};
 use sakshi_kit::event::{TestEvent, terms};

@@ -60,8 +60,8 @@ impl Honest {
 }
 
 impl Honest {
-    /// Compares measurements under a continuing attack with those without. Other load on this machine disturbs some of them; a harmful
-    /// attack disturbs all.
+    /// Compares measurements under a continuing attack with those without. Other load on this machine disturbs some of
+    /// them; a harmful attack disturbs all.
     pub(crate) async fn is_as_well_off_as(&self, alone: &Noticed, attack: &str) {
         let most = (alone.p99 * RATIO_MAX).max(NOTICEABLE);
         let mut slowest = Vec::new();

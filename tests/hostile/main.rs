@@ -1,7 +1,8 @@
 //! Attacks that hold or waste resources, one in each file, beside an honest client.
 //!
-//! Each test measures the honest client alone and then under the attack. None of its requests may be refused. The slowest hundredth may
-//! take at most a multiple of the time alone. The memory of the process may grow by no more than the budgets in `docs/security.md`.
+//! Each test measures the honest client alone and then under the attack. None of its requests may be refused. The
+//! slowest hundredth may take at most a multiple of the time alone. The memory of the process may grow by no more than
+//! the budgets in `docs/security.md`.
 
 #![allow(
     clippy::unwrap_used,

@@ -15,8 +15,8 @@ use tokio::time::sleep;
 use crate::honest::{Honest, assert_growth};
 
 const VISITS: usize = 100;
-/// Pause between two callbacks of a sender: eight senders fill a gigabit line. More would test the machine, which they share with the
-/// service.
+/// Pause between two callbacks of a sender: eight senders fill a gigabit line. More would test the machine, which they
+/// share with the service.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Members of `{"x":[{"":0},…]}` that fit into the largest callback.
 pub(crate) const MEMBERS: usize = 590_000;
@@ -50,7 +50,8 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
         senders.push(tokio::spawn(async move {
             let mut statuses = Vec::new();
             while !over.load(Ordering::Relaxed) {
-                let request = identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
+                let request =
+                    identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
                 // A connection closed in the middle of a body counts as an answer.
                 statuses.push(request.send().await.map_or(503, |answer| answer.status().as_u16()));
                 sleep(PAUSE).await;
@@ -64,7 +65,11 @@ async fn beside(attack: &str, body: impl Fn(&Opened) -> String) {
     for sender in senders {
         statuses.extend(sender.await.expect("a sender"));
     }
-    eprintln!("{attack}: {} callbacks, {} of them read", statuses.len(), statuses.iter().filter(|status| **status == 400).count());
+    eprintln!(
+        "{attack}: {} callbacks, {} of them read",
+        statuses.len(),
+        statuses.iter().filter(|status| **status == 400).count()
+    );
     assert!(statuses.iter().all(|status| matches!(status, 400 | 503)), "{statuses:?}");
     assert!(statuses.contains(&400), "none was read");
     assert_growth(&node, before, 128, attack);

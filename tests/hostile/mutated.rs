@@ -56,14 +56,16 @@ async fn attack(backend: Backend, identity_app: IdentityApp, seed: u64) -> BTree
     for number in 0..CALLBACKS {
         let mutant = mutate(body.as_bytes(), &mut dice);
         let sent = String::from_utf8_lossy(&mutant).into_owned();
-        let answer = identity_app.request(&opened.callback_path(), form.content_type(), mutant).send().await.expect("an answer");
+        let answer =
+            identity_app.request(&opened.callback_path(), form.content_type(), mutant).send().await.expect("an answer");
         let status = answer.status().as_u16();
         *statuses.entry(status).or_default() += 1;
         assert!(status < 500, "{status} to the callback {number} of seed {seed}: {sent}");
         if status == 200 {
             let result = backend.result(&opened.txn).await.ok();
             let claims = &result["data"]["verified_claims"];
-            let is_genuine = claims["residentName"] == "Asha Rao" && claims.as_object().is_some_and(|claims| claims.len() == 1);
+            let is_genuine =
+                claims["residentName"] == "Asha Rao" && claims.as_object().is_some_and(|claims| claims.len() == 1);
             assert!(
                 result["data"]["verification_passed"] != true || is_genuine,
                 "callback {number} of seed {seed} became {result}: {sent}"

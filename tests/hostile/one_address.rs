@@ -56,8 +56,8 @@ fn get(path: &str) -> String {
 
 /// Returns requests that keep connections open.
 pub(crate) fn attacks(event: &TestEvent) -> [(&'static str, String); 4] {
-    let announced =
-        "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 900\r\n\r\n";
+    let announced = "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: \
+        application/x-www-form-urlencoded\r\ncontent-length: 900\r\n\r\n";
     [
         ("unread answers", get("/openapi.json")),
         ("event streams", get(&format!("/e/{}/kiosk/events", event.id))),
@@ -97,7 +97,9 @@ async fn whatever_one_address_keeps_connections_open_with_others_are_served() {
 async fn whatever_one_address_keeps_internal_connections_open_with_probes_are_answered() {
     let node = TestNode::start().await;
     let address = node.addresses.internal("").trim_start_matches("http://").parse().expect("an address");
-    for request in [get("/readyz").repeat(400), get("/metrics").repeat(50), "GET /livez HTTP/1.1\r\nhost: x\r\nx: ".to_owned()] {
+    for request in
+        [get("/readyz").repeat(400), get("/metrics").repeat(50), "GET /livez HTTP/1.1\r\nhost: x\r\nx: ".to_owned()]
+    {
         let attack = attack("127.0.0.66", address, &request);
         sleep(KEPT).await;
         for path in ["/livez", "/readyz"].repeat(3) {

@@ -1,5 +1,5 @@
-//! Inits at twice a node's capacity, from clients who retry. The bench `overload` has the figures. Here each is charged at most once, and
-//! the node recovers once all clients are served or have given up.
+//! Inits at twice a node's capacity, from clients who retry. The bench `overload` has the figures. Here each is charged
+//! at most once, and the node recovers once all clients are served or have given up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,8 @@ async fn an_overloaded_node_charges_each_client_once_and_is_well_afterwards() {
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
     let body = r#"{"claims":["name"],"channel":"qr"}"#;
     let head = format!(
-        "POST /api/v1/nationalid-ovse/init HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\nx-api-app-id: {}\r\ncontent-type: application/json\r\n\
+        "POST /api/v1/nationalid-ovse/init HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\nx-api-app-id: {}\r\ncontent-type: \
+            application/json\r\n\
          content-length: {}\r\n",
         backend.key,
         backend.app,
@@ -39,13 +40,18 @@ async fn an_overloaded_node_charges_each_client_once_and_is_well_afterwards() {
     crowd.come(2.0 * capacity, if is_long { seconds(60) } else { seconds(6) }).await;
     crowd.gone().await;
     let all = crowd.seconds().split_off(begun);
-    let [came, served, refused, gave_up] = [0, 1, 2, 3]
-        .map(|figure| all.iter().map(|second| [second.came, second.served, second.refused, second.gave_up][figure]).sum::<u64>());
-    eprintln!("{capacity:.0} inits a second; of twice as many {came} came, {served} were served, {gave_up} gave up, {refused} refusals");
+    let [came, served, refused, gave_up] = [0, 1, 2, 3].map(|figure| {
+        all.iter().map(|second| [second.came, second.served, second.refused, second.gave_up][figure]).sum::<u64>()
+    });
+    eprintln!(
+        "{capacity:.0} inits a second; of twice as many {came} came, {served} were served, {gave_up} gave up, \
+            {refused} refusals"
+    );
     let charged = before - node.operator().balance(&backend.client).await;
     assert!((served..=came).contains(&charged), "{charged} were charged of {came}, {served} were served");
     for number in 0..AFTERWARDS {
-        let answer = backend.init_once(&format!("afterwards-{number}"), &json!({"claims": ["name"], "channel": "qr"})).await;
+        let answer =
+            backend.init_once(&format!("afterwards-{number}"), &json!({"claims": ["name"], "channel": "qr"})).await;
         assert_eq!(answer.status, 200, "init {number} after the overload: {}", answer.text);
     }
 }

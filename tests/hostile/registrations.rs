@@ -46,7 +46,10 @@ pub(crate) async fn unread(node: &TestNode, backend: &Backend, path: &str) -> Tc
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4_096).expect("a small buffer");
     let mut stream = socket.connect(address).await.expect("a connection");
-    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\nx-api-app-id: {}\r\n\r\n", backend.key, backend.app);
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\nx-api-app-id: {}\r\n\r\n",
+        backend.key, backend.app
+    );
     stream.write_all(head.as_bytes()).await.expect("the request is taken");
     stream
 }
@@ -60,7 +63,9 @@ async fn each_guest_is_listed_once_however_large_the_photos() {
     assert!(whole.text.len() > 16 * 1_024 * 1_024, "{}", whole.text.len());
     let whole = whole.ok();
     assert_eq!((&whole["total"], whole.get("next")), (&json!(GUESTS), None));
-    let ids = |page: &Value| page["registrations"].as_array().expect("registrations").iter().map(|guest| guest["txn_id"].clone()).collect();
+    let ids = |page: &Value| {
+        page["registrations"].as_array().expect("registrations").iter().map(|guest| guest["txn_id"].clone()).collect()
+    };
     let listed: Vec<Value> = ids(&whole);
     let (mut path, mut seen, mut pages) = (Some(format!("{}/registrations?page_size=50", event.path())), Vec::new(), 0);
     while let Some(page) = path {

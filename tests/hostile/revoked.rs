@@ -41,12 +41,18 @@ async fn an_init_whose_last_byte_was_withheld_debits_nothing_once_its_key_is_rev
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string();
     let (opened, last) = body.as_bytes().split_at(body.len() - 1);
     let (key, app) = (&backend.key, &backend.app);
-    let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    let headers = format!(
+        "x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {}",
+        body.len()
+    );
     let mut raw = Raw::post(&node, INIT, &headers, opened).await;
     // The key is valid when the head is read: another request on the same workers is answered.
     assert_eq!(backend.get("/api/v1/credits").await.status, 200);
     node.operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
-    eventually("the revocation", TIMEOUT, || async { (backend.get("/api/v1/credits").await.status == 401).then_some(()) }).await;
+    eventually("the revocation", TIMEOUT, || async {
+        (backend.get("/api/v1/credits").await.status == 401).then_some(())
+    })
+    .await;
     let settled = Instant::now();
     eventually("every worker to know", TIMEOUT, || async { (settled.elapsed() > WITHIN).then_some(()) }).await;
     raw.send(last).await;

@@ -1,7 +1,7 @@
 //! All attacks at once, for five minutes, beside honest clients at a steady rate.
 //!
-//! `make soak` runs it with optimised code on a quiet machine. The attackers' own processor time is not measured, so their thread has the
-//! lowest priority.
+//! `make soak` runs it with optimised code on a quiet machine. The attackers' own processor time is not measured, so
+//! their thread has the lowest priority.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -66,10 +66,12 @@ impl Noticed {
     }
 
     fn show(&self, when: &str) {
-        let (count, refused, [half, most, all]) = (self.took.len(), self.refused.len(), [50, 99, 100].map(|share| at(&self.took, share)));
+        let (count, refused, [half, most, all]) =
+            (self.took.len(), self.refused.len(), [50, 99, 100].map(|share| at(&self.took, share)));
         let [init, callback, poll] = self.by_kind.each_ref().map(|took| at(took, 99));
         eprintln!(
-            "| {when} | {count} | {refused} | {half:.1?} | {most:.1?} | {all:.1?} | {init:.1?} | {callback:.1?} | {poll:.1?} | {} MiB |",
+            "| {when} | {count} | {refused} | {half:.1?} | {most:.1?} | {all:.1?} | {init:.1?} | {callback:.1?} | \
+                {poll:.1?} | {} MiB |",
             self.resident >> 20
         );
     }
@@ -192,7 +194,8 @@ impl Attackers {
         let opened = self.client.open(&["name"]).await;
         let body = Bytes::from(body(&opened.txn));
         while self.go_on(attack) {
-            let request = self.identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
+            let request =
+                self.identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), body.clone());
             self.line.take(body.len()).await;
             drop(request.send().await);
         }
@@ -233,7 +236,10 @@ impl Attackers {
         let opened = self.client.open(&["name"]).await;
         while self.go_on(8) {
             for chunk in malformed::CHUNKS {
-                Raw::post(&self.node, &opened.callback_path(), malformed::CHUNKED, chunk.as_bytes()).await.status().await;
+                Raw::post(&self.node, &opened.callback_path(), malformed::CHUNKED, chunk.as_bytes())
+                    .await
+                    .status()
+                    .await;
             }
         }
     }
@@ -259,7 +265,8 @@ fn attack(attackers: &Arc<Attackers>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut all = JoinSet::new();
-        let idle_ones = [idle(&attackers.node.addresses.public("")).await, idle(&attackers.node.addresses.internal("")).await];
+        let idle_ones =
+            [idle(&attackers.node.addresses.public("")).await, idle(&attackers.node.addresses.internal("")).await];
         for number in 0..32 {
             all.spawn(Arc::clone(attackers).withhold_bodies(if number % 2 == 0 {
                 b"{".to_vec()
@@ -288,7 +295,8 @@ fn attack(attackers: &Arc<Attackers>) {
             all.spawn(Arc::clone(attackers).leave_lists());
         }
         let address = attackers.node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
-        let kept_open = one_address::attacks(&attackers.crowd).map(|(_, request)| one_address::attack("127.0.0.66", address, &request));
+        let kept_open = one_address::attacks(&attackers.crowd)
+            .map(|(_, request)| one_address::attack("127.0.0.66", address, &request));
         all.spawn(Arc::clone(attackers).look_at_pages());
         all.spawn(Arc::clone(attackers).send_malformed_chunks());
         all.spawn(Arc::clone(attackers).poll_with_revoked_keys());
@@ -339,7 +347,10 @@ async fn all_attacks_at_once_for_five_minutes_refuse_and_delay_nobody() {
     tokio::task::spawn_blocking(|| attacking.join()).await.expect("a thread").expect("attackers");
     let left = || node.process().resident().saturating_sub(alone.resident) >> 20;
     eprintln!("{} MiB more are resident after the last attack", left());
-    eventually("the memory of the attacks is given back", TIMEOUT, || async { (left() <= MEBIBYTES_LEFT).then_some(()) }).await;
+    eventually("the memory of the attacks is given back", TIMEOUT, || async {
+        (left() <= MEBIBYTES_LEFT).then_some(())
+    })
+    .await;
     assert!(beside.refused.is_empty(), "{:?}", beside.refused);
     let more = beside.resident.saturating_sub(alone.resident) >> 20;
     assert!(more <= MEBIBYTES_MAX, "{more} MiB more were resident");

@@ -39,7 +39,9 @@ async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
     let attack = async {
         let mut answers: BTreeMap<u16, usize> = BTreeMap::new();
         let began = Instant::now();
-        for answer in join_all(opened.iter().zip(&credentials).map(|(opened, credential)| app.present(opened, credential))).await {
+        for answer in
+            join_all(opened.iter().zip(&credentials).map(|(opened, credential)| app.present(opened, credential))).await
+        {
             *answers.entry(answer.status).or_default() += 1;
         }
         eprintln!("{CALLBACKS} callbacks whose status hangs: {answers:?} in {:?}", began.elapsed());

@@ -46,8 +46,9 @@ async fn answers_that_nobody_reads_hold_little_and_end_and_nobody_else_notices()
 
     eventually("the connections are closed", CLOSED, || async {
         let metrics = node.operator().probe("/metrics").await.text;
-        let closed =
-            metrics.lines().find_map(|line| line.strip_prefix(r#"sakshi_connections_closed_total{listener="public",reason="unread"} "#));
+        let closed = metrics.lines().find_map(|line| {
+            line.strip_prefix(r#"sakshi_connections_closed_total{listener="public",reason="unread"} "#)
+        });
         closed.and_then(|closed| closed.parse::<usize>().ok()).filter(|closed| *closed >= CONNECTIONS / 2)
     })
     .await;

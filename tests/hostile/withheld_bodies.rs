@@ -66,7 +66,10 @@ async fn a_transaction_that_has_expired_is_answered_before_a_body_comes() {
     let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
-    eventually("the end of the window", TIMEOUT, || async { (backend.result(&opened.txn).await.status == 410).then_some(()) }).await;
+    eventually("the end of the window", TIMEOUT, || async {
+        (backend.result(&opened.txn).await.status == 410).then_some(())
+    })
+    .await;
     let mut raw = Raw::announce(&node, &opened.callback_path(), LARGEST, b"{").await;
     assert_eq!(raw.status().await, 410);
 }

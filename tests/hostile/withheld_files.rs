@@ -14,7 +14,9 @@ const ORDERS: usize = 4;
 /// Sends the head of an order in the tenant's name, and the given part of its body.
 pub(crate) async fn begin(node: &TestNode, backend: &Backend, body: &[u8]) -> Raw {
     let (key, app) = (&backend.key, &backend.app);
-    let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {LARGEST}");
+    let headers = format!(
+        "x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {LARGEST}"
+    );
     Raw::post(node, "/api/v1/esign/request", &headers, body).await
 }
 

@@ -38,8 +38,15 @@ async fn an_entry_says_who_changed_what_on_which_ids_and_what_came_of_it() {
     let (now, asked, answered) = (fixture.clock.now(), &asked["entry"], &answered["entry"]);
     for entry in [asked, answered] {
         assert_eq!((&entry["operator_id"], &entry["operator"]), (&Value::Null, &json!("settings")));
-        assert_eq!((&entry["operation"], &entry["ids"], &entry["at"]), (&json!("updateApp"), &json!({"app_id": app}), &json!(now)));
-        assert_eq!((&entry["from"], entry["request_id"].is_string()), (&json!("0.0.0.0"), true), "a request of a test has no peer");
+        assert_eq!(
+            (&entry["operation"], &entry["ids"], &entry["at"]),
+            (&json!("updateApp"), &json!({"app_id": app}), &json!(now))
+        );
+        assert_eq!(
+            (&entry["from"], entry["request_id"].is_string()),
+            (&json!("0.0.0.0"), true),
+            "a request of a test has no peer"
+        );
     }
     assert_eq!((&asked["stage"], &asked["asked"]["payload_spelling"]), (&json!("asked"), &json!("camelCase")));
     let of = |record: &Value| [record["consent_webhook_url"].clone(), record["payload_spelling"].clone()];
@@ -57,8 +64,11 @@ async fn every_operation_that_changes_something_is_in_the_log_without_keys_and_d
     let document = document(&service).await;
     let client = fixture.client().await;
     let mut expected = Vec::new();
-    for (method, path, id, _) in OPERATIONS.into_iter().filter(|(method, .., token)| *method != "GET" && *token == Some("admin_token")) {
-        let body = &document["paths"][path][method.to_lowercase()]["requestBody"]["content"]["application/json"]["example"];
+    for (method, path, id, _) in
+        OPERATIONS.into_iter().filter(|(method, .., token)| *method != "GET" && *token == Some("admin_token"))
+    {
+        let body =
+            &document["paths"][path][method.to_lowercase()]["requestBody"]["content"]["application/json"]["example"];
         let uri = uri_of(path).replace("cl_1", client.as_str());
         let (status, _) = ask(&service, method, &uri, (!body.is_null()).then(|| body.clone())).await;
         assert!([200, 404].contains(&status), "{id}: {status}");
@@ -69,7 +79,10 @@ async fn every_operation_that_changes_something_is_in_the_log_without_keys_and_d
     assert!(expected.len() >= 18);
     let (_, log) = ask(&service, "GET", LOG, None).await;
     let entries = log["entries"].as_array().unwrap().iter().map(|entry| &entry["entry"]);
-    assert_eq!(entries.map(|entry| json!([entry["operation"], entry["stage"], entry["status"]])).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        entries.map(|entry| json!([entry["operation"], entry["stage"], entry["status"]])).collect::<Vec<_>>(),
+        expected
+    );
     for secret in ["sk_", "so_", "9f86d081", "/hooks/"] {
         assert!(!log.to_string().contains(secret), "{secret}");
     }
@@ -85,7 +98,9 @@ async fn what_changes_nothing_is_not_in_the_log() {
     assert_eq!(ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await.0, 400);
     let request = TestRequest::post().uri("/admin/v1/clients").set_json(json!({"name": "Acme"}));
     assert_eq!(service.call(request.to_request()).await.unwrap().status(), 401);
-    let report = TestRequest::post().uri("/internal/v1/flows/esign").insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
+    let report = TestRequest::post()
+        .uri("/internal/v1/flows/esign")
+        .insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
     service.call(report.set_json(json!({})).to_request()).await.unwrap();
     let (_, log) = ask(&service, "GET", LOG, None).await;
     assert_eq!((&log["entries"], &log["head"]["number"]), (&json!([]), &json!(0)));
@@ -145,9 +160,16 @@ async fn verifying_names_the_first_entry_that_does_not_follow() {
     assert_eq!(admin(&url, &["audit-log", "--verify", "--head", &head]).await.0, ExitCode::SUCCESS);
     let file = file(&fixture);
     file.execute_batch("DROP TRIGGER audit_cut; DELETE FROM audit_list WHERE _entry = 6").unwrap();
-    assert_eq!(admin(&url, &["audit-log", "--verify"]).await.0, ExitCode::SUCCESS, "nothing in the log tells that its end is missing");
+    assert_eq!(
+        admin(&url, &["audit-log", "--verify"]).await.0,
+        ExitCode::SUCCESS,
+        "nothing in the log tells that its end is missing"
+    );
     let (code, out, _) = admin(&url, &["audit-log", "--verify", "--head", &head]).await;
-    assert!(code == ExitCode::from(1) && out.ends_with("not as it was written: entry 6 is missing: the end was cut off\n"), "{out}");
+    assert!(
+        code == ExitCode::from(1) && out.ends_with("not as it was written: entry 6 is missing: the end was cut off\n"),
+        "{out}"
+    );
     file.execute_batch("DELETE FROM audit_list WHERE _entry = 2").unwrap();
     let (code, out, _) = admin(&url, &["--json", "audit-log", "--verify", "--since", "2100-01-01T00:00:00Z"]).await;
     let told: Value = serde_json::from_str(&out).unwrap();

@@ -56,7 +56,9 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
     let gate = gate(&fixture);
     let service = init_service(App::new().wrap(from_fn(edge)).app_data(Rc::clone(&gate)).route(
         "/",
-        web::get().to(|Authenticated(caller): Authenticated| async move { HttpResponse::Ok().body(caller.client.to_string()) }),
+        web::get().to(|Authenticated(caller): Authenticated| async move {
+            HttpResponse::Ok().body(caller.client.to_string())
+        }),
     ))
     .await;
     let mut bodies = Vec::new();
@@ -84,8 +86,13 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
         assert_eq!(response.status(), 401);
         bodies.push(read_body(response).await);
     }
-    for (twice, value) in [("X-API-KEY", good.reveal()), ("X-API-KEY", unknown.reveal()), ("X-API-APP-ID", app.as_str())] {
-        let request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-1")).insert_header(("X-API-KEY", good.reveal()));
+    for (twice, value) in
+        [("X-API-KEY", good.reveal()), ("X-API-KEY", unknown.reveal()), ("X-API-APP-ID", app.as_str())]
+    {
+        let request = TestRequest::get()
+            .uri("/")
+            .insert_header(("x-request-id", "req-1"))
+            .insert_header(("X-API-KEY", good.reveal()));
         let request = request.insert_header(("X-API-APP-ID", app.as_str())).append_header((twice, value));
         let response = call_service(&service, request.to_request()).await;
         assert_eq!(response.status(), 401, "two of {twice}");
@@ -95,7 +102,10 @@ async fn every_pair_that_is_not_good_gets_the_same_401() {
     assert_eq!(bodies.len(), 1, "{bodies:?}");
     let body: Value = serde_json::from_slice(&bodies[0]).unwrap();
     assert_eq!(body["message"], "Missing or invalid X-API-KEY header");
-    let request = TestRequest::get().uri("/").insert_header(("X-API-KEY", good.reveal())).insert_header(("X-API-APP-ID", app.as_str()));
+    let request = TestRequest::get()
+        .uri("/")
+        .insert_header(("X-API-KEY", good.reveal()))
+        .insert_header(("X-API-APP-ID", app.as_str()));
     assert_eq!(call_service(&service, request.to_request()).await.status(), 200);
 }
 
@@ -121,7 +131,10 @@ async fn a_remembered_pair_is_accepted_while_the_store_is_away_and_an_unknown_on
     fixture.store.close();
     assert!(matches!(gate.admit(key.reveal(), app.as_str()), Either::Left(_)), "remembered");
     assert!(matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })));
-    assert!(matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })), "an error is not remembered");
+    assert!(
+        matches!(admit(&gate, key.reveal(), "app_other").await, Err(ServiceError::Unavailable { .. })),
+        "an error is not remembered"
+    );
 }
 
 #[actix_rt::test]

@@ -69,7 +69,10 @@ async fn an_operator_works_through_the_command_line() {
     let (_, out, _) = admin(&url, &["wealth-urls", &app, "--consent", "https://a.example/c"]).await;
     assert_eq!(word_after(&out, "consent_webhook_url"), "https://a.example/c");
     let (_, out, _) = admin(&url, &["wealth-urls", &app, "--data", "https://a.example/d", "--clear-consent"]).await;
-    assert_eq!((word_after(&out, "consent_webhook_url"), word_after(&out, "data_webhook_url")), ("-", "https://a.example/d"));
+    assert_eq!(
+        (word_after(&out, "consent_webhook_url"), word_after(&out, "data_webhook_url")),
+        ("-", "https://a.example/d")
+    );
     let (_, out, _) = admin(&url, &["wealth-urls", &app]).await;
     assert_eq!(word_after(&out, "data_webhook_url"), "https://a.example/d");
     let (code, _, err) = admin(&url, &["wealth-urls", &app, "--historical", "https://10.0.0.1/"]).await;
@@ -104,7 +107,14 @@ async fn top_prints_one_picture_where_nobody_watches_a_terminal() {
     let url = format!("http://{}/", live.node.internal_addr);
     let (code, out, err) = typed(&["top", "--url", &url, "--token", ADMIN_TOKEN]).await;
     assert_eq!((code, err.as_str()), (ExitCode::SUCCESS, ""));
-    for told in ["1 node: 1 live", "everything runs", "inits", "├─ credit-ledger", "not needed (embedded store)", "no webhook waits"] {
+    for told in [
+        "1 node: 1 live",
+        "everything runs",
+        "inits",
+        "├─ credit-ledger",
+        "not needed (embedded store)",
+        "no webhook waits",
+    ] {
         assert!(out.contains(told), "{told} in {out}");
     }
     assert!(!out.contains('\u{1b}'), "no escape sequence in {out:?}");
@@ -133,7 +143,10 @@ async fn a_refusal_is_told_with_its_fields_and_exit_code_1() {
     assert!(err.contains("name: must be 1 to 100 characters"), "{err}");
     let (code, _, err) = typed(&["admin", "--url", &url, "--token", "wrong", "tree"]).await;
     assert!(
-        code == ExitCode::from(1) && err.contains("does not take this token") && err.contains("--token") && !err.contains(TOKEN),
+        code == ExitCode::from(1)
+            && err.contains("does not take this token")
+            && err.contains("--token")
+            && !err.contains(TOKEN),
         "{err}"
     );
 }
@@ -161,8 +174,11 @@ async fn healthcheck_follows_readyz() {
 #[actix_rt::test]
 async fn a_store_path_that_leads_nowhere_is_named_as_the_setting() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let overrides =
-        [("store.path", file.path().to_str().unwrap()), ("server.public_addr", "127.0.0.1:0"), ("server.internal_addr", "127.0.0.1:0")];
+    let overrides = [
+        ("store.path", file.path().to_str().unwrap()),
+        ("server.public_addr", "127.0.0.1:0"),
+        ("server.internal_addr", "127.0.0.1:0"),
+    ];
     let overrides = overrides.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
     let metrics = sakshi::telemetry::PrometheusRecorder::default();
@@ -181,7 +197,10 @@ async fn check_config_lists_every_problem_and_shows_no_secret() {
     let mut absent = tempfile::NamedTempFile::new().unwrap();
     absent.write_all(b"[authority]\nissuer = \"i\"\njwks_path = \"/nonexistent/jwks.json\"\n").unwrap();
     let (code, out, _) = typed(&["--config", absent.path().to_str().unwrap(), "check-config"]).await;
-    assert!(code == ExitCode::from(1) && out.contains("problem: authority.jwks_path: the file cannot be read"), "{out}");
+    assert!(
+        code == ExitCode::from(1) && out.contains("problem: authority.jwks_path: the file cannot be read"),
+        "{out}"
+    );
     let (code, out, _) = typed(&["check-config", "--show"]).await;
     assert_eq!(code, ExitCode::SUCCESS);
     assert!(out.contains("[ovse]\nwindow_s = 900") && !out.contains("sandbox-admin-token"), "{out}");

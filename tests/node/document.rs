@@ -26,7 +26,8 @@ pub(crate) fn sound_examples(document: &Value) -> usize {
         if let Some(reference) = node["$ref"].as_str() {
             assert!(document.pointer(&reference[1..]).is_some(), "{reference}");
         }
-        let given = node["examples"].as_object().into_iter().flat_map(|named| named.values().map(|example| &example["value"]));
+        let given =
+            node["examples"].as_object().into_iter().flat_map(|named| named.values().map(|example| &example["value"]));
         for example in given.chain(node.get("example")).filter(|_| node.get("schema").is_some()) {
             examples += 1;
             assert_eq!(misfit(document, &node["schema"], example), None, "{example}");
@@ -56,11 +57,21 @@ pub(crate) fn assert_refusals_are_described(document: &Value) {
         for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with('2')) {
             let response = resolve(document, response);
             let named = |header: &str| response["headers"].get(header).is_some();
-            assert_eq!(response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/Error", "{method} {path} {status}");
+            assert_eq!(
+                response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/Error",
+                "{method} {path} {status}"
+            );
             assert!(named("X-Request-ID"), "{method} {path} {status}");
-            assert_eq!(named("Retry-After"), matches!(status.as_str(), "429" | "503" | "default"), "{method} {path} {status}");
+            assert_eq!(
+                named("Retry-After"),
+                matches!(status.as_str(), "429" | "503" | "default"),
+                "{method} {path} {status}"
+            );
             let example = &response["content"]["application/json"]["example"];
-            assert!(status == "default" || example["statusCode"].as_u64() == status.parse().ok(), "{method} {path} {status}: {example}");
+            assert!(
+                status == "default" || example["statusCode"].as_u64() == status.parse().ok(),
+                "{method} {path} {status}: {example}"
+            );
         }
     }
 }
@@ -77,12 +88,17 @@ pub(crate) fn nonsense(document: &Value, schema: &Value) -> Value {
 pub(crate) fn assert_refused_field_by_field(document: &Value, schema: &Value, (status, refused): (u16, Value)) {
     let told = refused["errors"].as_array().unwrap_or_else(|| panic!("{refused}")).iter();
     let (unknown, known): (Vec<&Value>, Vec<&Value>) = told.partition(|problem| {
-        ["is not a field of this request", "is not a field of this report"].contains(&problem["message"].as_str().unwrap())
+        ["is not a field of this request", "is not a field of this report"]
+            .contains(&problem["message"].as_str().unwrap())
     });
     let names = |problems: Vec<&Value>| -> BTreeSet<String> {
         problems.iter().map(|problem| problem["field"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!((status, names(known), names(unknown)), (400, properties(document, schema), ["shoe_size".to_owned()].into()), "{schema}");
+    assert_eq!(
+        (status, names(known), names(unknown)),
+        (400, properties(document, schema), ["shoe_size".to_owned()].into()),
+        "{schema}"
+    );
 }
 
 /// Checks a JSON answer against the operation and status in the document; an undocumented path must be refused.
@@ -90,7 +106,8 @@ pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status
     let path = uri.split('?').next().unwrap_or_default();
     let fits = |pattern: &str| {
         let (parts, known) = (path.split('/'), pattern.split('/'));
-        parts.clone().count() == known.clone().count() && parts.zip(known).all(|(part, known)| part == known || known.starts_with('{'))
+        parts.clone().count() == known.clone().count()
+            && parts.zip(known).all(|(part, known)| part == known || known.starts_with('{'))
     };
     let item = document["paths"].as_object().unwrap().iter().find(|(pattern, _)| fits(pattern)).map(|(_, item)| item);
     let response = match item {
@@ -154,7 +171,11 @@ pub(crate) fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<
         return Some(format!("is no {}: {value}", schema["type"]));
     }
     if let (Some(fields), Some(members)) = (schema["properties"].as_object(), value.as_object()) {
-        let missing = schema["required"].as_array().into_iter().flatten().find(|name| !members.contains_key(name.as_str().unwrap()));
+        let missing = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|name| !members.contains_key(name.as_str().unwrap()));
         if let Some(name) = missing {
             return Some(format!("has no {name}"));
         }

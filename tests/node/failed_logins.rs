@@ -24,7 +24,8 @@ where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
 {
-    let request = TestRequest::default().method(method.parse().unwrap()).uri(uri).peer_addr(SocketAddr::from((address, 9)));
+    let request =
+        TestRequest::default().method(method.parse().unwrap()).uri(uri).peer_addr(SocketAddr::from((address, 9)));
     let request = request.insert_header(("authorization", format!("Bearer {token}")));
     let response = service.call(request.to_request()).await.unwrap();
     let status = response.status().as_u16();
@@ -55,8 +56,16 @@ async fn an_address_with_many_wrong_tokens_gets_429_and_a_good_token_still_works
     }
     let (status, retry) = from(&service, one, "GET", CLIENTS, "wrong").await;
     assert!(status == 429 && retry.is_some_and(|seconds| (1..=60).contains(&seconds)), "{status} {retry:?}");
-    assert_eq!(from(&service, one, "POST", "/internal/v1/flows/esign", "wrong").await.0, 429, "the limit is one for both tokens");
-    assert_eq!(from(&service, one, "GET", CLIENTS, TOKEN).await.0, 200, "nobody is locked out by another one at their address");
+    assert_eq!(
+        from(&service, one, "POST", "/internal/v1/flows/esign", "wrong").await.0,
+        429,
+        "the limit is one for both tokens"
+    );
+    assert_eq!(
+        from(&service, one, "GET", CLIENTS, TOKEN).await.0,
+        200,
+        "nobody is locked out by another one at their address"
+    );
     assert_eq!(from(&service, other, "GET", CLIENTS, "wrong").await, (401, None));
 }
 
@@ -97,7 +106,8 @@ async fn the_first_failure_of_an_address_is_in_the_audit_log_at_once_and_no_seco
     let service = listener(fixture.internal()).await;
     let begun = Instant::now();
     let first = fail_five_times(&service).await;
-    let expected = json!({"at": fixture.clock.now(), "operation": "login", "stage": "refused", "token": "operator", "from": "192.0.2.1",
+    let expected = json!({"at": fixture.clock.now(), "operation": "login", "stage": "refused", "token": "operator",
+        "from": "192.0.2.1",
         "count": 1});
     assert_eq!(first, expected);
     // Pending entries are written before this change is answered.

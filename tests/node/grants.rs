@@ -54,7 +54,9 @@ async fn what_is_within_the_limit_or_takes_credits_away_does_not_wait() {
     let fixture = StoreFixture::new();
     let service = listener(limited(&fixture)).await;
     let uri = format!("/admin/v1/clients/{}/credits", fixture.client().await);
-    let movement = |kind: &str, amount: i64| Some(json!({"kind": kind, "amount": amount, "reference": format!("{kind} {amount}")}));
+    let movement = |kind: &str, amount: i64| {
+        Some(json!({"kind": kind, "amount": amount, "reference": format!("{kind} {amount}")}))
+    };
     for (kind, amount, balance) in [("grant", 100, 100), ("adjust", 100, 200), ("adjust", -150, 50)] {
         let (status, moved) = ask(&service, "POST", &uri, movement(kind, amount)).await;
         assert_eq!((status, &moved["balance"]), (200, &json!(balance)), "{kind} {amount}");
@@ -103,7 +105,10 @@ async fn the_audit_log_names_both_operators_of_a_grant() {
     let confirmed = &confirmed["entry"];
     assert_eq!((&confirmed["operation"], &confirmed["operator_id"]), (&json!("confirmGrant"), &json!(id)));
     assert_eq!((&confirmed["ids"], &confirmed["before"]["state"]), (&json!({"grant_id": grant}), &json!("pending")));
-    assert_eq!((&moved["entry"]["after"]["balance"], &moved["entry"]["after"]["request"]["decided_by"]), (&json!(500), &json!(id)));
+    assert_eq!(
+        (&moved["entry"]["after"]["balance"], &moved["entry"]["after"]["request"]["decided_by"]),
+        (&json!(500), &json!(id))
+    );
 }
 
 #[actix_rt::test]

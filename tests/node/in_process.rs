@@ -40,8 +40,13 @@ impl InProcessNode {
         ];
         let overrides = set.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-        let node =
-            Node::start(&settings, sakshi::telemetry::PrometheusRecorder::default(), sakshi_operator::LogLevel::default()).await.unwrap();
+        let node = Node::start(
+            &settings,
+            sakshi::telemetry::PrometheusRecorder::default(),
+            sakshi_operator::LogLevel::default(),
+        )
+        .await
+        .unwrap();
         let first = first_client::ensure(&node.store, SystemClock.now()).await.unwrap().unwrap();
         let http = sakshi_client::http(Duration::from_secs(60), false).unwrap();
         Self { node, first, http, _directory: directory }
@@ -66,7 +71,8 @@ impl InProcessNode {
 
     /// Sends a request as the client for one of its apps; `null` for no body.
     pub(crate) async fn send(&self, method: Method, path: &str, app: &str, body: &Value) -> (u16, Value) {
-        let request = self.http.request(method, self.url(path)).header(API_KEY, self.first.key.reveal()).header(APP_ID, app);
+        let request =
+            self.http.request(method, self.url(path)).header(API_KEY, self.first.key.reveal()).header(APP_ID, app);
         answer(if body.is_null() { request } else { request.json(body) }).await
     }
 

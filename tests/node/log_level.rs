@@ -30,11 +30,17 @@ async fn a_level_stands_for_its_time_and_then_the_usual_one_by_itself() {
     assert_eq!(ask(&service, "GET", PATH, None).await, (200, usual.clone()));
     let (status, changed) = ask(&service, "PUT", PATH, Some(json!({ "level": "trace" }))).await;
     // The clock of the fixture stands at 2023-11-14T22:13:20Z.
-    assert_eq!((status, &changed["level"], &changed["until"]), (200, &json!("trace"), &json!("2023-11-14T22:28:20.000Z")));
+    assert_eq!(
+        (status, &changed["level"], &changed["until"]),
+        (200, &json!("trace"), &json!("2023-11-14T22:28:20.000Z"))
+    );
     assert_eq!(ask(&service, "GET", PATH, None).await.1, changed);
     let (_, changed) = ask(&service, "PUT", PATH, Some(json!({ "level": "sakshi_store=debug", "for_s": 1 }))).await;
     assert_eq!(changed["until"], "2023-11-14T22:13:21.000Z");
-    eventually("the usual level", TIMEOUT, || async { (ask(&service, "GET", PATH, None).await.1 == usual).then_some(()) }).await;
+    eventually("the usual level", TIMEOUT, || async {
+        (ask(&service, "GET", PATH, None).await.1 == usual).then_some(())
+    })
+    .await;
     assert_eq!(*applied.lock().unwrap(), ["info,info,sakshi=trace", "info,sakshi_store=debug", "info"]);
     let (_, log) = ask(&service, "GET", "/admin/v1/audit-log?limit=100", None).await;
     let entries: Vec<&Value> = log["entries"].as_array().unwrap().iter().map(|row| &row["entry"]).collect();

@@ -1,4 +1,5 @@
-//! A whole node within the test's process, with its own store and a clock that the test moves: answers of the edges, route by route.
+//! A whole node within the test's process, with its own store and a clock that the test moves: answers of the edges,
+//! route by route.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 

@@ -54,7 +54,10 @@ where
 {
     let request = TestRequest::get().uri("/openapi.json").insert_header(("authorization", format!("Bearer {TOKEN}")));
     let response = service.call(request.to_request()).await.unwrap();
-    assert_eq!((response.status().as_u16(), response.headers().get("content-type").unwrap().as_bytes()), (200, &b"application/json"[..]));
+    assert_eq!(
+        (response.status().as_u16(), response.headers().get("content-type").unwrap().as_bytes()),
+        (200, &b"application/json"[..])
+    );
     serde_json::from_slice(&read_body(response).await).unwrap()
 }
 
@@ -87,8 +90,10 @@ async fn an_operator_sets_a_client_up() {
     let (status, client) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
     let client = text(&client, "client_id");
     assert_eq!(status, 200);
-    let (_, app) = ask(&service, "POST", &format!("/admin/v1/clients/{client}/apps"), Some(json!({"name": "Kiosk"}))).await;
-    let (_, key) = ask(&service, "POST", &format!("/admin/v1/clients/{client}/keys"), Some(json!({"label": "first"}))).await;
+    let (_, app) =
+        ask(&service, "POST", &format!("/admin/v1/clients/{client}/apps"), Some(json!({"name": "Kiosk"}))).await;
+    let (_, key) =
+        ask(&service, "POST", &format!("/admin/v1/clients/{client}/keys"), Some(json!({"label": "first"}))).await;
     assert!(ApiKey::parse(&text(&key, "api_key")).is_some());
     let (_, listed) = ask(&service, "GET", "/admin/v1/clients", None).await;
     assert_eq!((&listed["total"], &listed["clients"][0]["name"]), (&json!(1), &json!("Acme")));
@@ -104,17 +109,26 @@ async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let app = format!("/admin/v1/apps/{}", fixture.app(&fixture.client().await).await);
-    let (status, changed) = ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": "https://a.example/c"}))).await;
+    let (status, changed) =
+        ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": "https://a.example/c"}))).await;
     assert_eq!((status, &changed["payload_spelling"]), (200, &json!("snake_case")));
     let (_, changed) = ask(&service, "PATCH", &app, Some(json!({"payloadSpelling": "camelCase"}))).await;
-    assert_eq!((&changed["payload_spelling"], &changed["consent_webhook_url"]), (&json!("camelCase"), &json!("https://a.example/c")));
+    assert_eq!(
+        (&changed["payload_spelling"], &changed["consent_webhook_url"]),
+        (&json!("camelCase"), &json!("https://a.example/c"))
+    );
     let (_, changed) = ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": null}))).await;
     assert_eq!(changed["consent_webhook_url"], Value::Null);
-    let bad = json!({"payload_spelling": "kebab", "consent_webhook_url": "https://127.0.0.1/c", "data_webhook_url": "http://a.example",
+    let bad = json!({"payload_spelling": "kebab", "consent_webhook_url": "https://127.0.0.1/c",
+        "data_webhook_url": "http://a.example",
         "historical_webhook_url": "nonsense"});
     let (status, refused) = ask(&service, "PATCH", &app, Some(bad)).await;
-    let fields: Vec<&str> = refused["errors"].as_array().unwrap().iter().filter_map(|error| error["field"].as_str()).collect();
-    assert_eq!((status, fields), (400, vec!["payload_spelling", "consent_webhook_url", "data_webhook_url", "historical_webhook_url"]));
+    let fields: Vec<&str> =
+        refused["errors"].as_array().unwrap().iter().filter_map(|error| error["field"].as_str()).collect();
+    assert_eq!(
+        (status, fields),
+        (400, vec!["payload_spelling", "consent_webhook_url", "data_webhook_url", "historical_webhook_url"])
+    );
     let (status, refused) = ask(&service, "PATCH", &app, Some(json!({"name": "x", "colour": 1}))).await;
     assert_eq!((status, refused["errors"].as_array().unwrap().len()), (400, 2));
 }
@@ -167,12 +181,18 @@ async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
     }
     let (_, balance) = ask(&service, "GET", &credits, None).await;
     assert_eq!(balance, json!({"balance": 20}));
-    let (_, statement) = ask(&service, "GET", &format!("/admin/v1/clients/{client}/statement?page_size=1&page=2"), None).await;
+    let (_, statement) =
+        ask(&service, "GET", &format!("/admin/v1/clients/{client}/statement?page_size=1&page=2"), None).await;
     assert_eq!((&statement["total"], &statement["entries"][0]["kind"]), (&json!(2), &json!("adjust")));
-    assert_eq!((&statement["entries"][0]["amount"], &statement["entries"][0]["balance_after"]), (&json!(-5), &json!(20)));
+    assert_eq!(
+        (&statement["entries"][0]["amount"], &statement["entries"][0]["balance_after"]),
+        (&json!(-5), &json!(20))
+    );
     let (_, audit) = ask(&service, "GET", "/admin/v1/credits/audit", None).await;
     assert_eq!((&audit["clean"], &audit["clients"][0]["sum"]), (&json!(true), &json!(20)));
-    for uri in ["/admin/v1/clients/cl_none/credits", "/admin/v1/clients/cl_none/statement", "/admin/v1/clients/!/credits"] {
+    for uri in
+        ["/admin/v1/clients/cl_none/credits", "/admin/v1/clients/cl_none/statement", "/admin/v1/clients/!/credits"]
+    {
         assert_eq!(ask(&service, "GET", uri, None).await.0, 404, "{uri}");
     }
 }
@@ -184,10 +204,11 @@ async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_tha
     let app = fixture.app(&client).await;
     let service = listener(fixture.internal()).await;
     let some = "must be an array that names some of sandbox, stage and production; leave it out for all";
-    let [keys, credits, app, apps] = ["clients/{}/keys", "clients/{}/credits", "apps/{}", "clients/{}/apps"].map(|path| {
-        let id = if path.starts_with("apps") { app.as_str() } else { client.as_str() };
-        format!("/admin/v1/{}", path.replace("{}", id))
-    });
+    let [keys, credits, app, apps] =
+        ["clients/{}/keys", "clients/{}/credits", "apps/{}", "clients/{}/apps"].map(|path| {
+            let id = if path.starts_with("apps") { app.as_str() } else { client.as_str() };
+            format!("/admin/v1/{}", path.replace("{}", id))
+        });
     for (method, uri, body, told) in [
         ("POST", &keys, json!({"environments": []}), json!([{"field": "environments", "message": some}])),
         ("POST", &keys, json!({"environments": "stage"}), json!([{"field": "environments", "message": some}])),
@@ -208,7 +229,8 @@ async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_tha
             json!({"kind": "take", "amount": "5"}),
             json!([
                 {"field": "kind", "message": "must be grant or adjust"},
-                {"field": "amount", "message": "must be a whole number from 1 to 1000000000000, or below zero for an adjustment"},
+                {"field": "amount", "message": "must be a whole number from 1 to 1000000000000, or below zero for an \
+                    adjustment"},
                 {"field": "reference", "message": "is required"},
             ]),
         ),
@@ -247,7 +269,8 @@ async fn the_events_of_an_app_are_listed_with_their_counts() {
     fixture.store.create_event(CreateEvent { event: created, most: None, idempotency: None }).await.unwrap();
     let service = listener(fixture.internal()).await;
     let (status, page) = ask(&service, "GET", &format!("/admin/v1/apps/{app}/events"), None).await;
-    let row = json!({"event_id": event, "name": "Open day & tour", "status": "active", "max_guests": 10, "registrations": 0, "scans": 0,
+    let row = json!({"event_id": event, "name": "Open day & tour", "status": "active", "max_guests": 10,
+        "registrations": 0, "scans": 0,
         "abandoned": 0, "created_at": now, "expires_at": now + Duration::from_secs(60)});
     assert_eq!((status, page), (200, json!({"page": 1, "page_size": 20, "total": 1, "events": [row]})));
     assert_eq!(ask(&service, "GET", "/admin/v1/apps/app_none/events", None).await.0, 404);
@@ -286,7 +309,9 @@ async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
     let page = String::from_utf8(read_body(response).await.to_vec()).unwrap();
     let counted = |route: &str| {
         let mut lines = page.lines().filter(|line| line.starts_with("sakshi_http_requests_total"));
-        lines.any(|line| line.contains(&format!("route=\"{route}\"")) && line.contains("status=\"4xx\"") && line.ends_with(" 1"))
+        lines.any(|line| {
+            line.contains(&format!("route=\"{route}\"")) && line.contains("status=\"4xx\"") && line.ends_with(" 1")
+        })
     };
     assert!(counted("/admin/v1/clients/{client_id}/credits") && counted("unmatched"), "{page}");
     assert!(!page.contains("cl_secret"));
@@ -303,7 +328,9 @@ async fn the_tree_and_a_delivery_are_shown() {
 }
 
 /// Renders a recorder's metrics as the page shows them.
-pub(crate) fn rendered(recorder: &sakshi::telemetry::PrometheusRecorder) -> std::sync::Arc<dyn Fn() -> String + Send + Sync> {
+pub(crate) fn rendered(
+    recorder: &sakshi::telemetry::PrometheusRecorder,
+) -> std::sync::Arc<dyn Fn() -> String + Send + Sync> {
     let recorder = recorder.clone();
     std::sync::Arc::new(move || recorder.render())
 }

@@ -9,7 +9,8 @@ use sakshi_domain::flow::report_kind::ReportKind;
 use serde_json::{Value, json};
 
 use crate::document::{
-    assert_refusals_are_described, assert_refused_field_by_field, assert_schemas_are_whole, nonsense, operations, resolve, sound_examples,
+    assert_refusals_are_described, assert_refused_field_by_field, assert_schemas_are_whole, nonsense, operations,
+    resolve, sound_examples,
 };
 use crate::in_process::InProcessNode;
 use crate::operator::{document, listener};
@@ -103,12 +104,20 @@ async fn the_document_and_the_table_of_routes_name_the_same_operations() {
     let expected: BTreeSet<_> = OPERATIONS.map(|(method, path, _, _)| (path.to_owned(), method.to_owned())).into();
     let table = sakshi_operator::operations().into_iter().map(|row| (row.path.to_owned(), row.method.to_string()));
     assert_eq!(table.collect::<BTreeSet<_>>(), expected);
-    assert_eq!(operations(&document).into_iter().map(|(path, method, _)| (path, method)).collect::<BTreeSet<_>>(), expected);
+    assert_eq!(
+        operations(&document).into_iter().map(|(path, method, _)| (path, method)).collect::<BTreeSet<_>>(),
+        expected
+    );
     for (method, path, id, token) in OPERATIONS {
         let operation = &document["paths"][path][method.to_lowercase()];
-        let good = if token == Some("any") { vec!["admin_token", "connector_token"] } else { token.into_iter().collect() };
+        let good =
+            if token == Some("any") { vec!["admin_token", "connector_token"] } else { token.into_iter().collect() };
         let security: Vec<_> = good.into_iter().map(|token| json!({ token: [] })).collect();
-        assert_eq!((&operation["operationId"], &operation["security"]), (&json!(id), &json!(security)), "{method} {path}");
+        assert_eq!(
+            (&operation["operationId"], &operation["security"]),
+            (&json!(id), &json!(security)),
+            "{method} {path}"
+        );
         assert!(operation["summary"].as_str().is_some_and(|text| !text.ends_with('.')), "{id}");
         assert!(operation["description"].as_str().is_some_and(|text| text.ends_with('.')), "{id}");
         assert!(document["tags"].as_array().unwrap().iter().any(|tag| tag["name"] == operation["tags"][0]), "{id}");
@@ -122,7 +131,8 @@ async fn every_route_of_the_document_answers_to_its_methods_and_to_no_other() {
         let ask = |method: &str| TestRequest::default().method(method.parse().unwrap()).uri(&uri_of(path)).to_request();
         let refused = service.call(ask("TRACE")).await.unwrap();
         assert_eq!(refused.status(), 405, "{path}");
-        let mut methods: BTreeSet<String> = item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+        let mut methods: BTreeSet<String> =
+            item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
         if methods.contains("GET") {
             methods.insert("HEAD".to_owned());
         }
@@ -166,15 +176,21 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
         let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
         if path.ends_with("/{kind}") {
             let kinds = ReportKind::ALL.iter().zip(resolve(&document, schema)["anyOf"].as_array().unwrap());
-            requests.extend(kinds.map(|(kind, schema)| (method.clone(), path.replace("{kind}", kind.as_str()), schema, CONNECTOR_TOKEN)));
+            requests.extend(kinds.map(|(kind, schema)| {
+                (method.clone(), path.replace("{kind}", kind.as_str()), schema, CONNECTOR_TOKEN)
+            }));
         } else if schema.is_object() {
             requests.push((method, uri_of(&path), schema, TOKEN));
         }
     }
     assert_eq!(requests.len(), 17 + ReportKind::ALL.len());
     for (method, uri, schema, token) in requests {
-        let request = TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(nonsense(&document, schema));
-        let response = service.call(request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await.unwrap();
+        let request =
+            TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(nonsense(&document, schema));
+        let response = service
+            .call(request.insert_header(("authorization", format!("Bearer {token}"))).to_request())
+            .await
+            .unwrap();
         let status = response.status().as_u16();
         let refused = serde_json::from_slice(&read_body(response).await).unwrap();
         assert_refused_field_by_field(&document, schema, (status, refused));

@@ -28,7 +28,13 @@ where
     (added["operator_id"].as_str().unwrap().to_owned(), added["token"].as_str().unwrap().to_owned())
 }
 
-pub(crate) async fn ask_with<S, B>(service: &S, token: &str, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
+pub(crate) async fn ask_with<S, B>(
+    service: &S,
+    token: &str,
+    method: &str,
+    uri: &str,
+    body: Option<Value>,
+) -> (u16, Value)
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
@@ -85,7 +91,10 @@ async fn a_token_works_until_its_operator_is_revoked_or_it_expires() {
     assert_eq!(ask(&service, "DELETE", "/admin/v1/operators/op_none", None).await.0, 404);
     let past = json!({"name": "Mira", "role": "owner", "expires_at": fixture.clock.now()});
     assert_eq!(ask(&service, "POST", "/admin/v1/operators", Some(past)).await.0, 400);
-    assert_eq!(ask(&service, "POST", "/admin/v1/operators", Some(json!({"name": "Mira", "role": "king"}))).await.0, 400);
+    assert_eq!(
+        ask(&service, "POST", "/admin/v1/operators", Some(json!({"name": "Mira", "role": "king"}))).await.0,
+        400
+    );
 }
 
 #[actix_rt::test]
@@ -96,7 +105,10 @@ async fn the_audit_log_names_the_operator() {
     assert_eq!(ask_with(&service, &token, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
     let (_, log) = ask(&service, "GET", "/admin/v1/audit-log", None).await;
     let entry = |place: usize| &log["entries"][place]["entry"];
-    assert_eq!((&entry(0)["asked"], &entry(1)["after"]), (&json!({"name": "Asha", "role": "support"}), &json!({"operator_id": id})));
+    assert_eq!(
+        (&entry(0)["asked"], &entry(1)["after"]),
+        (&json!({"name": "Asha", "role": "support"}), &json!({"operator_id": id}))
+    );
     for place in [2, 3] {
         assert_eq!((&entry(place)["operator_id"], &entry(place)["operator"]), (&json!(id), &json!("Asha")));
     }
@@ -111,17 +123,20 @@ async fn the_audit_log_has_what_an_operator_may_not_do() {
     assert_eq!(ask_with(&service, &token, "PATCH", "/admin/v1/apps/app_1", Some(secret)).await.0, 403);
     assert_eq!(ask_with(&service, &token, "GET", "/admin/v1/clients/cl_1/export", None).await.0, 403);
     let (_, log) = ask(&service, "GET", "/admin/v1/audit-log", None).await;
-    let refused: Vec<_> =
-        log["entries"].as_array().unwrap().iter().map(|entry| &entry["entry"]).filter(|entry| entry["stage"] == "refused").collect();
-    let told = |entry: &Value| (entry["operation"].clone(), entry["operator_id"].clone(), entry["ids"].clone(), entry["code"].clone());
+    let refused: Vec<_> = log["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| &entry["entry"])
+        .filter(|entry| entry["stage"] == "refused")
+        .collect();
+    let told = |entry: &Value| {
+        (entry["operation"].clone(), entry["operator_id"].clone(), entry["ids"].clone(), entry["code"].clone())
+    };
     assert_eq!(
         refused.into_iter().map(told).collect::<Vec<_>>(),
-        [("updateApp", json!({"app_id": "app_1"})), ("exportClient", json!({"client_id": "cl_1"}))].map(|(operation, ids)| (
-            json!(operation),
-            json!(id),
-            ids,
-            json!("forbidden")
-        ))
+        [("updateApp", json!({"app_id": "app_1"})), ("exportClient", json!({"client_id": "cl_1"}))]
+            .map(|(operation, ids)| (json!(operation), json!(id), ids, json!("forbidden")))
     );
     assert!(!log.to_string().contains("planted"));
 }
@@ -134,13 +149,22 @@ async fn whole_urls_are_shown_to_owners_alone() {
     let (_, app) = ask(&service, "POST", &apps, Some(json!({"name": "Till"}))).await;
     let app = format!("/admin/v1/apps/{}", app["app_id"].as_str().unwrap());
     let whole = "https://hooks.example:8443/secret-path?token=planted";
-    assert_eq!(ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": whole, "data_webhook_url": whole}))).await.0, 200);
-    for (role, shown) in [("owner", whole), ("support", "https://hooks.example:8443/"), ("auditor", "https://hooks.example:8443/")] {
+    assert_eq!(
+        ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": whole, "data_webhook_url": whole}))).await.0,
+        200
+    );
+    for (role, shown) in
+        [("owner", whole), ("support", "https://hooks.example:8443/"), ("auditor", "https://hooks.example:8443/")]
+    {
         let (_, token) = add(&service, json!({"name": "Asha", "role": role})).await;
         let (_, one) = ask_with(&service, &token, "GET", &app, None).await;
         let (_, all) = ask_with(&service, &token, "GET", &apps, None).await;
         for seen in [&one, &all["apps"][0]] {
-            assert_eq!((&seen["consent_webhook_url"], &seen["data_webhook_url"]), (&json!(shown), &json!(shown)), "{role}");
+            assert_eq!(
+                (&seen["consent_webhook_url"], &seen["data_webhook_url"]),
+                (&json!(shown), &json!(shown)),
+                "{role}"
+            );
             assert_eq!(seen["historical_webhook_url"], Value::Null);
         }
     }
@@ -153,7 +177,8 @@ async fn with_token(url: &str, token: &str, words: &[&str]) -> (ExitCode, String
 #[actix_rt::test]
 async fn operators_are_added_listed_and_revoked_from_the_command_line() {
     let url = serve(&StoreFixture::new());
-    let (code, out, _) = admin(&url, &["operators", "add", "Asha Rao", "--role", "auditor", "--expires", "2100-01-01T00:00:00Z"]).await;
+    let (code, out, _) =
+        admin(&url, &["operators", "add", "Asha Rao", "--role", "auditor", "--expires", "2100-01-01T00:00:00Z"]).await;
     assert_eq!(code, ExitCode::SUCCESS);
     let (id, token) = (word_after(&out, "operator_id").to_owned(), word_after(&out, "token").to_owned());
     let (_, out, _) = with_token(&url, &token, &["operators", "list"]).await;

@@ -104,7 +104,9 @@ impl PagesFixture {
             store: (*store).clone(),
             vault,
             clock: clock.clone(),
-            authority: Arc::new(authority::build(&settings, keys, &Egress::default(), BASE.to_owned(), clock.clone()).unwrap()),
+            authority: Arc::new(
+                authority::build(&settings, keys, &Egress::default(), BASE.to_owned(), clock.clone()).unwrap(),
+            ),
             rules: rules(),
             pages: Arc::new(settings.pages.clone()),
             names: Names::default(),
@@ -140,7 +142,13 @@ impl PagesFixture {
         let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
         let mut pending = records::pending(service.transactions.new_id(&client), client, app, self.clock.now());
         change(&mut pending.terms);
-        let open = OpenTransaction { pending: Arc::new(pending.clone()), cost: 1, idempotency: None, pending_max: None, intent: None };
+        let open = OpenTransaction {
+            pending: Arc::new(pending.clone()),
+            cost: 1,
+            idempotency: None,
+            pending_max: None,
+            intent: None,
+        };
         assert!(matches!(service.transactions.open(open).await, Ok(OpenOutcome::Opened { .. })));
         pending
     }
@@ -152,7 +160,11 @@ impl PagesFixture {
         let id = service.events.new_id(&client);
         let mut event = records::event(id, client, app, self.clock.now(), Duration::from_secs(3_600));
         change(&mut event.terms);
-        let created = service.store.create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await.unwrap();
+        let created = service
+            .store
+            .create_event(CreateEvent { event: event.clone(), most: None, idempotency: None })
+            .await
+            .unwrap();
         assert!(matches!(created, CreateOutcome::Created));
         event
     }
@@ -232,13 +244,17 @@ impl PagesFixture {
     /// Requests a path as the client.
     pub(crate) async fn organiser(&self, path: &str) -> ServiceResponse<BoxBody> {
         let key = ("x-api-key", self.first.key.reveal().to_owned());
-        self.ask(TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str()))).await
+        self.ask(
+            TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str())),
+        )
+        .await
     }
 
     /// Returns the page for a browser on such a device.
     pub(crate) async fn page(&self, path: &str, agent: &str) -> (u16, String) {
         let accept = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-        let response = self.ask(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
+        let response =
+            self.ask(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
         let status = response.status().as_u16();
         (status, text(response).await)
     }
@@ -289,7 +305,12 @@ fn rules() -> Rules {
 
 fn client_options() -> WebhookClientOptions {
     let second = Duration::from_secs(1);
-    WebhookClientOptions { allow_private: true, connect_timeout: second, total_timeout: second, egress: Egress::default() }
+    WebhookClientOptions {
+        allow_private: true,
+        connect_timeout: second,
+        total_timeout: second,
+        egress: Egress::default(),
+    }
 }
 
 fn bounds() -> TreeBounds {

@@ -66,7 +66,11 @@ async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_r
         assert_eq!(sent(&service, request, CONNECTOR_TOKEN).await.0, 401, "{uri}");
     }
     let nobody = InternalDeps { connector_tokens: ConnectorTokens::default(), ..fixture.internal() };
-    assert_eq!(sent(&listener(nobody).await, report("doclocker", &body), "").await.0, 401, "a token that is not set opens nothing");
+    assert_eq!(
+        sent(&listener(nobody).await, report("doclocker", &body), "").await.0,
+        401,
+        "a token that is not set opens nothing"
+    );
     assert_eq!(sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
 }
 
@@ -135,7 +139,8 @@ async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_re
     body["signerInfo"][0]["shoeSize"] = json!("Asha Rao");
     body["app_id"] = json!("Asha Rao");
     let (status, _, refused) = sent(&service, report("esign", &body), CONNECTOR_TOKEN).await;
-    let fields: Vec<_> = refused["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
+    let fields: Vec<_> =
+        refused["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
     assert_eq!((status, &refused["code"]), (400, &json!("validation_failed")));
     for field in ["app_id", "documentStatus", "signerInfo[0].signerName", "signerInfo[0].shoeSize"] {
         assert!(fields.contains(&field), "{field} in {fields:?}");
@@ -145,7 +150,11 @@ async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_re
     let json = ("content-type", "application/json");
     for (request, expected, code) in [
         (post().insert_header(json).set_payload("{\"signerName\": \"Asha Rao\""), 400, "validation_failed"),
-        (post().insert_header(("content-type", "text/plain")).set_payload(body.to_string()), 415, "unsupported_media_type"),
+        (
+            post().insert_header(("content-type", "text/plain")).set_payload(body.to_string()),
+            415,
+            "unsupported_media_type",
+        ),
         (
             post().insert_header(json).insert_header(("content-encoding", "gzip")).set_payload(body.to_string()),
             415,
@@ -167,7 +176,10 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
     let of = |most: usize| MemoryBudgets { reports: MemoryBudget::new("reports", most), ..MemoryBudgets::default() };
     let narrow = InternalDeps { memory: of(100), ..fixture.internal() };
     let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
-    assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("overloaded"), &b"1"[..]));
+    assert_eq!(
+        (status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()),
+        (503, &json!("overloaded"), &b"1"[..])
+    );
     // Each answer returns its memory.
     let just = InternalDeps { memory: of(body.to_string().len()), ..fixture.internal() };
     let service = listener(just).await;
@@ -206,7 +218,10 @@ async fn the_operator_sees_how_a_flow_stands_and_what_became_of_its_webhooks_and
     let flow = party.document(&fixture.store).await;
     let uri = format!("/admin/v1/flows/{}/deliveries", flow.id);
     let (status, seen) = ask(&service, "GET", &uri, None).await;
-    assert_eq!((status, &seen["kind"], &seen["state"], &seen["deliveries"]), (200, &json!("esign"), &json!("Pending"), &json!([])));
+    assert_eq!(
+        (status, &seen["kind"], &seen["state"], &seen["deliveries"]),
+        (200, &json!("esign"), &json!("Pending"), &json!([]))
+    );
     assert_eq!(sent(&service, report("esign", &flow.document("Completed")), CONNECTOR_TOKEN).await.0, 200);
     let (_, seen) = ask(&service, "GET", &uri, None).await;
     assert_eq!(
@@ -220,7 +235,10 @@ async fn the_operator_sees_how_a_flow_stands_and_what_became_of_its_webhooks_and
     );
     assert!(!seen.to_string().contains("Asha") && !seen.to_string().contains("secret-path"), "{seen}");
     let (status, urls) = ask(&service, "GET", &format!("/admin/v1/apps/{}/webhook-urls", party.app), None).await;
-    assert_eq!((status, urls), (200, json!({"webhook_urls": [{"apiType": "ESign", "origin": "https://client.example"}]})));
+    assert_eq!(
+        (status, urls),
+        (200, json!({"webhook_urls": [{"apiType": "ESign", "origin": "https://client.example"}]}))
+    );
     let nobody = "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries";
     for uri in [nobody, "/admin/v1/flows/none/deliveries", "/admin/v1/apps/app_none/webhook-urls"] {
         assert_eq!(ask(&service, "GET", uri, None).await.0, 404, "{uri}");

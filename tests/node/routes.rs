@@ -12,8 +12,10 @@ use sakshi_web::routing::configure;
 
 #[actix_rt::test]
 async fn a_path_takes_exactly_the_methods_that_its_405_lists() {
-    let app =
-        init_service(App::new().wrap(from_fn(edge)).configure(|config| ROUTES.iter().for_each(|table| configure(config, table)))).await;
+    let app = init_service(
+        App::new().wrap(from_fn(edge)).configure(|config| ROUTES.iter().for_each(|table| configure(config, table))),
+    )
+    .await;
     for row in ROUTES.into_iter().flatten() {
         let ask = |method: &Method| TestRequest::default().method(method.clone()).uri(row.path).to_request();
         let refused = call_service(&app, ask(&Method::TRACE)).await;
@@ -21,7 +23,12 @@ async fn a_path_takes_exactly_the_methods_that_its_405_lists() {
         let allow = refused.headers().get(ALLOW).unwrap().to_str().unwrap().to_owned();
         for method in [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
             let taken = call_service(&app, ask(&method)).await.status() != 405;
-            assert_eq!(taken, allow.split(", ").any(|listed| listed == method.as_str()), "{method} {} lists {allow}", row.path);
+            assert_eq!(
+                taken,
+                allow.split(", ").any(|listed| listed == method.as_str()),
+                "{method} {} lists {allow}",
+                row.path
+            );
         }
     }
 }

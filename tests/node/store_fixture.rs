@@ -1,5 +1,5 @@
-//! A real embedded store in its own directory, a clock that the test moves, and the internal listener's dependencies, with health set by
-//! the test.
+//! A real embedded store in its own directory, a clock that the test moves, and the internal listener's dependencies,
+//! with health set by the test.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,9 @@ use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::node::intent_key;
 use sakshi_kit::records;
-use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept};
+use sakshi_operator::{
+    ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept,
+};
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
@@ -124,7 +126,10 @@ impl StoreFixture {
 
     pub(crate) fn internal(&self) -> InternalDeps {
         InternalDeps {
-            longest: LongestKept { result_ttl: Duration::from_secs(24 * 3_600), registration_ttl: Duration::from_secs(90 * 24 * 3_600) },
+            longest: LongestKept {
+                result_ttl: Duration::from_secs(24 * 3_600),
+                registration_ttl: Duration::from_secs(90 * 24 * 3_600),
+            },
             store: self.shared_store(),
             clock: self.clock.clone(),
             accept_clock: Arc::new(|| None),
@@ -146,10 +151,15 @@ impl StoreFixture {
                 mailbox: 0,
                 children: Vec::new(),
             }),
-            nodes: Arc::new(|| Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))),
+            nodes: Arc::new(|| {
+                Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))
+            }),
             metrics: Arc::new(String::new),
             admin_token: SecretString::from(TOKEN),
-            connector_tokens: ConnectorTokens { shared: SecretString::from(CONNECTOR_TOKEN), ..ConnectorTokens::default() },
+            connector_tokens: ConnectorTokens {
+                shared: SecretString::from(CONNECTOR_TOKEN),
+                ..ConnectorTokens::default()
+            },
             failed_logins: FailedLogins::per_minute(0),
             connectors_apart: false,
             trusted_proxies: [].into(),

@@ -41,12 +41,13 @@ fn an_outcome_that_a_flow_does_not_know_is_refused_with_those_that_it_does() {
 fn the_help_lists_the_outcomes_of_every_flow() {
     let help = outcomes();
     for line in [
-        "  ovse       approve, decline, abort, fail_liveness, fail_match, walk_away, expired, revoked, suspended, status_unavailable",
+        "  ovse       approve, decline, abort, fail_liveness, fail_match, walk_away, expired, revoked, suspended, \
+            status_unavailable",
         "  esign      completed, rejected, expired, signed-once, lapsed",
         "  doclocker  fetched, partly, pending, failed",
         "  estamp     completed, rejected, expired, pending",
-        "  wealth     accepted, rejected, revoked, expiring-soon, expired, raw, analysed, data-failed, historical, historical-partial, \
-         historical-failed, all",
+        "  wealth     accepted, rejected, revoked, expiring-soon, expired, raw, analysed, data-failed, historical, \
+         historical-partial, historical-failed, all",
         "  check      valid, invalid, not-found, time-out, fail",
         "Kinds of checks: pan, gst, bank-account, ifsc, voter-id",
     ] {
@@ -58,7 +59,9 @@ fn the_help_lists_the_outcomes_of_every_flow() {
 async fn each_kind_of_check_is_answered_at_once_with_each_status() {
     let live = InProcessNode::start().await;
     for kind in ["pan", "gst", "bank-account", "ifsc", "voter-id"] {
-        for (outcome, found) in [("valid", "valid"), ("invalid", "invalid"), ("not-found", "not_found"), ("fail", "upstream_failed")] {
+        for (outcome, found) in
+            [("valid", "valid"), ("invalid", "invalid"), ("not-found", "not_found"), ("fail", "upstream_failed")]
+        {
             let (done, out) = driven(&live, &["check", kind, "--outcome", outcome]).await;
             assert!(done.unwrap() && out.contains(&format!("{found}, as it should be")), "{out}");
         }
@@ -72,15 +75,22 @@ async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
     let live = InProcessNode::start().await;
     let (done, out) = driven(&live, &["ovse"]).await;
     assert!(done.unwrap(), "{out}");
-    for told in
-        ["\"sakshi trigger\"", "key data.txn_id=", "the same body as the webhook's", "verification passed, as it should be", "everything"]
-    {
+    for told in [
+        "\"sakshi trigger\"",
+        "key data.txn_id=",
+        "the same body as the webhook's",
+        "verification passed, as it should be",
+        "everything",
+    ] {
         assert!(out.contains(told), "{told} in {out}");
     }
     let (done, out) = driven(&live, &["ovse", "--outcome", "walk_away"]).await;
     assert!(done.unwrap() && out.contains("nothing is posted") && out.contains("verification pending"), "{out}");
     let (done, out) = driven(&live, &["ovse", "--outcome", "expired"]).await;
-    assert!(done.unwrap() && out.contains("the window ended at ") && out.contains("verification expired, as it should be"), "{out}");
+    assert!(
+        done.unwrap() && out.contains("the window ended at ") && out.contains("verification expired, as it should be"),
+        "{out}"
+    );
     for (outcome, reason, end) in [
         ("revoked", "credential_revoked", "pending"),
         ("suspended", "credential_suspended", "pending"),
@@ -93,7 +103,8 @@ async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
     let (_, apps) = live.admin(&format!("/admin/v1/clients/{}/apps", live.first.client)).await;
     assert_eq!(apps["apps"].as_array().unwrap().len(), 2, "later runs find the app of the first: {apps}");
     let (_, keys) = live.admin(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
-    let issued: Vec<&Value> = keys["keys"].as_array().unwrap().iter().filter(|key| key["label"] == "sakshi trigger").collect();
+    let issued: Vec<&Value> =
+        keys["keys"].as_array().unwrap().iter().filter(|key| key["label"] == "sakshi trigger").collect();
     assert!(issued.len() == 6 && issued.iter().all(|key| key["revoked_at"].is_string()), "{keys}");
     live.stop().await;
 }
@@ -103,7 +114,13 @@ async fn a_given_key_is_used_for_its_app_and_a_wrong_one_is_refused_with_a_way_o
     let live = InProcessNode::start().await;
     let (key, app) = (live.first.key.reveal().to_owned(), live.first.app.to_string());
     let (done, out) = driven(&live, &["ovse", "--outcome", "decline", "--key", &key, "--app", &app]).await;
-    assert!(done.unwrap() && out.contains("verification failed, as it should be") && out.contains(&app) && !out.contains(&key), "{out}");
+    assert!(
+        done.unwrap()
+            && out.contains("verification failed, as it should be")
+            && out.contains(&app)
+            && !out.contains(&key),
+        "{out}"
+    );
     let (refused, _) = driven(&live, &["ovse", "--key", "sk_wrong", "--app", &app]).await;
     assert!(refused.unwrap_err().to_string().contains("API key"));
     let (refused, _) = driven(&live, &["ovse", "--key", &key]).await;
@@ -119,7 +136,8 @@ async fn without_a_key_and_without_a_sandbox_it_says_how_to_get_one() {
     let (base, internal) = (live.node.public_base.clone(), format!("http://{}/", live.node.internal_addr));
     let trigger = typed(&["esign", "--base", &base, "--internal", &internal]).unwrap();
     let overrides = vec![("profile".to_owned(), "production".to_owned())];
-    let refused = run(&trigger, &Sources { overrides, ..Sources::default() }, &mut Vec::new()).await.unwrap_err().to_string();
+    let refused =
+        run(&trigger, &Sources { overrides, ..Sources::default() }, &mut Vec::new()).await.unwrap_err().to_string();
     assert!(refused.contains("sakshi admin keys issue") && refused.contains("SAKSHI_API_KEY"), "{refused}");
     let internal_as_public = typed(&["ovse", "--base", &internal, "--internal", &internal]).unwrap();
     let refused = run(&internal_as_public, &Sources::default(), &mut Vec::new()).await.unwrap_err().to_string();
@@ -132,9 +150,15 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
     let live = InProcessNode::start().await;
     let mut runs: Vec<Vec<String>> = Vec::new();
     let flows = outcomes();
-    let lines = flows.lines().skip(1).filter_map(|line| line.trim().split_once(' ')).filter(|(flow, _)| !["check", "Kinds"].contains(flow));
+    let lines = flows
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.trim().split_once(' '))
+        .filter(|(flow, _)| !["check", "Kinds"].contains(flow));
     for (flow, words) in lines {
-        runs.extend(words.split(',').map(str::trim).map(|outcome| [flow, "--outcome", outcome].map(str::to_owned).to_vec()));
+        runs.extend(
+            words.split(',').map(str::trim).map(|outcome| [flow, "--outcome", outcome].map(str::to_owned).to_vec()),
+        );
     }
     runs.extend(
         ["completed", "rejected", "signed-once"]
@@ -155,7 +179,12 @@ async fn a_given_url_is_registered_for_the_run_alone_where_the_flow_takes_none()
     let live = InProcessNode::start().await;
     let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");
     let (done, out) = driven(&live, &["doclocker", "--app", &app]).await;
-    assert!(done.unwrap() && out.contains("wherever those of the app go") && out.contains("webhook   none: no URL is registered"), "{out}");
+    assert!(
+        done.unwrap()
+            && out.contains("wherever those of the app go")
+            && out.contains("webhook   none: no URL is registered"),
+        "{out}"
+    );
     let registered = async || live.get("/api/v1/user/webhook").await.1["data"].clone();
     assert_eq!(registered().await, serde_json::json!([]));
     let (done, out) = driven(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;

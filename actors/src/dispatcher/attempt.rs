@@ -1,7 +1,7 @@
 //! One delivery: build the body, claim the attempt, make it, record its outcome.
 //!
-//! The claim is durable before a byte is sent, and only its holder may send. If the process ends between claim and record, or the
-//! attempt panics, its outcome is `unknown`, and it is not repeated.
+//! The claim is durable before a byte is sent, and only its holder may send. If the process ends between claim and
+//! record, or the attempt panics, its outcome is `unknown`, and it is not repeated.
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use sakshi_domain::clock::Clock;
-use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, FailureReason, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{
+    Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, FailureReason, QueuedDelivery, Subject,
+};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::tenancy::App;
@@ -70,10 +72,15 @@ enum BodyError {
 }
 
 impl Attempter {
-    /// Makes the one attempt; a transaction that has `just_ended` is not read again. The body must fit the reserved memory.
-    /// Returns `true` if the attempt did not begin and must be retried later; its body is loaded again then. Sends nothing when
-    /// the receiver's name did not resolve for too long.
-    pub(super) async fn attempt(&self, due: DueDelivery, just_ended: Option<Box<CompletedRecord>>, memory: Reservation) -> bool {
+    /// Makes the one attempt; a transaction that has `just_ended` is not read again. The body must fit the reserved
+    /// memory. Returns `true` if the attempt did not begin and must be retried later; its body is loaded again then.
+    /// Sends nothing when the receiver's name did not resolve for too long.
+    pub(super) async fn attempt(
+        &self,
+        due: DueDelivery,
+        just_ended: Option<Box<CompletedRecord>>,
+        memory: Reservation,
+    ) -> bool {
         let (id, subject, has_begun) = (due.delivery.id, due.delivery.subject, Cell::new(false));
         let span = sakshi_trace::webhook(|| due.delivery.receiver.origin.clone(), id);
         let attempt = AssertUnwindSafe(self.attempt_in_span(due, just_ended, memory, &has_begun)).catch_unwind();
@@ -101,7 +108,8 @@ impl Attempter {
             // It was erased after it was queued, or lost. If it cannot be forgotten now, a scan finds it again.
             Err(BodyError::Gone) => return self.store.forget_delivery(delivery.id, delivery.subject).await.is_err(),
             Err(error) => {
-                tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook could not be built");
+                tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook could \
+                    not be built");
                 return true;
             }
         };
@@ -131,7 +139,11 @@ impl Attempter {
     }
 
     /// Returns the URL and the body. A flow's body is the bytes that were sealed when it was reported.
-    async fn content(&self, delivery: &QueuedDelivery, just_ended: Option<Box<CompletedRecord>>) -> Result<Content, BodyError> {
+    async fn content(
+        &self,
+        delivery: &QueuedDelivery,
+        just_ended: Option<Box<CompletedRecord>>,
+    ) -> Result<Content, BodyError> {
         match delivery.subject {
             Subject::Transaction(txn) => {
                 let app = delivery.app.clone().ok_or(BodyError::Gone)?;
@@ -170,7 +182,8 @@ impl Attempter {
         let completed = reveal(&self.vault, record)?;
         // Large enough from the start: a growing buffer could use twice the reserved memory.
         let mut body = Vec::with_capacity(stored_bytes.saturating_add(ENVELOPE_BYTES));
-        serde_json::to_writer(&mut body, &OvsePayload::new(&completed, spelling)).map_err(|_| BodyError::Unserialisable)?;
+        serde_json::to_writer(&mut body, &OvsePayload::new(&completed, spelling))
+            .map_err(|_| BodyError::Unserialisable)?;
         Ok(body)
     }
 
@@ -205,9 +218,19 @@ fn is_coherent(attempt: Attempt) -> bool {
     let Attempt { outcome, failure, status, .. } = attempt;
     let (is_delivered, is_rejected) = (outcome == DeliveryOutcome::Delivered, outcome == DeliveryOutcome::Rejected);
     let has_succeeded = status.is_some_and(|status| (200..300).contains(&status));
-    holds(Part::Dispatcher, "a delivered webhook has no failure, and every other has one", is_delivered == failure.is_none())
-        && holds(Part::Dispatcher, "a webhook is delivered if it was answered with success", is_delivered == has_succeeded)
-        && holds(Part::Dispatcher, "only a webhook that was answered has a status", status.is_none() || is_delivered || is_rejected)
+    holds(
+        Part::Dispatcher,
+        "a delivered webhook has no failure, and every other has one",
+        is_delivered == failure.is_none(),
+    ) && holds(
+        Part::Dispatcher,
+        "a webhook is delivered if it was answered with success",
+        is_delivered == has_succeeded,
+    ) && holds(
+        Part::Dispatcher,
+        "only a webhook that was answered has a status",
+        status.is_none() || is_delivered || is_rejected,
+    )
 }
 
 fn unresolved_for(waited: Duration) -> Attempt {
@@ -223,13 +246,15 @@ fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     let (outcome, sent, status) = (attempt.outcome.as_str(), attempt.outcome.sent().as_str(), attempt.status);
     let duration_ms = attempt.duration_ms;
     let Some(AttemptFailure { reason, part }) = attempt.failure else {
-        tracing::info!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, sent, status, duration_ms, "webhook delivered");
+        tracing::info!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, sent, status,
+            duration_ms, "webhook delivered");
         return;
     };
     let (reason, part) = (reason.as_str(), part.map(AttemptPart::as_str));
     metrics::counter!("sakshi_webhook_failures_total", "reason" => reason).increment(1);
     sakshi_trace::failed(&sakshi_trace::current(), reason);
-    tracing::warn!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, reason, part, sent, status, duration_ms, "webhook lost");
+    tracing::warn!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, reason, part, sent,
+        status, duration_ms, "webhook lost");
 }
 
 #[cfg(test)]
@@ -264,8 +289,16 @@ mod tests {
         let txn = TxnId::generate(client.partition(), 0);
         let opened = records::pending(txn, client.clone(), AppId::generate(), Timestamp::from_millis(0));
         let receiver = Receiver { client, origin: "https://a.example".to_owned() };
-        let own = QueuedDelivery { id: DeliveryId(1), subject: txn.into(), receiver, app: Some(opened.app.clone()), stored_bytes: 0 };
-        let broken = |delivery: &QueuedDelivery, txn, is_refused| is_own(delivery, txn, &opened, is_refused).err().map(Broken::name);
+        let own = QueuedDelivery {
+            id: DeliveryId(1),
+            subject: txn.into(),
+            receiver,
+            app: Some(opened.app.clone()),
+            stored_bytes: 0,
+        };
+        let broken = |delivery: &QueuedDelivery, txn, is_refused| {
+            is_own(delivery, txn, &opened, is_refused).err().map(Broken::name)
+        };
         assert_eq!(broken(&own, txn, false), None);
         let other = TxnId::generate(opened.client.partition(), 0);
         assert_eq!(broken(&own, other, false), Some("a webhook tells of its own transaction"));
@@ -275,7 +308,9 @@ mod tests {
         let mut to_other = own.clone();
         to_other.receiver.client = ClientId::generate();
         assert_eq!(broken(&to_other, txn, false), Some("a webhook goes to its own client"));
-        let goes = |url: &str| goes_to_receiver(&own, &HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap()).err().map(Broken::name);
+        let goes = |url: &str| {
+            goes_to_receiver(&own, &HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap()).err().map(Broken::name)
+        };
         assert_eq!(
             (goes("https://a.example/hook"), goes("https://b.example/hook")),
             (None, Some("a webhook goes where it was queued for"))
@@ -286,12 +321,21 @@ mod tests {
     fn an_attempt_that_contradicts_itself_is_noticed() {
         let broken = |attempt| broken_by(|| _ = is_coherent(attempt));
         let failed = Attempt::unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut, None, 5);
-        for right in [Attempt::answered(204, 5), Attempt::answered(500, 5), Attempt::answered(302, 5), failed, Attempt::unknown()] {
+        for right in [
+            Attempt::answered(204, 5),
+            Attempt::answered(500, 5),
+            Attempt::answered(302, 5),
+            failed,
+            Attempt::unknown(),
+        ] {
             assert_eq!(broken(right), Vec::<&str>::new(), "{right:?}");
         }
         let delivered = Attempt::answered(200, 5);
         for (wrong, name) in [
-            (Attempt { failure: failed.failure, ..delivered }, "a delivered webhook has no failure, and every other has one"),
+            (
+                Attempt { failure: failed.failure, ..delivered },
+                "a delivered webhook has no failure, and every other has one",
+            ),
             (Attempt { failure: None, ..failed }, "a delivered webhook has no failure, and every other has one"),
             (Attempt { status: Some(500), ..delivered }, "a webhook is delivered if it was answered with success"),
             (Attempt { status: None, ..delivered }, "a webhook is delivered if it was answered with success"),

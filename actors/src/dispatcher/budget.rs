@@ -1,9 +1,9 @@
-//! Memory budgets of webhook bodies: in total, per client and per origin. Receivers that hang on large files cannot starve
-//! others. No client has more memory than is free.
+//! Memory budgets of webhook bodies: in total, per client and per origin. Receivers that hang on large files cannot
+//! starve others. No client has more memory than is free.
 //!
-//! Memory is reserved before a body is loaded, for the largest body that the stored bytes can become. When the real size is
-//! known the rest is released. Outcomes of verifications and payloads of flows have separate budgets, so no verification waits
-//! because of files.
+//! Memory is reserved before a body is loaded, for the largest body that the stored bytes can become. When the real
+//! size is known the rest is released. Outcomes of verifications and payloads of flows have separate budgets, so no
+//! verification waits because of files.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,8 +19,8 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
 use sakshi_trace::invariant::{Part, holds};
 
-/// Bytes that a body may have beyond its stored outcome: the surrounding JSON, the client's reference, and the message, which
-/// appears twice.
+/// Bytes that a body may have beyond its stored outcome: the surrounding JSON, the client's reference, and the message,
+/// which appears twice.
 pub(super) const ENVELOPE_BYTES: usize = 4 * 1_024;
 
 /// Subject of a body.
@@ -113,7 +113,9 @@ impl KindBudget {
         let of_client = self.by_client.get(&receiver.client).copied().unwrap_or(0);
         let free = self.bounds.in_all.saturating_sub(self.reserved);
         // A client without any reservation may take all that is free.
-        if of_receiver.saturating_add(bytes) > self.bounds.per_origin || (of_client > 0 && of_client.saturating_add(bytes) > free) {
+        if of_receiver.saturating_add(bytes) > self.bounds.per_origin
+            || (of_client > 0 && of_client.saturating_add(bytes) > free)
+        {
             Err(Exceeded::Share)
         } else if self.reserved.saturating_add(bytes) > self.bounds.in_all {
             Err(Exceeded::Total)
@@ -135,7 +137,11 @@ impl KindBudget {
     fn is_shared_out(&self) -> bool {
         let is_free = self.reserved == 0;
         holds(Part::Bounds, "webhook memory that is reserved is of a client", is_free == self.by_client.is_empty())
-            && holds(Part::Bounds, "webhook memory that is reserved is of a receiver", is_free == self.by_receiver.is_empty())
+            && holds(
+                Part::Bounds,
+                "webhook memory that is reserved is of a receiver",
+                is_free == self.by_receiver.is_empty(),
+            )
     }
 }
 
@@ -305,7 +311,11 @@ mod tests {
         assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Share);
         assert_eq!(fixture.reserve(BodyKind::Flow, "d").unwrap_err(), Exceeded::Total);
         held[0].resize(15 * MIB);
-        assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Share, "one MiB is too little for the largest body");
+        assert_eq!(
+            fixture.reserve(BodyKind::Flow, "a").unwrap_err(),
+            Exceeded::Share,
+            "one MiB is too little for the largest body"
+        );
         held.pop();
         held.push(fixture.reserve(BodyKind::Flow, "c").unwrap());
         held.clear();
@@ -350,7 +360,8 @@ mod tests {
     #[actix::test]
     async fn a_waiting_dispatcher_is_notified_once_and_one_that_does_not_wait_never() {
         let fixture = Fixture::new(64 * MIB, 64 * MIB);
-        let mut held: Vec<_> = ["a", "b", "c", "d"].map(|origin| fixture.reserve(BodyKind::Flow, origin).unwrap()).into();
+        let mut held: Vec<_> =
+            ["a", "b", "c", "d"].map(|origin| fixture.reserve(BodyKind::Flow, origin).unwrap()).into();
         held.pop();
         fixture.budget.set_notify(true);
         held.clear();

@@ -1,15 +1,15 @@
 //! The webhook dispatcher: takes due deliveries from the outbox and attempts each at most once.
 //!
-//! Each receiver, an origin of a client, has a queue, so that a slow or dead one delays no other. Attempts in flight are bounded
-//! per queue and in total. No client has more of them than are free, and clients take turns.
+//! Each receiver, an origin of a client, has a queue, so that a slow or dead one delays no other. Attempts in flight
+//! are bounded per queue and in total. No client has more of them than are free, and clients take turns.
 //!
-//! The outbox holds every due delivery; the queues are bounded copies of parts of it. It is read when a queue has room, after a
-//! start or restart, and every few seconds in case a [`DeliveryQueued`] was lost. A queue whose next body exceeds the memory
-//! budget is skipped until it fits. Until then, its delivery is neither claimed nor in flight.
+//! The outbox holds every due delivery; the queues are bounded copies of parts of it. It is read when a queue has room,
+//! after a start or restart, and every few seconds in case a [`DeliveryQueued`] was lost. A queue whose next body
+//! exceeds the memory budget is skipped until it fits. Until then, its delivery is neither claimed nor in flight.
 //!
 //! The same holds while a receiver's name does not resolve because our resolver fails. The delivery waits for up to
-//! `WEBHOOK_RESOLUTION_MAX`, and is then recorded as `unresolved`. Deliveries that still wait when the process ends are sent by
-//! the next one.
+//! `WEBHOOK_RESOLUTION_MAX`, and is then recorded as `unresolved`. Deliveries that still wait when the process ends are
+//! sent by the next one.
 
 mod attempt;
 mod budget;
@@ -23,7 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
+use actix::{
+    Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _,
+};
 use futures_util::FutureExt as _;
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver};
 use sakshi_domain::ids::ClientId;
@@ -84,10 +86,11 @@ pub(crate) struct WebhookDispatcher {
     queues: Queues,
     /// Receivers with something to send that may begin an attempt.
     ready: Turns,
-    /// By the kind of their next body: receivers whose turn has come, but whose body exceeds the memory budget. The longest
-    /// waiting is first.
+    /// By the kind of their next body: receivers whose turn has come, but whose body exceeds the memory budget. The
+    /// longest waiting is first.
     blocked: [Vec<Arc<Receiver>>; 2],
-    /// By kind: true if a blocked receiver waits for the shared memory. Then no other body, however small, overtakes it.
+    /// By kind: true if a blocked receiver waits for the shared memory. Then no other body, however small, overtakes
+    /// it.
     exhausted: [bool; 2],
     budget: Rc<Budget>,
     /// Deliveries that are queued, in flight or in their retry pause; they are not queued again.
@@ -101,7 +104,8 @@ pub(crate) struct WebhookDispatcher {
     generation: u64,
     /// True if the process is about to end; no further attempt begins.
     paused: bool,
-    /// The transaction whose delivery is being queued. If the delivery must wait, the transaction is not kept but read again.
+    /// The transaction whose delivery is being queued. If the delivery must wait, the transaction is not kept but read
+    /// again.
     just_ended: Option<(DeliveryId, Box<CompletedRecord>)>,
 }
 
@@ -174,7 +178,8 @@ impl WebhookDispatcher {
         if let Some(resolves) = (&mut resolves).now_or_never() {
             return self.take_turn(receiver, resolves, since);
         }
-        let resolved = NameResolved { receiver: Arc::clone(receiver), generation: self.generation, since, resolves: true };
+        let resolved =
+            NameResolved { receiver: Arc::clone(receiver), generation: self.generation, since, resolves: true };
         let mut report = ReportResolved::begin(ctx.address(), resolved);
         actix_rt::spawn(async move {
             let resolves = resolves.await;
@@ -200,7 +205,8 @@ impl WebhookDispatcher {
         self.budget.set_notify(self.blocked.iter().any(|blocked| !blocked.is_empty()));
     }
 
-    /// Returns the receiver that has been blocked longest, among those that may have a slot and whose next body fits now.
+    /// Returns the receiver that has been blocked longest, among those that may have a slot and whose next body fits
+    /// now.
     fn next_unblocked(&mut self, ctx: &Context<Self>) -> Option<Begun> {
         let notify = ctx.address().recipient();
         let mut waits_for_slot = false;
@@ -208,7 +214,9 @@ impl WebhookDispatcher {
             let blocked = &mut self.blocked[kind as usize];
             self.exhausted[kind as usize] = false;
             for index in 0..blocked.len() {
-                let Some(need) = self.queues.with(&blocked[index], |queue| queue.next_need()).flatten() else { continue };
+                let Some(need) = self.queues.with(&blocked[index], |queue| queue.next_need()).flatten() else {
+                    continue;
+                };
                 let Some(slot) = self.slots.enter(&blocked[index].client) else {
                     waits_for_slot = true;
                     continue;
@@ -236,7 +244,8 @@ impl WebhookDispatcher {
         while let Some((receiver, slot)) = self.ready.next(&self.slots) {
             let Some(need) = self.queues.with(&receiver, |queue| queue.next_need()).flatten() else { continue };
             let kind = need.kind as usize;
-            let memory = if self.exhausted[kind] { Err(Exceeded::Total) } else { self.budget.reserve(need, &receiver, &notify) };
+            let memory =
+                if self.exhausted[kind] { Err(Exceeded::Total) } else { self.budget.reserve(need, &receiver, &notify) };
             match memory {
                 Ok(memory) => return Some((receiver, slot, memory)),
                 Err(exceeded) => {
@@ -248,11 +257,21 @@ impl WebhookDispatcher {
         None
     }
 
-    fn begin(&mut self, receiver: &Arc<Receiver>, slot: FairSlot<ClientId>, memory: Reservation, ctx: &mut Context<Self>) {
+    fn begin(
+        &mut self,
+        receiver: &Arc<Receiver>,
+        slot: FairSlot<ClientId>,
+        memory: Reservation,
+        ctx: &mut Context<Self>,
+    ) {
         let Some(due) = self.queues.with(receiver, ReceiverQueue::start_attempt).flatten() else { return };
         let id = due.delivery.id;
         if !holds(Part::Dispatcher, "a webhook whose attempt begins was queued once", self.known.contains(&id))
-            || !holds(Part::Dispatcher, "a webhook is in the queue of its receiver", due.delivery.receiver == **receiver)
+            || !holds(
+                Part::Dispatcher,
+                "a webhook is in the queue of its receiver",
+                due.delivery.receiver == **receiver,
+            )
         {
             // A scan finds it again.
             self.known.remove(&id);
@@ -262,7 +281,12 @@ impl WebhookDispatcher {
         let attempter = Rc::clone(&self.attempter);
         let just_ended = self.just_ended.take_if(|(ended, _)| *ended == id).map(|(_, record)| record);
         let ended = AttemptEnded { receiver: Arc::clone(receiver), id, generation: self.generation, retry: true };
-        let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _slot: slot, _permit: self.attempts.enter_anyway() };
+        let mut report = ReportAtEnd {
+            dispatcher: ctx.address(),
+            ended: Some(ended),
+            _slot: slot,
+            _permit: self.attempts.enter_anyway(),
+        };
         actix_rt::spawn(async move {
             let retry = attempter.attempt(due, just_ended, memory).await;
             if let Some(ended) = &mut report.ended {
@@ -394,7 +418,11 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
 
     fn handle(&mut self, ended: AttemptEnded, ctx: &mut Self::Context) {
         if ended.generation == self.generation {
-            holds(Part::Dispatcher, "an attempt that ends is of a webhook that was queued", self.known.contains(&ended.id));
+            holds(
+                Part::Dispatcher,
+                "an attempt that ends is of a webhook that was queued",
+                self.known.contains(&ended.id),
+            );
             if ended.retry {
                 ctx.run_later(RETRY_PAUSE, move |dispatcher, _| {
                     dispatcher.known.remove(&ended.id);
@@ -423,7 +451,12 @@ impl WebhookDispatcher {
         }));
     }
 
-    fn enqueue_refill(&mut self, receiver: &Arc<Receiver>, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
+    fn enqueue_refill(
+        &mut self,
+        receiver: &Arc<Receiver>,
+        due: Result<Vec<QueuedDelivery>, StoreError>,
+        ctx: &mut Context<Self>,
+    ) {
         // After a failure of the store, the next attempt or scan tries again.
         let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
         let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));

@@ -73,15 +73,19 @@ impl Queues {
     pub(crate) fn longest(&self, limit: usize) -> (Vec<ReceiverView>, usize) {
         let queues = self.lock();
         let total = queues.len();
-        let mut longest: Vec<_> = queues.iter().map(|(receiver, queue)| (Reverse(queue.load()), receiver, queue)).collect();
-        longest.sort_unstable_by(|(load, one, _), (other_load, other, _)| (load, &one.origin).cmp(&(other_load, &other.origin)));
-        let views = longest.into_iter().take(limit).map(|(Reverse((waiting, in_flight)), receiver, queue)| ReceiverView {
-            client: receiver.client.clone(),
-            origin: receiver.origin.clone(),
-            waiting,
-            in_flight,
-            oldest_s: queue.oldest().map(|came| came.elapsed().as_secs()),
+        let mut longest: Vec<_> =
+            queues.iter().map(|(receiver, queue)| (Reverse(queue.load()), receiver, queue)).collect();
+        longest.sort_unstable_by(|(load, one, _), (other_load, other, _)| {
+            (load, &one.origin).cmp(&(other_load, &other.origin))
         });
+        let views =
+            longest.into_iter().take(limit).map(|(Reverse((waiting, in_flight)), receiver, queue)| ReceiverView {
+                client: receiver.client.clone(),
+                origin: receiver.origin.clone(),
+                waiting,
+                in_flight,
+                oldest_s: queue.oldest().map(|came| came.elapsed().as_secs()),
+            });
         (views.collect(), total)
     }
 }
@@ -101,7 +105,13 @@ mod tests {
             let receiver = Receiver { client: client.clone(), origin: origin.into() };
             for id in 0..count {
                 let subject = TxnId::generate(client.partition(), 0).into();
-                let delivery = QueuedDelivery { id: DeliveryId(id), subject, receiver: receiver.clone(), app: None, stored_bytes: 0 };
+                let delivery = QueuedDelivery {
+                    id: DeliveryId(id),
+                    subject,
+                    receiver: receiver.clone(),
+                    app: None,
+                    stored_bytes: 0,
+                };
                 queues.with(&queues.of(&receiver), |queue| queue.push(delivery, Source::NoticeOrScan));
             }
         }

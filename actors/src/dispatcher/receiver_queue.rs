@@ -1,4 +1,5 @@
-//! The queue of one receiver: a bounded number of deliveries of the outbox, without their bodies, and a count of attempts in flight.
+//! The queue of one receiver: a bounded number of deliveries of the outbox, without their bodies, and a count of
+//! attempts in flight.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -35,8 +36,8 @@ pub(super) struct DueDelivery {
     pub(super) unresolved: Option<Duration>,
 }
 
-/// Queue of one receiver. When a delivery does not fit, the queue is behind. From then on it takes deliveries only in the order
-/// of the outbox, until it has read the outbox to the end.
+/// Queue of one receiver. When a delivery does not fit, the queue is behind. From then on it takes deliveries only in
+/// the order of the outbox, until it has read the outbox to the end.
 #[derive(Debug, Default)]
 pub(super) struct ReceiverQueue {
     /// Deliveries with their times of arrival.
@@ -51,7 +52,8 @@ pub(super) struct ReceiverQueue {
     /// Last delivery up to which the queue has seen the outbox.
     seen_until: Option<DeliveryId>,
     behind: bool,
-    /// First delivery not taken since the last refill began. Notices are not strictly ordered, so later ones may have been taken.
+    /// First delivery not taken since the last refill began. Notices are not strictly ordered, so later ones may have
+    /// been taken.
     missed: Option<DeliveryId>,
     refilling: bool,
 }
@@ -78,8 +80,8 @@ impl ReceiverQueue {
         holds(Part::Dispatcher, "a queue of a receiver has its bound", self.queued.len() <= QUEUED_MAX)
     }
 
-    /// Becomes ready if it should get a turn now; its name must resolve first. Returns the time since which the next delivery has
-    /// waited for that.
+    /// Becomes ready if it should get a turn now; its name must resolve first. Returns the time since which the next
+    /// delivery has waited for that.
     pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<Instant> {
         if self.in_flight >= in_flight_max {
             self.full_at = Some(Instant::now());
@@ -122,8 +124,8 @@ impl ReceiverQueue {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Starts a refill if the queue is behind and has room for a batch. Returns the delivery after which to read the outbox, or
-    /// `Some(None)` for its beginning.
+    /// Starts a refill if the queue is behind and has room for a batch. Returns the delivery after which to read the
+    /// outbox, or `Some(None)` for its beginning.
     pub(super) fn start_refill(&mut self) -> Option<Option<DeliveryId>> {
         let wanted = self.behind && !self.refilling && self.queued.len() + BATCH <= QUEUED_MAX;
         wanted.then(|| {
@@ -183,7 +185,11 @@ mod tests {
         for id in 1..=1_500 {
             assert_eq!(queue.push(delivery(id), Source::NoticeOrScan), id <= 1_000);
         }
-        assert_eq!((begun(&mut queue, 499).len(), queue.start_refill()), (499, None), "there is no room for what would be read");
+        assert_eq!(
+            (begun(&mut queue, 499).len(), queue.start_refill()),
+            (499, None),
+            "there is no room for what would be read"
+        );
         assert_eq!(begun(&mut queue, 1), [500]);
         assert!(!queue.push(delivery(1_501), Source::NoticeOrScan), "it would overtake five hundred");
         assert_eq!(queue.start_refill(), Some(Some(DeliveryId(1_000))));
@@ -262,7 +268,8 @@ mod tests {
     async fn each_delivery_waits_for_the_name_since_it_came_or_since_the_name_fails() {
         let (mut queue, second, start) = (ReceiverQueue::default(), Duration::from_secs(1), Instant::now());
         let since = |queue: &mut ReceiverQueue| queue.become_ready(9).map(|since| (since - start).as_secs());
-        let waited = |queue: &mut ReceiverQueue| queue.start_attempt().unwrap().unresolved.map(|waited| waited.as_secs());
+        let waited =
+            |queue: &mut ReceiverQueue| queue.start_attempt().unwrap().unresolved.map(|waited| waited.as_secs());
         assert!((1..=2).all(|id| queue.push(delivery(id), Source::NoticeOrScan)));
         tokio::time::advance(second).await;
         assert_eq!(since(&mut queue), Some(1), "it waited for something else before");

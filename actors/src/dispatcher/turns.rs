@@ -27,7 +27,8 @@ impl Turns {
 
     /// Returns the next receiver whose client may have another slot, with the slot.
     pub(super) fn next(&mut self, slots: &FairSlots<ClientId>) -> Option<(Arc<Receiver>, FairSlot<ClientId>)> {
-        let (place, slot) = self.clients.iter().enumerate().find_map(|(place, client)| Some((place, slots.enter(client)?)))?;
+        let (place, slot) =
+            self.clients.iter().enumerate().find_map(|(place, client)| Some((place, slots.enter(client)?)))?;
         let client = self.clients.remove(place)?;
         let of_client = self.receivers.get_mut(&client)?;
         let receiver = of_client.pop_front()?;
@@ -52,7 +53,8 @@ mod tests {
     fn clients_take_turns_and_one_that_has_its_share_waits_for_nobody_else() {
         let [many, one] = [(); 2].map(|()| ClientId::generate());
         let (mut turns, slots) = (Turns::default(), FairSlots::new(6));
-        let receiver = |client: &ClientId, origin: &str| Arc::new(Receiver { client: client.clone(), origin: origin.into() });
+        let receiver =
+            |client: &ClientId, origin: &str| Arc::new(Receiver { client: client.clone(), origin: origin.into() });
         for origin in ["a", "b", "c", "d", "e"] {
             turns.push(receiver(&many, origin));
         }

@@ -1,15 +1,16 @@
 //! The event actor: a live copy of one event for its readers and watchers.
 //!
-//! It decides nothing. The store decides whether a guest gets a place, in the step that takes it. Neither guests nor changes by
-//! the organiser queue here, because each would wait for the commit before it. The actor notifies watchers of changes, with many
-//! guests per read, and ends with the event.
+//! It decides nothing. The store decides whether a guest gets a place, in the step that takes it. Neither guests nor
+//! changes by the organiser queue here, because each would wait for the commit before it. The actor notifies watchers
+//! of changes, with many guests per read, and ends with the event.
 
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context, Handler, ResponseActFuture, Supervised, WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context, Handler, ResponseActFuture, Supervised,
+    WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::Event;
@@ -25,7 +26,8 @@ use crate::ask::Inquiry;
 
 /// Minimum interval between two notifications of watchers.
 const COALESCE: Duration = Duration::from_millis(200);
-/// Minimum interval between two notifications, per watcher: notifying all of them takes a bounded share of the processors.
+/// Minimum interval between two notifications, per watcher: notifying all of them takes a bounded share of the
+/// processors.
 const COALESCE_EACH: Duration = Duration::from_micros(200);
 /// Pause between two reads of a watched event that other nodes may change.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
@@ -168,8 +170,8 @@ impl EventActor {
         });
     }
 
-    /// Begins to read the event regularly where other nodes may change it. Nodes do not announce changes to each other: few nodes
-    /// watch an event, and its guests come to all of them.
+    /// Begins to read the event regularly where other nodes may change it. Nodes do not announce changes to each other:
+    /// few nodes watch an event, and its guests come to all of them.
     fn follow(&mut self, ctx: &mut Context<Self>) {
         if !self.following && self.context.store.is_shared() {
             self.following = true;
@@ -185,8 +187,8 @@ impl EventActor {
         }
     }
 
-    /// Answers from a read that begins after the question. One read is under way at a time, and questions that arrive meanwhile
-    /// share the next one. So a crowd waits for two reads at most.
+    /// Answers from a read that begins after the question. One read is under way at a time, and questions that arrive
+    /// meanwhile share the next one. So a crowd waits for two reads at most.
     fn read<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
@@ -196,7 +198,8 @@ impl EventActor {
         self.waiting.push(reader);
         self.begin_reading(ctx);
         Box::pin(told.into_actor(self).map(move |told, actor, ctx| {
-            let event = told.unwrap_or_else(|_| Err(StoreError::Unavailable("the event's reading was given up".into())))?;
+            let event =
+                told.unwrap_or_else(|_| Err(StoreError::Unavailable("the event's reading was given up".into())))?;
             if event.is_none() {
                 // The reaper has removed it: this actor is not needed any more.
                 ctx.stop();
@@ -231,14 +234,27 @@ impl EventActor {
 
 /// Returns true if one read of an event can follow another.
 fn can_follow(seen: Option<&Event>, event: &Event) -> bool {
-    let is_same = |seen: &Event| (&seen.client, &seen.app, seen.created_at) == (&event.client, &event.app, event.created_at);
+    let is_same =
+        |seen: &Event| (&seen.client, &seen.app, seen.created_at) == (&event.client, &event.app, event.created_at);
     let (counts, most) = (&event.counts, event.terms.max_guests.get());
     holds(Part::Live, "an event stays of its client and app", seen.is_none_or(is_same))
         && holds(Part::Live, "an event has no more guests than places", counts.registrations <= most)
-        && holds(Part::Live, "an event has no more guests inside than guests", counts.checked_in <= counts.registrations)
-        && holds(Part::Live, "an event has no more marked guests than guests", counts.duplicates <= counts.registrations)
+        && holds(
+            Part::Live,
+            "an event has no more guests inside than guests",
+            counts.checked_in <= counts.registrations,
+        )
+        && holds(
+            Part::Live,
+            "an event has no more marked guests than guests",
+            counts.duplicates <= counts.registrations,
+        )
         && holds(Part::Live, "an event has no more guests than scans", u64::from(counts.registrations) <= counts.scans)
-        && holds(Part::Live, "scans that wait or are abandoned were counted", counts.abandoned + counts.pending <= counts.scans)
+        && holds(
+            Part::Live,
+            "scans that wait or are abandoned were counted",
+            counts.abandoned + counts.pending <= counts.scans,
+        )
 }
 
 impl Actor for EventActor {
@@ -322,7 +338,8 @@ mod tests {
         let client = ClientId::generate();
         let id = EventId::generate(client.partition(), 0);
         let event = records::event(id, client, AppId::generate(), Timestamp::from_millis(0), Duration::from_secs(60));
-        let counts = EventCounts { registrations: 10, duplicates: 9, checked_in: 10, scans: 13, abandoned: 2, pending: 1 };
+        let counts =
+            EventCounts { registrations: 10, duplicates: 9, checked_in: 10, scans: 13, abandoned: 2, pending: 1 };
         let broken = |counts| broken_by(|| _ = can_follow(Some(&event), &Event { counts, ..event.clone() }));
         assert_eq!(broken(counts), Vec::<&str>::new());
         for (counts, name) in [

@@ -33,8 +33,8 @@ impl Events {
         self.router.ask_about(id, GetEvent { recent: false }).await
     }
 
-    /// Returns the event for a page that decides nothing. While no limit is near, it may miss changes by other nodes in the last
-    /// 300 ms. So a crowd of guests costs the store a few reads a second.
+    /// Returns the event for a page that decides nothing. While no limit is near, it may miss changes by other nodes in
+    /// the last 300 ms. So a crowd of guests costs the store a few reads a second.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
@@ -50,8 +50,8 @@ impl Events {
         self.router.ask_about(id, WatchEvent).await
     }
 
-    /// Returns the event as a watcher sees it now. New credits of a client are not announced, so an event without any is read
-    /// when `is_due`.
+    /// Returns the event as a watcher sees it now. New credits of a client are not announced, so an event without any
+    /// is read when `is_due`.
     pub async fn seen(&self, watch: &mut EventWatch, is_due: bool) -> Arc<Event> {
         let event = Arc::clone(&watch.borrow_and_update());
         if event.is_funded || !is_due {
@@ -70,7 +70,8 @@ impl Events {
         let change = self.context.store.patch_event(id, app, patch);
         let outcome = tokio::time::timeout(self.router.ask_timeout, change).await.map_err(|_| AskError::NoAnswer)??;
         if let PatchEventOutcome::Patched(event) = &outcome {
-            tracing::info!(event.id = %id, event.status = event.status(self.context.clock.now()).as_str(), "event changed");
+            tracing::info!(event.id = %id, event.status = event.status(self.context.clock.now()).as_str(),
+                "event changed");
             event_changed(&self.router.shards, id, Some(Arc::new(Event::clone(event))));
         }
         Ok(outcome)
@@ -79,7 +80,8 @@ impl Events {
     /// Checks in a guest, once.
     ///
     /// # Errors
-    /// [`AskError`] when there is no answer; the guest may or may not have been checked in. The same check-in may be retried.
+    /// [`AskError`] when there is no answer; the guest may or may not have been checked in. The same check-in may be
+    /// retried.
     pub async fn check_in(&self, id: EventId, number: u64, check_in: CheckIn) -> Result<CheckInOutcome, AskError> {
         let _permits = self.router.admit(self.router.shards.index_of(&id))?;
         let step = self.context.store.check_in(id, number, check_in);

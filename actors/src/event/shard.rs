@@ -1,6 +1,7 @@
 //! The part of a shard that is particular to events.
 //!
-//! An event has an actor from the first question until its end. A question after the end gets an actor for a moment only.
+//! An event has an actor from the first question until its end. A question after the end gets an actor for a moment
+//! only.
 
 use std::sync::Arc;
 

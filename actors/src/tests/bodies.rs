@@ -152,7 +152,11 @@ fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() 
         fixture.file_for(&healthy, 3_000).await;
         first.respond(Behaviour::Answer(200));
         let second = slow[1].next().await;
-        assert_eq!(healthy.received().len(), 1, "what is small does not overtake the third file, which has waited longer");
+        assert_eq!(
+            healthy.received().len(),
+            1,
+            "what is small does not overtake the third file, which has waited longer"
+        );
         second.respond(Behaviour::Answer(200));
         slow[2].next().await.respond(Behaviour::Answer(200));
         assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2);

@@ -33,8 +33,8 @@ impl Fixture {
         self.settle().await;
     }
 
-    /// Lets the actors of this arbiter run, then the store, then the actors again with its answers. The runtime is never idle,
-    /// which would advance a paused time.
+    /// Lets the actors of this arbiter run, then the store, then the actors again with its answers. The runtime is
+    /// never idle, which would advance a paused time.
     async fn settle(&self) {
         take_turns().await;
         let mut check = self.store.check();

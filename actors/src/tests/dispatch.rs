@@ -120,7 +120,8 @@ impl Names {
 impl SendWebhook for Names {
     fn resolves(&self, origin: &str, _: tokio::time::Instant) -> BoxFuture<'static, bool> {
         let (is_dark, mut dark) = (origin == Self::DARK, self.dark.subscribe());
-        let answer = async move { !is_dark || dark.wait_for(Option::is_some).await.is_ok_and(|answer| *answer == Some(true)) };
+        let answer =
+            async move { !is_dark || dark.wait_for(Option::is_some).await.is_ok_and(|answer| *answer == Some(true)) };
         answer.boxed()
     }
 

@@ -73,7 +73,8 @@ fn a_watcher_learns_of_a_registration_and_of_a_change_by_the_organiser() {
         let mut watch = fixture.events.watch(event).await.unwrap().unwrap();
         let (guest, _) = fixture.scan(event).await;
         fixture.complete(guest, verified(1)).await;
-        let seen = tokio::time::timeout(Duration::from_secs(5), watch.wait_for(|event| event.counts.registrations == 1)).await;
+        let seen =
+            tokio::time::timeout(Duration::from_secs(5), watch.wait_for(|event| event.counts.registrations == 1)).await;
         assert!(seen.unwrap().is_ok());
         let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
         let outcome = fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();

@@ -24,7 +24,10 @@ fn three_identical_reports_make_one_delivery() {
         let reports = (0..3).map(|_| fixture.flows.report(fixture.fetched(id, 300)));
         let outcomes = join_all(reports).await;
         let began = Instant::now();
-        let queued = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. }))).count();
+        let queued = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })))
+            .count();
         let repeated = outcomes.iter().filter(|outcome| **outcome == Ok(ReportFlowOutcome::Repeated)).count();
         assert_eq!((queued, repeated), (1, 2), "{outcomes:?}");
         assert_eq!(receiver.wait_for(1, PATIENCE).await.len(), 1);

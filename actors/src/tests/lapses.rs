@@ -78,7 +78,8 @@ fn many_documents_that_lapse_together_are_each_told_once() {
         }
         fixture.clock.advance(INVITED);
         let received = receiver.wait_for(40, PATIENCE).await;
-        let body = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap()["documentId"].as_str().unwrap().to_owned();
+        let body =
+            |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap()["documentId"].as_str().unwrap().to_owned();
         let mut told: Vec<_> = received.iter().map(|webhook| body(&webhook.body)).collect();
         told.sort_unstable();
         ids.sort_unstable();

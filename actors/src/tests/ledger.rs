@@ -171,7 +171,10 @@ fn what_nobody_waits_for_any_more_is_not_begun() {
         drop(setting.waiting(&client));
         let last = setting.waiting(&client);
         setting.engine.gate.add_permits(100);
-        assert_eq!((first.await, last.await), (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 })));
+        assert_eq!(
+            (first.await, last.await),
+            (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 }))
+        );
         assert_eq!(setting.steps(), [1, 1]);
     });
 }
@@ -240,7 +243,11 @@ fn a_step_waits_for_what_is_announced_and_for_nothing_else() {
     assert_eq!(size(), 1);
     drop(late);
     assert_eq!(accounts.after_step(&client), Next::Nothing);
-    assert_eq!(format!("{accounts:?}"), format!("{:?}", Accounts::default()), "nothing is kept of a client without movements");
+    assert_eq!(
+        format!("{accounts:?}"),
+        format!("{:?}", Accounts::default()),
+        "nothing is kept of a client without movements"
+    );
 }
 
 #[test]
@@ -252,7 +259,10 @@ fn what_is_announced_and_never_comes_delays_a_step_only() {
         let second = setting.waiting(&client);
         let _announced = setting.ledger.accounts.announce(&client);
         setting.engine.gate.add_permits(100);
-        assert_eq!((first.await, second.await), (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 })));
+        assert_eq!(
+            (first.await, second.await),
+            (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 }))
+        );
         assert_eq!(setting.steps(), [1, 1]);
     });
 }

@@ -85,7 +85,8 @@ fn a_long_poll_is_woken_by_the_answer_and_not_by_the_clock() {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         let transactions = fixture.transactions.clone();
-        let poll = actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
+        let poll =
+            actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
         until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
         let began = Instant::now();
         fixture.complete(id, verified(1)).await;
@@ -103,7 +104,8 @@ fn a_window_that_is_ended_wakes_a_long_poll_and_ends_the_actor() {
         fixture.complete(completed, verified(1)).await;
         assert!(matches!(fixture.transactions.expire(completed).await.unwrap(), View::Completed(_)));
         let transactions = fixture.transactions.clone();
-        let poll = actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
+        let poll =
+            actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
         until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
         let began = Instant::now();
         let View::Expired(ended) = fixture.transactions.expire(id).await.unwrap() else { panic!("not expired") };
@@ -122,7 +124,8 @@ fn the_same_answer_again_is_accepted_and_another_one_conflicts_live_or_not() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
-        let replies = futures_util::future::join(fixture.complete(id, verified(1)), fixture.complete(id, verified(2))).await;
+        let replies =
+            futures_util::future::join(fixture.complete(id, verified(1)), fixture.complete(id, verified(2))).await;
         assert_eq!(replies, (CompleteReply::Accepted, CompleteReply::AlreadyCompleted));
         until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Accepted);
@@ -208,8 +211,8 @@ fn what_an_actor_has_not_answered_is_asked_of_the_record_whatever_actor_there_is
     });
 }
 
-/// Each answer of a caller who knows the transaction as pending starts an actor. It ends at once, together with the questions
-/// that wait for it.
+/// Each answer of a caller who knows the transaction as pending starts an actor. It ends at once, together with the
+/// questions that wait for it.
 #[test]
 fn a_question_while_late_answers_come_and_go_is_answered() {
     run(async {
@@ -221,7 +224,8 @@ fn a_question_while_late_answers_come_and_go_is_answered() {
                 assert_eq!(reply, if mark == 1 { CompleteReply::Accepted } else { CompleteReply::AlreadyCompleted });
             }
         };
-        let ((), view, reply) = tokio::join!(answers, fixture.transactions.get(pending.id), fixture.complete(pending.id, verified(11)));
+        let ((), view, reply) =
+            tokio::join!(answers, fixture.transactions.get(pending.id), fixture.complete(pending.id, verified(11)));
         assert!(matches!(view, Ok(View::Completed(_))), "{view:?}");
         assert_eq!(reply, CompleteReply::AlreadyCompleted);
         fixture.end().await;
@@ -252,7 +256,10 @@ fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
         let fixture = Fixture::new().await;
         let [completed, expired] = [fixture.opened_elsewhere().await, fixture.opened_elsewhere().await];
         for pending in [&completed, &expired] {
-            assert!(matches!(fixture.transactions.wait_for_end(pending.id, Duration::ZERO).await, Ok(View::Pending(_))));
+            assert!(matches!(
+                fixture.transactions.wait_for_end(pending.id, Duration::ZERO).await,
+                Ok(View::Pending(_))
+            ));
         }
         assert_eq!(fixture.tree.live_transactions(), 2, "each has an actor");
         let step = CompleteTransaction {

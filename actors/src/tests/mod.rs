@@ -38,8 +38,8 @@ use zeroize::Zeroizing;
 use crate::ask::{Ask, Inquiry};
 use crate::transaction::TransactionActor;
 use crate::{
-    AskError, ByteBounds, Complete, CompleteReply, DispatchBounds, Escalation, Events, Flows, Handles, Transactions, Tree, TreeBounds,
-    TreeConfig,
+    AskError, ByteBounds, Complete, CompleteReply, DispatchBounds, Escalation, Events, Flows, Handles, Transactions,
+    Tree, TreeBounds, TreeConfig,
 };
 
 const CREDITS: i64 = 1_000;
@@ -111,7 +111,8 @@ impl Fixture {
         Self::start(bounds, Duration::from_secs(2)).await
     }
 
-    /// Starts a fixture whose receivers and actors may take an hour: longer than any machine needs for the largest bodies.
+    /// Starts a fixture whose receivers and actors may take an hour: longer than any machine needs for the largest
+    /// bodies.
     pub(super) async fn patient(bounds: TreeBounds) -> Self {
         let hour = Duration::from_secs(3_600);
         Self::start(TreeBounds { ask_timeout: hour, ..bounds }, hour).await
@@ -136,7 +137,8 @@ impl Fixture {
         };
         let store = EmbeddedStore::open(options).unwrap();
         let connect_timeout = Duration::from_secs(2);
-        let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, egress: Egress::default() };
+        let options =
+            WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, egress: Egress::default() };
         let client = WebhookClient::new(&options).unwrap();
         let config = TreeConfig {
             store: (*store).clone(),
@@ -149,7 +151,19 @@ impl Fixture {
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let client = funded(&store, clock.now()).await;
-        Self { tree, transactions, events, flows, store, clock, client, escalations, app: AppId::generate(), config, _directory: directory }
+        Self {
+            tree,
+            transactions,
+            events,
+            flows,
+            store,
+            clock,
+            client,
+            escalations,
+            app: AppId::generate(),
+            config,
+            _directory: directory,
+        }
     }
 
     /// Continues as another client. Returns the one before.

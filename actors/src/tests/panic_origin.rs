@@ -51,12 +51,15 @@ impl Engine for Faulty {
 
 #[test]
 fn a_panic_while_a_question_is_handled_names_its_request_and_its_place() {
-    std::panic::set_hook(Box::new(|panic| note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()))));
+    std::panic::set_hook(Box::new(|panic| {
+        note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()))
+    }));
     run(async {
         let fixture = Fixture::new().await;
         let engine = Faulty { engine: MemoryEngine::new(fixture.clock.clone()), fails: Arc::default() };
         let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
-        let store = Store::new(Box::new(engine.clone()), Arc::clone(&fixture.config.vault), retention, NodeId::ALONE, None);
+        let store =
+            Store::new(Box::new(engine.clone()), Arc::clone(&fixture.config.vault), retention, NodeId::ALONE, None);
         let client = funded(&store, fixture.clock.now()).await;
         let (tree, _escalations) = Tree::start(TreeConfig { store, ..fixture.config.clone() }, roomy()).await.unwrap();
         let Handles { transactions, .. } = tree.start_shard().unwrap();
@@ -77,7 +80,11 @@ fn a_panic_while_a_question_is_handled_names_its_request_and_its_place() {
         let completed = sakshi_trace::in_request("order-7".into(), transactions.complete(id, complete)).await;
         assert_eq!(completed.unwrap(), CompleteReply::Accepted, "it was asked again");
         let NodeView { children, .. } = tree.view();
-        let panic = children.iter().find(|node| node.name == "transactions-0").and_then(|node| node.last_panic.clone()).unwrap();
+        let panic = children
+            .iter()
+            .find(|node| node.name == "transactions-0")
+            .and_then(|node| node.last_panic.clone())
+            .unwrap();
         assert_eq!((panic.request_id.as_deref(), panic.count), (Some("order-7"), 1));
         assert!(panic.place.starts_with("actors/src/tests/panic_origin.rs:"), "{panic:?}");
         tree.stop();

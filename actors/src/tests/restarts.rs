@@ -42,7 +42,9 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
         }
         fixture.panic_in(ids[0]);
         // This question waits in the crashed actor's mailbox and is answered after the restart.
-        let View::Pending(pending) = fixture.transactions.get(ids[0]).await.unwrap() else { panic!("the state was lost") };
+        let View::Pending(pending) = fixture.transactions.get(ids[0]).await.unwrap() else {
+            panic!("the state was lost")
+        };
         assert_eq!(pending.id, ids[0]);
         assert_eq!(fixture.restarts("transactions-0"), 1);
         assert_eq!(fixture.tree.live_transactions(), 50);
@@ -70,7 +72,10 @@ fn a_transaction_that_keeps_crashing_is_given_up_and_rebuilt_when_asked_for() {
                 assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Pending(_)));
             }
         }
-        assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Pending(_)), "a fresh actor answers from the store");
+        assert!(
+            matches!(fixture.transactions.get(id).await.unwrap(), View::Pending(_)),
+            "a fresh actor answers from the store"
+        );
         assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Accepted);
         fixture.end().await;
     });

@@ -1,27 +1,30 @@
 //! The transaction actor: a live, timed copy of one pending transaction.
 //!
-//! It handles one message after the other, the next one after the store has committed. It keeps credentials and claims no longer
-//! than the message that brought them, and ends with the transaction.
+//! It handles one message after the other, the next one after the store has committed. It keeps credentials and claims
+//! no longer than the message that brought them, and ends with the transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, ActorResponse, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Supervised,
-    WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, ActorResponse, Addr, AsyncContext as _, AtomicResponse, Context,
+    Handler, Supervised, WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::day_figures::AnswerKind;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::{
-    CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential, Store, StoreError, TransactionRecord, Vault, seal_outcome,
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential, Store, StoreError, TransactionRecord,
+    Vault, seal_outcome,
 };
 use sakshi_supervision::{Deadline, Shards};
 use sakshi_trace::invariant::{Broken, Part, ensure, holds};
 use tokio::sync::oneshot;
 
-use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher, accepted};
+use super::message::{
+    Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher, accepted,
+};
 use crate::ask::Inquiry;
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
@@ -47,8 +50,8 @@ pub(crate) struct TransactionContext {
 }
 
 impl TransactionContext {
-    /// Returns true if this node alone can tell that the window is over. On a shared store, only the store decides, by its own
-    /// clock: otherwise one node could call expired what another one still completes.
+    /// Returns true if this node alone can tell that the window is over. On a shared store, only the store decides, by
+    /// its own clock: otherwise one node could call expired what another one still completes.
     pub(crate) fn is_over(&self, pending: &Pending) -> bool {
         !self.shared_store && pending.is_expired(self.clock.now())
     }
@@ -71,8 +74,8 @@ pub(crate) struct TransactionActor {
 enum Role {
     /// It has seen everything since the transaction was opened, and decides by itself whether the window is over.
     Witness,
-    /// Others may have ended the transaction: another node, or an earlier actor whose step was under way when it ended. The store
-    /// is asked again.
+    /// Others may have ended the transaction: another node, or an earlier actor whose step was under way when it ended.
+    /// The store is asked again.
     Copy,
     /// A copy for one answer alone; other nodes do not know of it.
     Temporary,
@@ -95,8 +98,8 @@ impl TransactionActor {
         Self { role: Role::Temporary, ..Self::opened(pending, context) }
     }
 
-    /// Wakes the watchers and ends the actor. Waiting messages are sent again and answered from the store: an ended transaction
-    /// may have been erased since.
+    /// Wakes the watchers and ends the actor. Waiting messages are sent again and answered from the store: an ended
+    /// transaction may have been erased since.
     fn retire(&mut self, ctx: &mut Context<Self>, view: View) {
         self.view = Some(view);
         self.watchers.clear();
@@ -189,7 +192,11 @@ impl Supervised for TransactionActor {
 impl Handler<Inquiry<GetTransaction>> for TransactionActor {
     type Result = ActorResponse<Self, Result<View, StoreError>>;
 
-    fn handle(&mut self, Inquiry { question, origin }: Inquiry<GetTransaction>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(
+        &mut self,
+        Inquiry { question, origin }: Inquiry<GetTransaction>,
+        ctx: &mut Self::Context,
+    ) -> Self::Result {
         let view = self.view(ctx);
         if !matches!(view, View::Pending(_)) || !question.fresh || self.role == Role::Witness {
             return ActorResponse::reply(Ok(view));
@@ -223,14 +230,22 @@ impl Handler<Inquiry<Subscribe>> for TransactionActor {
 impl Handler<Inquiry<Complete>> for TransactionActor {
     type Result = AtomicResponse<Self, Result<CompleteReply, StoreError>>;
 
-    fn handle(&mut self, Inquiry { question: complete, origin }: Inquiry<Complete>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(
+        &mut self,
+        Inquiry { question: complete, origin }: Inquiry<Complete>,
+        ctx: &mut Self::Context,
+    ) -> Self::Result {
         let pending = match self.view(ctx) {
             View::Pending(pending) => pending,
-            view => return AtomicResponse::new(Box::pin(std::future::ready(Ok(complete.reply(view))).into_actor(self))),
+            view => {
+                return AtomicResponse::new(Box::pin(std::future::ready(Ok(complete.reply(view))).into_actor(self)));
+            }
         };
-        let commit = origin.in_scope(|| self.context.store.complete_transaction(transition(&pending, &complete, &self.context)));
+        let commit =
+            origin.in_scope(|| self.context.store.complete_transaction(transition(&pending, &complete, &self.context)));
         AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
-            let outcome = outcome.and_then(|outcome| is_own(&outcome, actor.id, &complete).map(|()| outcome).map_err(StoreError::from));
+            let outcome = outcome
+                .and_then(|outcome| is_own(&outcome, actor.id, &complete).map(|()| outcome).map_err(StoreError::from));
             let reply = outcome.map(|outcome| origin.in_scope(|| actor.settle(outcome, &complete, ctx)));
             // After an error it may have ended all the same.
             if actor.is_pending() && (actor.role == Role::Temporary || reply.is_err()) {
@@ -246,7 +261,9 @@ impl Handler<Inquiry<Complete>> for TransactionActor {
 fn transition(pending: &Arc<Pending>, complete: &Complete, context: &TransactionContext) -> CompleteTransaction {
     let outcome = complete.answer.outcome();
     let credential = match &complete.answer {
-        Answer::Credential { identity, holder_bound, .. } => Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound }),
+        Answer::Credential { identity, holder_bound, .. } => {
+            Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound })
+        }
         Answer::Failure { .. } => None,
     };
     CompleteTransaction {
@@ -274,7 +291,11 @@ fn is_own(outcome: &CompleteOutcome, id: TxnId, complete: &Complete) -> Result<(
     let is_same = record.answer == complete.answer.digest();
     ensure(Part::Live, "an answer ends its own transaction", record.opened.id == id)?;
     ensure(Part::Live, "a transaction is completed by one answer", is_same == is_this_answer)?;
-    ensure(Part::Live, "a transaction passes if its answer does", !is_this_answer || !record.passed || complete.answer.outcome().passed())?;
+    ensure(
+        Part::Live,
+        "a transaction passes if its answer does",
+        !is_this_answer || !record.passed || complete.answer.outcome().passed(),
+    )?;
     ensure(Part::Live, "a transaction ends within its window", record.verified_at < record.opened.expires_at)?;
     ensure(Part::Live, "only a guest is refused a place", record.refused.is_none() || record.opened.event.is_some())?;
     ensure(Part::Live, "a guest without a place has not passed", record.refused.is_none() || !record.passed)
@@ -287,7 +308,8 @@ impl TransactionActor {
             CompleteOutcome::Completed { record, queued, repeated } => {
                 if !repeated {
                     let passed = if record.passed { "true" } else { "false" };
-                    metrics::counter!("sakshi_transactions_completed_total", "verification_passed" => passed).increment(1);
+                    metrics::counter!("sakshi_transactions_completed_total", "verification_passed" => passed)
+                        .increment(1);
                     tracing::info!(txn.id = %self.id, verification.passed = record.passed, "transaction completed");
                     let kind = AnswerKind::of(record.passed, complete.answer.outcome().code());
                     self.context.tally.answered(&record.opened.app, kind, record.opened.opened_at, record.verified_at);
@@ -394,7 +416,9 @@ mod tests {
         let own = ended(1);
         let (id, complete) = (own.opened.id, complete(records::credential([1; 32])));
         let broken = |record: CompletedRecord| {
-            is_own(&CompleteOutcome::Completed { record, queued: None, repeated: false }, id, &complete).err().map(Broken::name)
+            is_own(&CompleteOutcome::Completed { record, queued: None, repeated: false }, id, &complete)
+                .err()
+                .map(Broken::name)
         };
         assert_eq!(broken(own.clone()), None);
         let guest = |refused| {
@@ -405,10 +429,22 @@ mod tests {
         let other = Pending { id: TxnId::generate(id.partition(), 0), ..own.opened.clone() };
         for (record, name) in [
             (CompletedRecord { opened: other, ..own.clone() }, "an answer ends its own transaction"),
-            (CompletedRecord { answer: AnswerDigest([2; 32]), ..own.clone() }, "a transaction is completed by one answer"),
-            (CompletedRecord { verified_at: own.opened.expires_at, ..own.clone() }, "a transaction ends within its window"),
-            (CompletedRecord { refused: Some(EventRefusal::Full), passed: false, ..own.clone() }, "only a guest is refused a place"),
-            (CompletedRecord { passed: true, ..guest(Some(EventRefusal::Full)) }, "a guest without a place has not passed"),
+            (
+                CompletedRecord { answer: AnswerDigest([2; 32]), ..own.clone() },
+                "a transaction is completed by one answer",
+            ),
+            (
+                CompletedRecord { verified_at: own.opened.expires_at, ..own.clone() },
+                "a transaction ends within its window",
+            ),
+            (
+                CompletedRecord { refused: Some(EventRefusal::Full), passed: false, ..own.clone() },
+                "only a guest is refused a place",
+            ),
+            (
+                CompletedRecord { passed: true, ..guest(Some(EventRefusal::Full)) },
+                "a guest without a place has not passed",
+            ),
         ] {
             assert_eq!(broken(record), Some(name));
         }
@@ -416,14 +452,27 @@ mod tests {
         assert_eq!(again, Some("a transaction is completed by one answer"));
         let other = ended(2);
         let other_id = other.opened.id;
-        assert_eq!(is_own(&CompleteOutcome::AlreadyCompleted(other), other_id, &complete).err().map(Broken::name), None);
-        let declined = self::complete(Answer::Failure { failure: Failure::new("User Reject", Some("301")), digest: AnswerDigest([1; 32]) });
+        assert_eq!(
+            is_own(&CompleteOutcome::AlreadyCompleted(other), other_id, &complete).err().map(Broken::name),
+            None
+        );
+        let declined = self::complete(Answer::Failure {
+            failure: Failure::new("User Reject", Some("301")),
+            digest: AnswerDigest([1; 32]),
+        });
         let passes = is_own(&CompleteOutcome::Completed { record: own, queued: None, repeated: false }, id, &declined);
         assert_eq!(passes.err().map(Broken::name), Some("a transaction passes if its answer does"));
     }
 
     fn complete(answer: Answer) -> Complete {
         let (replay_window, result_ttl) = (Duration::ZERO, Duration::ZERO);
-        Complete { answer, known: None, evidence: None, guest: sakshi_store::GuestDetails::default(), replay_window, result_ttl }
+        Complete {
+            answer,
+            known: None,
+            evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
+            replay_window,
+            result_ttl,
+        }
     }
 }

@@ -18,7 +18,8 @@ use crate::ledger::Ledger;
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
 
-/// Pause before a watcher asks again without a notice: longer than any notice takes, and short compared with a long poll.
+/// Pause before a watcher asks again without a notice: longer than any notice takes, and short compared with a long
+/// poll.
 const RECHECK: Duration = Duration::from_secs(5);
 /// Pause before a caller for whom there was no place among the watchers asks again.
 const UNWATCHED_RECHECK: Duration = Duration::from_secs(1);
@@ -40,8 +41,8 @@ impl Transactions {
         TxnId::generate(client.partition(), self.router.new_shard_byte())
     }
 
-    /// Announces a transaction of a client; drop it just before the transaction is opened. Other openings of the client wait a
-    /// moment for it, so that they share a step.
+    /// Announces a transaction of a client; drop it just before the transaction is opened. Other openings of the client
+    /// wait a moment for it, so that they share a step.
     #[must_use]
     pub fn announce(&self, client: &ClientId) -> Announcement {
         self.ledger.accounts.announce(client)
@@ -98,8 +99,8 @@ impl Transactions {
         self.router.ask_about(id, GetTransaction { fresh: true }).await
     }
 
-    /// Like [`Self::get`], but may show as pending what another node has just ended. For callers who ask the store again before
-    /// they act on the answer.
+    /// Like [`Self::get`], but may show as pending what another node has just ended. For callers who ask the store
+    /// again before they act on the answer.
     ///
     /// # Errors
     /// [`AskError`] when there is no answer.

@@ -46,8 +46,8 @@ pub(crate) struct GetTransaction {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscribe;
 
-/// Ends when the transaction has changed, or when notice of that is no longer possible. There is none if there is nothing to wait for, or
-/// there are too many watchers.
+/// Ends when the transaction has changed, or when notice of that is no longer possible. There is none if there is
+/// nothing to wait for, or there are too many watchers.
 pub(crate) type Watcher = oneshot::Receiver<()>;
 
 /// Ends the window now, as if its time had passed.
@@ -59,7 +59,8 @@ pub(crate) struct Expire;
 pub struct Complete {
     /// The answer.
     pub answer: Answer,
-    /// The transaction, if the caller has just seen it pending. The store is then not read before the step that decides.
+    /// The transaction, if the caller has just seen it pending. The store is then not read before the step that
+    /// decides.
     pub known: Option<Arc<Pending>>,
     /// Sealed proof to store with the answer.
     pub evidence: Option<Sealed>,
@@ -114,7 +115,8 @@ impl Complete {
 #[rtype(result = "()")]
 pub(crate) struct Opened(pub(crate) Arc<Pending>);
 
-/// Another node has ended this transaction. Its actor stops: its watchers wake, and later questions are answered from the store.
+/// Another node has ended this transaction. Its actor stops: its watchers wake, and later questions are answered from
+/// the store.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct EndedElsewhere(pub(crate) TxnId);

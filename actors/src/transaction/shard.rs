@@ -1,7 +1,7 @@
 //! The part of a shard that is particular to transactions.
 //!
-//! A pending transaction has an actor from its opening, or the first question, until its end. An ended one is answered from its
-//! record.
+//! A pending transaction has an actor from its opening, or the first question, until its end. An ended one is answered
+//! from its record.
 
 use std::sync::Arc;
 
@@ -12,7 +12,9 @@ use sakshi_store::{StoreFuture, TransactionRecord};
 use sakshi_supervision::{Shard, ShardActor};
 
 use super::actor::{TransactionActor, TransactionContext};
-use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Opened, Subscribe, View, Watcher};
+use super::message::{
+    Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Opened, Subscribe, View, Watcher,
+};
 use crate::ask::{Question, RecordActor, start_until};
 
 impl ShardActor for TransactionActor {
@@ -46,8 +48,8 @@ impl RecordActor for TransactionActor {
         record.opened().expires_at
     }
 
-    /// Builds a copy that reads the record once more, with all questions waiting behind it: the transaction may have ended since
-    /// the shard read it.
+    /// Builds a copy that reads the record once more, with all questions waiting behind it: the transaction may have
+    /// ended since the shard read it.
     fn from_record(record: TransactionRecord, context: &Arc<TransactionContext>) -> Self {
         Self::copy(record.opened().id, Arc::clone(context))
     }
@@ -58,8 +60,8 @@ const fn is_pending(record: &TransactionRecord) -> bool {
     matches!(record, TransactionRecord::Pending(_))
 }
 
-/// On a shared store, another node may have ended the transaction, so an actor would have to read the record again. There the
-/// answer is the record that the shard has read, and no actor is started.
+/// On a shared store, another node may have ended the transaction, so an actor would have to read the record again.
+/// There the answer is the record that the shard has read, and no actor is started.
 impl Question<TransactionActor> for GetTransaction {
     type Answer = View;
 
@@ -67,7 +69,11 @@ impl Question<TransactionActor> for GetTransaction {
         View::Unknown
     }
 
-    fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<View, TransactionRecord> {
+    fn try_answer(
+        &self,
+        record: TransactionRecord,
+        context: &Arc<TransactionContext>,
+    ) -> Result<View, TransactionRecord> {
         if is_pending(&record) && !context.shared_store { Err(record) } else { Ok(record.into()) }
     }
 }
@@ -79,7 +85,11 @@ impl Question<TransactionActor> for Subscribe {
         None
     }
 
-    fn try_answer(&self, record: TransactionRecord, _: &Arc<TransactionContext>) -> Result<Option<Watcher>, TransactionRecord> {
+    fn try_answer(
+        &self,
+        record: TransactionRecord,
+        _: &Arc<TransactionContext>,
+    ) -> Result<Option<Watcher>, TransactionRecord> {
         if is_pending(&record) { Err(record) } else { Ok(None) }
     }
 }
@@ -103,7 +113,11 @@ impl Question<TransactionActor> for Complete {
         CompleteReply::Unknown
     }
 
-    fn try_answer(&self, record: TransactionRecord, _: &Arc<TransactionContext>) -> Result<CompleteReply, TransactionRecord> {
+    fn try_answer(
+        &self,
+        record: TransactionRecord,
+        _: &Arc<TransactionContext>,
+    ) -> Result<CompleteReply, TransactionRecord> {
         if is_pending(&record) { Err(record) } else { Ok(self.reply(record.into())) }
     }
 

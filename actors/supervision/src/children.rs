@@ -1,7 +1,7 @@
 //! Live actors of a shard.
 //!
-//! The table is split into 256 small maps. One map that grows past a million entries moves them all at once and stalls its
-//! arbiter for a third of a second.
+//! The table is split into 256 small maps. One map that grows past a million entries moves them all at once and stalls
+//! its arbiter for a third of a second.
 
 use std::collections::HashMap;
 

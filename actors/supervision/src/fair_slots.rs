@@ -1,7 +1,7 @@
 //! Fair slots: places that many owners share. No owner has more than are free.
 //!
-//! An owner alone has half of the places at most, two have a third each, and an owner with none finds one. A freed place goes to
-//! the waiting owner with the fewest.
+//! An owner alone has half of the places at most, two have a third each, and an owner with none finds one. A freed
+//! place goes to the waiting owner with the fewest.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -52,8 +52,8 @@ impl<K: Clone + Eq + Hash> FairSlots<K> {
         self.places().take(owner).then(|| FairSlot { slots: self.clone(), owner: owner.clone() })
     }
 
-    /// Takes a place as soon as there is one for this owner. Returns `None` after `time`, or at once if as many callers of the
-    /// owner wait as there are places.
+    /// Takes a place as soon as there is one for this owner. Returns `None` after `time`, or at once if as many callers
+    /// of the owner wait as there are places.
     pub async fn enter_within(&self, owner: &K, time: Duration) -> Option<FairSlot<K>> {
         let given = {
             let mut places = self.places();

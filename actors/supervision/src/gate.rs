@@ -1,7 +1,7 @@
 //! Admission: a bound on requests in flight.
 //!
-//! actix mailboxes accept any number of messages whatever their capacity, so the bound is a counter in front of them. A request
-//! that finds no permit left is refused at once instead of queued.
+//! actix mailboxes accept any number of messages whatever their capacity, so the bound is a counter in front of them. A
+//! request that finds no permit left is refused at once instead of queued.
 
 use std::time::Duration;
 

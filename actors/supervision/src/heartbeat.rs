@@ -1,5 +1,5 @@
-//! Heartbeats, to detect an arbiter that hangs. A blocked arbiter cannot be noticed from inside, so each writes the time of its
-//! last heartbeat where others read it.
+//! Heartbeats, to detect an arbiter that hangs. A blocked arbiter cannot be noticed from inside, so each writes the
+//! time of its last heartbeat where others read it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
-//! Faults injected by a simulation. Before an actor is polled, the simulator may let it panic, as if at its pending await, or
-//! keep it from running for a while, as on an arbiter that hangs.
+//! Faults injected by a simulation. Before an actor is polled, the simulator may let it panic, as if at its pending
+//! await, or keep it from running for a while, as on an arbiter that hangs.
 //!
-//! All actors of a simulation run on one thread. Each has the number of the arbiter on which it would run, that of its starter,
-//! so that the actors of one arbiter can hang together.
+//! All actors of a simulation run on one thread. Each has the number of the arbiter on which it would run, that of its
+//! starter, so that the actors of one arbiter can hang together.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -55,5 +55,7 @@ pub(crate) fn here(work: impl FnOnce()) -> impl FnOnce() {
 
 /// Returns the fault of an actor of type `A` now.
 pub(crate) fn now<A>(arbiter: u32) -> Option<Interference> {
-    INTERFERE.with_borrow_mut(|interfere| interfere.as_mut().and_then(|interfere| interfere(arbiter, std::any::type_name::<A>())))
+    INTERFERE.with_borrow_mut(|interfere| {
+        interfere.as_mut().and_then(|interfere| interfere(arbiter, std::any::type_name::<A>()))
+    })
 }

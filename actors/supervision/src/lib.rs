@@ -1,8 +1,8 @@
 //! Supervision for actix actors, without any knowledge of the product.
 //!
-//! An actor that panics is restarted in its place, within a budget. Actors with an id live on shards, one per worker arbiter,
-//! with one timer wheel each. Repeated failures escalate to the root, which asks the process to end. Admission is bounded by
-//! number ([`Gate`]) and by owner ([`FairSlots`]).
+//! An actor that panics is restarted in its place, within a budget. Actors with an id live on shards, one per worker
+//! arbiter, with one timer wheel each. Repeated failures escalate to the root, which asks the process to end. Admission
+//! is bounded by number ([`Gate`]) and by owner ([`FairSlots`]).
 
 mod children;
 mod fair_slots;

@@ -1,5 +1,5 @@
-//! The visible state of the supervision tree: one node for each supervised actor and each group of actors. The nodes are outside
-//! the actors, so they can be read while an arbiter (a thread that runs actors) is blocked.
+//! The visible state of the supervision tree: one node for each supervised actor and each group of actors. The nodes
+//! are outside the actors, so they can be read while an arbiter (a thread that runs actors) is blocked.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -161,7 +161,8 @@ impl Node {
 
     /// Returns the view of the node and of all below it.
     pub(crate) fn view(&self) -> NodeView {
-        let children = self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
+        let children =
+            self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
         let is_up = self.live() > 0 || self.group;
         let history = self.history();
         NodeView {

@@ -1,5 +1,5 @@
-//! The latest panic of a thread. The panic hook of the process notes its place, which is lost once the stack unwinds; the restart
-//! loop takes the note. The message of a panic may hold personal data and is not kept.
+//! The latest panic of a thread. The panic hook of the process notes its place, which is lost once the stack unwinds;
+//! the restart loop takes the note. The message of a panic may hold personal data and is not kept.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -21,12 +21,14 @@ thread_local! {
     static LATEST: RefCell<Option<Panic>> = const { RefCell::new(None) };
 }
 
-/// Notes the panic that is happening on this thread; for the panic hook of the process. `request_id` is the id of the request
-/// that the thread was handling.
+/// Notes the panic that is happening on this thread; for the panic hook of the process. `request_id` is the id of the
+/// request that the thread was handling.
 pub fn note_panic(location: Option<&Location<'_>>, request_id: Option<String>) {
-    let place = location.map_or_else(|| UNKNOWN.to_owned(), |location| format!("{}:{}", short(location.file()), location.line()));
+    let place = location
+        .map_or_else(|| UNKNOWN.to_owned(), |location| format!("{}:{}", short(location.file()), location.line()));
     // A hook must not panic: the note is lost when the thread is ending.
-    let _ = LATEST.try_with(|latest| latest.try_borrow_mut().map(|mut latest| *latest = Some(Panic { place, request_id })));
+    let _ =
+        LATEST.try_with(|latest| latest.try_borrow_mut().map(|mut latest| *latest = Some(Panic { place, request_id })));
 }
 
 /// Takes the note of the panic that was just caught on this thread.
@@ -35,12 +37,14 @@ pub(crate) fn take_panic() -> Panic {
     noted.unwrap_or_else(|| Panic { place: UNKNOWN.to_owned(), request_id: None })
 }
 
-/// Shortens the path of a source file: relative to the workspace, to the registry of crates, or to the compiler's sources.
+/// Shortens the path of a source file: relative to the workspace, to the registry of crates, or to the compiler's
+/// sources.
 fn short(file: &str) -> &str {
     if !Path::new(file).is_absolute() {
         return file;
     }
-    let after_name = |rest: &'static str| file.split_once(rest).and_then(|(_, rest)| rest.split_once('/')).map(|(_, rest)| rest);
+    let after_name =
+        |rest: &'static str| file.split_once(rest).and_then(|(_, rest)| rest.split_once('/')).map(|(_, rest)| rest);
     let name = || file.rsplit('/').next().unwrap_or(file);
     after_name("/registry/src/").or_else(|| after_name("/rustc/")).unwrap_or_else(name)
 }
@@ -53,7 +57,10 @@ mod tests {
     fn the_place_of_a_panic_names_no_folder_of_the_machine_that_built_it() {
         for (file, expected) in [
             ("actors/src/ledger.rs", "actors/src/ledger.rs"),
-            ("/build/.cargo/registry/src/index.crates.io-1949/actix-0.13.5/src/context.rs", "actix-0.13.5/src/context.rs"),
+            (
+                "/build/.cargo/registry/src/index.crates.io-1949/actix-0.13.5/src/context.rs",
+                "actix-0.13.5/src/context.rs",
+            ),
             ("/rustc/4a4ef493e3a1488c/library/core/src/cell.rs", "library/core/src/cell.rs"),
             ("/build/sakshi/target/out/made.rs", "made.rs"),
         ] {

@@ -1,8 +1,9 @@
 //! Panics of actors: each is caught and counted, and the actor is restarted in its place.
 //!
-//! [`RestartLoop`] owns the actor's context and its value. A panic unwinds no further than one poll; the supervisor decides about
-//! a restart. A restart keeps the address and the queued messages. It calls [`actix::Supervised::restarting`], where the actor
-//! drops its state, and then `started`, where it loads it again. Only the message at fault is lost.
+//! [`RestartLoop`] owns the actor's context and its value. A panic unwinds no further than one poll; the supervisor
+//! decides about a restart. A restart keeps the address and the queued messages. It calls
+//! [`actix::Supervised::restarting`], where the actor drops its state, and then `started`, where it loads it again.
+//! Only the message at fault is lost.
 //!
 //! actix's own `Supervisor` does none of this after a panic and is banned by `clippy.toml`.
 
@@ -39,10 +40,11 @@ pub(crate) enum ExitReason {
 
 /// Decides about one actor and is notified of its end.
 pub(crate) trait Supervisor: 'static {
-    /// Handles a panic of the actor. Returns the pause before its restart; with `None` it ends, and its messages are dropped.
+    /// Handles a panic of the actor. Returns the pause before its restart; with `None` it ends, and its messages are
+    /// dropped.
     fn panicked(&self, panic: Panic) -> Option<Duration>;
-    /// Returns true if the supervisor has forgotten the actor. The actor then ends before its next message, because another one
-    /// may have its place.
+    /// Returns true if the supervisor has forgotten the actor. The actor then ends before its next message, because
+    /// another one may have its place.
     fn has_forgotten(&self) -> bool {
         false
     }
@@ -63,7 +65,8 @@ impl RestartBudget {
         Self { most, crashes: VecDeque::new() }
     }
 
-    /// Counts a crash. Returns the pause before the restart, zero before the first of a window; `None` when the budget is spent.
+    /// Counts a crash. Returns the pause before the restart, zero before the first of a window; `None` when the budget
+    /// is spent.
     pub(crate) fn spend(&mut self) -> Option<Duration> {
         let now = Instant::now();
         while self.crashes.front().is_some_and(|at| now.duration_since(*at) > WINDOW) {

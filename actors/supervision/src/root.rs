@@ -1,5 +1,5 @@
-//! The root of the tree. It restarts the actors directly under it. When that does not help, it asks the process to end, so that
-//! the init system starts a new one.
+//! The root of the tree. It restarts the actors directly under it. When that does not help, it asks the process to end,
+//! so that the init system starts a new one.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};

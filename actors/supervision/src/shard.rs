@@ -1,7 +1,7 @@
 //! One shard: the supervisor of the actors that are live on one worker arbiter.
 //!
-//! It knows its actors, starts one for an id, wakes each at its deadline, and forgets those that have ended. Implementing
-//! `Handler` for it adds messages.
+//! It knows its actors, starts one for an id, wakes each at its deadline, and forgets those that have ended.
+//! Implementing `Handler` for it adds messages.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -42,10 +42,23 @@ impl<A: ShardActor> Shard<A> {
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(0);
         let context = Context::new();
         let me: Addr<Self> = context.address();
-        let failures = Rc::new(ShardFailures::new(Arc::clone(&node), root.clone(), me.clone().recipient(), me.clone().recipient()));
+        let failures = Rc::new(ShardFailures::new(
+            Arc::clone(&node),
+            root.clone(),
+            me.clone().recipient(),
+            me.clone().recipient(),
+        ));
         node.began();
-        let shard =
-            Self { shared, failures, children: Children::default(), wheel: Wheel::default(), turns: false, next_turn: None, me, live_max };
+        let shard = Self {
+            shared,
+            failures,
+            children: Children::default(),
+            wheel: Wheel::default(),
+            turns: false,
+            next_turn: None,
+            me,
+            live_max,
+        };
         restart::start(context, shard, RootChild::new(root, node, "registry"))
     }
 

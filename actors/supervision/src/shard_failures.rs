@@ -1,8 +1,8 @@
 //! Handling of the failures of a shard's actors.
 //!
-//! An actor that panics is restarted, three times a minute at most. Then it is given up, and the next caller gets a fresh actor.
-//! After more than five given up within a minute, the shard starts over. If that does not help either, the root ends the
-//! process.
+//! An actor that panics is restarted, three times a minute at most. Then it is given up, and the next caller gets a
+//! fresh actor. After more than five given up within a minute, the shard starts over. If that does not help either, the
+//! root ends the process.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -47,7 +47,12 @@ pub(crate) struct ShardFailures<A: ShardActor> {
 }
 
 impl<A: ShardActor> ShardFailures<A> {
-    pub(crate) fn new(node: Arc<Node>, root: Root, ended: Recipient<ChildEnded<A::Id>>, start_over: Recipient<StartOver>) -> Self {
+    pub(crate) fn new(
+        node: Arc<Node>,
+        root: Root,
+        ended: Recipient<ChildEnded<A::Id>>,
+        start_over: Recipient<StartOver>,
+    ) -> Self {
         let given_up = RefCell::new(RestartBudget::new(GIVEN_UP_MAX));
         Self { node, root, ended, start_over, crashes: RefCell::default(), given_up, times_forgotten: Cell::new(0) }
     }
@@ -124,11 +129,18 @@ mod tests {
     fn of_actors_that_crash_no_more_longer_than_a_window_ago_nothing_is_kept() {
         in_a_system(async {
             let (root, _escalations) = Root::new();
-            let shards = Shards::<Obedient>::new(&root, "shard", "registry", (), ShardBounds { shards: 1, live: 10, requests: 10 });
+            let shards = Shards::<Obedient>::new(
+                &root,
+                "shard",
+                "registry",
+                (),
+                ShardBounds { shards: 1, live: 10, requests: 10 },
+            );
             shards.start_here();
             let shard: actix::Addr<Shard<Obedient>> = shards.get(0).unwrap();
             let node = Node::group("shard", "registry", 10);
-            let failures = Rc::new(ShardFailures::<Obedient>::new(node, root, shard.clone().recipient(), shard.recipient()));
+            let failures =
+                Rc::new(ShardFailures::<Obedient>::new(node, root, shard.clone().recipient(), shard.recipient()));
             let crash = |id| failures.child(id).panicked(take_panic());
             let kept = || failures.crashes.borrow().len();
             (0..1_000).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));

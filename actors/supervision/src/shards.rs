@@ -36,14 +36,15 @@ impl<A: ShardActor> Shards<A> {
     #[must_use]
     pub fn new(root: &Root, name: &str, kind: &'static str, shared: A::Shared, bounds: ShardBounds) -> Arc<Self> {
         let count = bounds.shards;
-        let nodes: Vec<_> = (0..count).map(|index| Node::group(format!("{name}-{index}"), kind, bounds.requests)).collect();
+        let nodes: Vec<_> =
+            (0..count).map(|index| Node::group(format!("{name}-{index}"), kind, bounds.requests)).collect();
         nodes.iter().for_each(|node| root.add_child(Arc::clone(node)));
         let places = (0..count).map(|_| RwLock::new(None)).collect();
         Arc::new(Self { places, nodes, root: root.clone(), shared, live_max: bounds.live.div_ceil(count) })
     }
 
-    /// Starts a shard on the current arbiter, in the first free place, and returns its number. A place is free at the start, or
-    /// when its worker has died. `None` if all places are taken.
+    /// Starts a shard on the current arbiter, in the first free place, and returns its number. A place is free at the
+    /// start, or when its worker has died. `None` if all places are taken.
     pub fn start_here(&self) -> Option<usize> {
         for (index, place) in self.places.iter().enumerate() {
             let mut place = place.write().unwrap_or_else(PoisonError::into_inner);

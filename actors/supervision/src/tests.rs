@@ -271,7 +271,8 @@ fn each_shard_has_all_bytes_that_it_serves_and_no_others() {
             let mut bytes: Vec<u8> = (0..512).map(|pick| shards.shard_byte(index, pick)).collect();
             bytes.sort_unstable();
             bytes.dedup();
-            let served: Vec<u8> = (0..=255).filter(|byte| shards.index_of(&Id::from_le_bytes([7, *byte])) == index).collect();
+            let served: Vec<u8> =
+                (0..=255).filter(|byte| shards.index_of(&Id::from_le_bytes([7, *byte])) == index).collect();
             assert_eq!(bytes, served, "shard {index} of {count}");
         }
     }

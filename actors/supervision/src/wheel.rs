@@ -44,8 +44,8 @@ impl<K> Wheel<K> {
         self.len == 0
     }
 
-    /// Returns true if enough timers may be of ended actors to make a search worth the time: more than an eighth of `live`, plus
-    /// one slice.
+    /// Returns true if enough timers may be of ended actors to make a search worth the time: more than an eighth of
+    /// `live`, plus one slice.
     pub(crate) const fn is_untidy(&self, live: usize) -> bool {
         self.len > live + live / 8 + TIMERS_TIDIED
     }

@@ -20,8 +20,16 @@ const AUDIENCE: &str = "https://verify.example";
 const PHOTO: usize = 30 * 1_024;
 
 /// The disclosed claims, in order.
-pub(crate) const EIGHT: [Claim; 8] =
-    [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode, Claim::State, Claim::District, Claim::CareOf];
+pub(crate) const EIGHT: [Claim; 8] = [
+    Claim::Name,
+    Claim::Dob,
+    Claim::Gender,
+    Claim::Address,
+    Claim::Pincode,
+    Claim::State,
+    Claim::District,
+    Claim::CareOf,
+];
 
 /// An issuer, a holder, a transaction, and a verifier.
 pub(crate) struct Fixture {
@@ -44,7 +52,12 @@ impl Fixture {
     }
 
     pub(crate) fn expects(&self, claims: &[Claim]) -> Expectation<'static> {
-        Expectation { nonce: self.txn, audience: AUDIENCE, now: self.now, requested: claims.iter().copied().collect::<ClaimSet>() }
+        Expectation {
+            nonce: self.txn,
+            audience: AUDIENCE,
+            now: self.now,
+            requested: claims.iter().copied().collect::<ClaimSet>(),
+        }
     }
 
     /// Issues a credential without key binding.
@@ -59,7 +72,8 @@ impl Fixture {
         digests.sort_unstable();
         let seconds = self.now.seconds();
         let payload = json!({
-            "iss": issuer, "id": "6b1c9f0e", "iat": seconds, "exp": seconds + 86_400, "_sd_alg": "SHA-256", "_sd": digests,
+            "iss": issuer, "id": "6b1c9f0e", "iat": seconds, "exp": seconds + 86_400, "_sd_alg": "SHA-256",
+            "_sd": digests,
             "cnf": { "jwk": self.holder.public_jwk() },
         });
         let token = self.issuer.sign(&json!({ "alg": "ES256", "typ": "vc+sd-jwt", "kid": kid }), &payload)?;
@@ -68,7 +82,8 @@ impl Fixture {
 
     /// Appends a key binding.
     pub(crate) fn bind(&self, credential: &str) -> Result<String, Failure> {
-        let payload = json!({ "iat": self.now.seconds(), "aud": AUDIENCE, "nonce": self.txn.to_string(), "sd_hash": sha256(credential) });
+        let payload = json!({ "iat": self.now.seconds(), "aud": AUDIENCE, "nonce": self.txn.to_string(),
+            "sd_hash": sha256(credential) });
         Ok(format!("{credential}{}", self.holder.sign(&json!({ "alg": "ES256", "typ": "kb+jwt" }), &payload)?))
     }
 }

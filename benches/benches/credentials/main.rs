@@ -60,7 +60,9 @@ fn verification(criterion: &mut Criterion) -> Result<(), Failure> {
             return Err(format!("{name}: not what was issued").into());
         }
         group.throughput(Throughput::Bytes(credential.len() as u64));
-        group.bench_function(name, |bencher| bencher.iter(|| fixture.verifier.verify(black_box(&credential), &expected)));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| fixture.verifier.verify(black_box(&credential), &expected))
+        });
     }
     group.finish();
     Ok(())
@@ -77,9 +79,21 @@ fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
     let cases = [
         ("no tilde", "x".repeat(2_000), CredentialRefusal::NotAnSdJwt),
         ("over 4 MiB", "~".repeat(CREDENTIAL_BYTES_MAX + 1), CredentialRefusal::TooLarge),
-        ("a disclosure too many", format!("{token}~{}", "x~".repeat(DISCLOSURES_MAX + 1)), CredentialRefusal::TooManyDisclosures),
-        ("unknown issuer", fixture.issue_as("https://other.example", "issuer-1", &EIGHT)?, CredentialRefusal::IssuerNotTrusted),
-        ("unknown key", fixture.issue_as("https://issuer.example", "issuer-2", &EIGHT)?, CredentialRefusal::KeyIdUnknown),
+        (
+            "a disclosure too many",
+            format!("{token}~{}", "x~".repeat(DISCLOSURES_MAX + 1)),
+            CredentialRefusal::TooManyDisclosures,
+        ),
+        (
+            "unknown issuer",
+            fixture.issue_as("https://other.example", "issuer-1", &EIGHT)?,
+            CredentialRefusal::IssuerNotTrusted,
+        ),
+        (
+            "unknown key",
+            fixture.issue_as("https://issuer.example", "issuer-2", &EIGHT)?,
+            CredentialRefusal::KeyIdUnknown,
+        ),
         ("another's signature", format!("{signed}.{foreign_signature}~{shown}"), CredentialRefusal::SignatureInvalid),
     ];
     let mut group = criterion.benchmark_group("refusal");
@@ -88,7 +102,9 @@ fn refusals(criterion: &mut Criterion) -> Result<(), Failure> {
         if refused != Some(refusal) {
             return Err(format!("{name}: {refused:?}").into());
         }
-        group.bench_function(name, |bencher| bencher.iter(|| fixture.verifier.verify(black_box(&credential), &expected)));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| fixture.verifier.verify(black_box(&credential), &expected))
+        });
     }
     group.finish();
     Ok(())

@@ -1,5 +1,5 @@
-//! The cost of one silent receiver for the others as its queue grows: delay and cost of a webhook to a healthy receiver, and cost of init
-//! and completion.
+//! The cost of one silent receiver for the others as its queue grows: delay and cost of a webhook to a healthy
+//! receiver, and cost of init and completion.
 
 use std::time::Duration;
 
@@ -44,9 +44,10 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     table.figure("the idle node, % of a core", &idle);
     table.figure("resident memory of the node, MiB", &resident);
     table.note(format!(
-        "Each kind at {} requests/s, open loop, {} turns of {} s. The receiver with the backlog accepts every connection and never answers, so that the most attempts that one origin \
-         may have hang all the time. The backlog was queued through the actors, without HTTP and signatures. Resident memory \
-         includes what the traffic at smaller sizes has left.",
+        "Each kind at {} requests/s, open loop, {} turns of {} s. The receiver with the backlog accepts every \
+         connection and never answers, so that the most attempts that one origin may have hang all the time. The \
+         backlog was queued through the actors, without HTTP and signatures. Resident memory includes what the \
+         traffic at smaller sizes has left.",
         scale.rate,
         scale.rounds,
         scale.span.as_secs()
@@ -55,21 +56,29 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     Ok(table)
 }
 
-/// Completes transactions with webhooks to the healthy receiver. Returns the turns, and the sorted delays from the due time of each
-/// callback to its webhook, in milliseconds.
-fn delivered(node: &GrowthNode, init: &[u8], receivers: &Receivers, scale: GrowthScale) -> Result<(Vec<Turn>, Vec<f64>), Failure> {
+/// Completes transactions with webhooks to the healthy receiver. Returns the turns, and the sorted delays from the due
+/// time of each callback to its webhook, in milliseconds.
+fn delivered(
+    node: &GrowthNode,
+    init: &[u8],
+    receivers: &Receivers,
+    scale: GrowthScale,
+) -> Result<(Vec<Turn>, Vec<f64>), Failure> {
     let (mut turns, mut late) = (Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
         let opened = node.each_once(vec![init.to_vec(); scale.of_a_turn()])?;
         let callbacks = node.callbacks(&opened)?;
-        let turn = open_loop::turn(&node.service.server, Requests { bytes: &callbacks, once: true, status: 200 }, scale)?;
+        let turn =
+            open_loop::turn(&node.service.server, Requests { bytes: &callbacks, once: true, status: 200 }, scale)?;
         let id = |index: usize| {
             let opened: Value = serde_json::from_slice(&opened[index])?;
             Ok::<_, Failure>(opened["txnId"].as_str().ok_or("no txnId")?.to_owned())
         };
         let txns = turn.due.iter().map(|(index, _)| id(*index)).collect::<Result<Vec<_>, _>>()?;
         let arrived = receivers.arrivals(&txns, TIMEOUT)?;
-        late.extend(turn.due.iter().zip(&arrived).map(|((_, due), at)| at.saturating_duration_since(*due).as_secs_f64() * 1e3));
+        late.extend(
+            turn.due.iter().zip(&arrived).map(|((_, due), at)| at.saturating_duration_since(*due).as_secs_f64() * 1e3),
+        );
         turns.push(turn);
     }
     late.sort_by(f64::total_cmp);

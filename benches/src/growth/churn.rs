@@ -1,4 +1,5 @@
-//! Memory before, with many live transactions, after all of them expired, and with as many again: the node must return it.
+//! Memory before, with many live transactions, after all of them expired, and with as many again: the node must return
+//! it.
 
 use std::time::{Duration, Instant};
 
@@ -36,8 +37,8 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let grown_by = |figures: &[f64]| vec![f64::NAN, figures[1] - figures[0], f64::NAN, figures[3] - figures[0]];
     table.judged("growth of resident memory over the start, MiB", &grown_by(&resident), RATIO_MAX);
     table.note(format!(
-        "{} were opened through the actors with `ovse.window_s = {}`, left to expire, and opened again. The second time took {:.2} \
-         times the memory of the first.",
+        "{} were opened through the actors with `ovse.window_s = {}`, left to expire, and opened again. The second \
+         time took {:.2} times the memory of the first.",
         counted(scale.churned),
         scale.churn_window.as_secs(),
         share(&resident)

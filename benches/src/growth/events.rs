@@ -19,9 +19,13 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     let mut rows: [Vec<_>; 6] = Default::default();
     for (place, size) in scale.events.iter().enumerate() {
         ids.extend(node.create(size.saturating_sub(ids.len()))?);
-        let of_each = |make: &dyn Fn(&str) -> Result<Vec<u8>, Failure>| spread(&ids).map(|id| make(id)).collect::<Result<Vec<_>, _>>();
-        let list = |page: usize| requests::signed(server, "GET", &format!("/events?page_size={ROWS}&page={page}"), None);
-        rows[0].push(node.cycle(&of_each(&|id| requests::signed(server, "GET", &format!("/events/{id}"), None))?, 200)?);
+        let of_each = |make: &dyn Fn(&str) -> Result<Vec<u8>, Failure>| {
+            spread(&ids).map(|id| make(id)).collect::<Result<Vec<_>, _>>()
+        };
+        let list =
+            |page: usize| requests::signed(server, "GET", &format!("/events?page_size={ROWS}&page={page}"), None);
+        rows[0]
+            .push(node.cycle(&of_each(&|id| requests::signed(server, "GET", &format!("/events/{id}"), None))?, 200)?);
         rows[1].push(node.cycle(&of_each(&|id| Ok(requests::page(server, "GET", id)))?, 200)?);
         rows[2].push(node.cycle(&of_each(&|id| Ok(requests::page(server, "POST", &format!("{id}/start"))))?, 303)?);
         rows[3].push(node.cycle(&[list(1)?], 200)?);
@@ -31,14 +35,19 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
         rows[5].push(vec![open_loop::turn(server, created, GrowthScale { rate: 100.0, ..scale })?]);
     }
     let mut table = Table::new("events of an app", scale.events);
-    let names =
-        ["looking at an event", "the page of an event", "start at an event", "the first page of the list", "the last page of the list"];
+    let names = [
+        "looking at an event",
+        "the page of an event",
+        "start at an event",
+        "the first page of the list",
+        "the last page of the list",
+    ];
     for (name, turns) in names.iter().chain(&["creating an event"]).zip(&rows) {
         table.turns(name, turns);
     }
     table.note(format!(
-        "Each kind at {} requests/s, open loop, {} turns of {} s, over at most 2,000 of the events. Up to {CREATED} more were created at each size, at 100/s. A page of the list has \
-         {ROWS} rows.",
+        "Each kind at {} requests/s, open loop, {} turns of {} s, over at most 2,000 of the events. Up to {CREATED} \
+         more were created at each size, at 100/s. A page of the list has {ROWS} rows.",
         scale.rate,
         scale.rounds,
         scale.span.as_secs()

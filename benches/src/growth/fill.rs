@@ -89,7 +89,12 @@ impl Filler<'_> {
         queued.await
     }
 
-    async fn opened(&self, shard: &Transactions, event: Option<EventId>, webhook: Option<WebhookUrl>) -> Result<TxnId, Failure> {
+    async fn opened(
+        &self,
+        shard: &Transactions,
+        event: Option<EventId>,
+        webhook: Option<WebhookUrl>,
+    ) -> Result<TxnId, Failure> {
         let mut opening = self.opener.opening(shard, CREDITS_PER_VERIFICATION);
         let pending = Arc::make_mut(&mut opening.pending);
         pending.expires_at = pending.opened_at + self.window;
@@ -108,7 +113,8 @@ impl Filler<'_> {
         count: usize,
         one: impl AsyncFn(&Transactions, usize) -> Result<Option<TxnId>, Failure>,
     ) -> Result<Vec<TxnId>, Failure> {
-        let shards: Vec<Transactions> = (0..load::cores()).map(|shard| self.node.tree.handles(shard).transactions).collect();
+        let shards: Vec<Transactions> =
+            (0..load::cores()).map(|shard| self.node.tree.handles(shard).transactions).collect();
         let (shards, one) = (&shards, &one);
         let task = |task: usize| async move {
             let shard = &shards[task % shards.len()];
@@ -147,7 +153,8 @@ async fn complete(shard: &Transactions, id: TxnId, answer: Answer) -> Result<(),
 fn claims() -> Result<VerifiedClaims, Failure> {
     let (resident, now) = (Resident::find("asha").ok_or("no such resident")?, SystemClock.now());
     let disclosed = ClaimSet::parse(&CLAIMS)?;
-    let disclosed = disclosed.iter().filter_map(|claim| Some((credential_name(claim).to_owned(), resident.claim(claim, now)?)));
+    let disclosed =
+        disclosed.iter().filter_map(|claim| Some((credential_name(claim).to_owned(), resident.claim(claim, now)?)));
     Ok(VerifiedClaims::new(disclosed.collect()))
 }
 

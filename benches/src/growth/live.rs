@@ -25,8 +25,9 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
     table.turns("completion", &completions);
     table.figure("the idle node, % of a core", &idle);
     table.note(format!(
-        "Each kind at {} requests/s, open loop, {} turns of {} s. Intents are signed with ES256. Polls are spread over all live transactions. The completed ones were opened over HTTP \
-         before the rest was filled in through the actors. The measured inits are in addition to the size.",
+        "Each kind at {} requests/s, open loop, {} turns of {} s. Intents are signed with ES256. Polls are spread \
+         over all live transactions. The completed ones were opened over HTTP before the rest was filled in through \
+         the actors. The measured inits are in addition to the size.",
         scale.rate,
         scale.rounds,
         scale.span.as_secs()

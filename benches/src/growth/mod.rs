@@ -1,7 +1,7 @@
 //! Cost of a request as the content of a node grows, and the return of memory.
 //!
-//! Each series grows one thing in one node and sends the same requests at each size, at a steady rate that leaves the node mostly idle.
-//! Processor time per request and latency must not grow with the content.
+//! Each series grows one thing in one node and sends the same requests at each size, at a steady rate that leaves the
+//! node mostly idle. Processor time per request and latency must not grow with the content.
 
 mod backlog;
 mod churn;

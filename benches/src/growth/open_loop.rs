@@ -1,5 +1,5 @@
-//! Requests at a steady rate: due times do not depend on the answers. Latency counts from the due time; the node's processor time is
-//! measured too.
+//! Requests at a steady rate: due times do not depend on the answers. Latency counts from the due time; the node's
+//! processor time is measured too.
 
 use std::collections::HashMap;
 use std::fs::{read_dir, read_to_string};
@@ -67,7 +67,8 @@ pub(super) fn turn(server: &Server, requests: Requests<'_>, scale: GrowthScale) 
     if requests.bytes.is_empty() {
         return Err("there is nothing to send".into());
     }
-    let span = if requests.once { Duration::from_secs_f64(requests.bytes.len() as f64 / scale.rate) } else { scale.span };
+    let span =
+        if requests.once { Duration::from_secs_f64(requests.bytes.len() as f64 / scale.rate) } else { scale.span };
     let every = Duration::from_secs_f64(CONNECTIONS as f64 / scale.rate);
     let begin = Instant::now() + Duration::from_millis(20);
     let (from, end) = (begin + span.mul_f64(WARM), begin + span);
@@ -123,7 +124,11 @@ impl Driver {
             let Some(bytes) = requests.bytes.get(index) else { break };
             let status = exchange(&mut stream, bytes, &mut buffer)?;
             if status != requests.status {
-                return Err(format!("answered with {status}: {}", String::from_utf8_lossy(bytes.get(..80).unwrap_or(bytes))).into());
+                return Err(format!(
+                    "answered with {status}: {}",
+                    String::from_utf8_lossy(bytes.get(..80).unwrap_or(bytes))
+                )
+                .into());
             }
             if self.due >= self.from {
                 self.seen.push((index, self.due, self.due.elapsed().as_secs_f64() * 1e3));
@@ -162,7 +167,8 @@ pub(super) fn processor_nanos(server: &Server) -> Result<HashMap<String, u64>, F
         let task = task?;
         // A thread may end between being listed and being read.
         let Ok(text) = read_to_string(task.path().join("schedstat")) else { continue };
-        let used = text.split_whitespace().next().and_then(|used| used.parse().ok()).ok_or("no processor time in /proc")?;
+        let used =
+            text.split_whitespace().next().and_then(|used| used.parse().ok()).ok_or("no processor time in /proc")?;
         nanos.insert(task.file_name().to_string_lossy().into_owned(), used);
     }
     Ok(nanos)

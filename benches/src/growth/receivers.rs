@@ -1,4 +1,5 @@
-//! Two webhook receivers on their own runtime: one that never answers, and a healthy one that records the arrival time of each webhook.
+//! Two webhook receivers on their own runtime: one that never answers, and a healthy one that records the arrival time
+//! of each webhook.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -21,14 +21,22 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
         let measured = scale.of_a_size().min(*size);
         let scanned = node.each_once(vec![scan.clone(); measured])?;
         let answer = node.each_once(vec![look.clone()])?.remove(0);
-        let registered = serde_json::from_slice::<Value>(&answer)?["registration_count"].as_u64().ok_or("no registration_count")? as usize;
+        let registered = serde_json::from_slice::<Value>(&answer)?["registration_count"]
+            .as_u64()
+            .ok_or("no registration_count")? as usize;
         // The most guests of an event, minus those of the measurement.
         let filled = (*size).min(GUESTS_MAX as usize - measured);
         node.register(&event, filled.saturating_sub(registered))?;
 
         let server = &node.service.server;
-        let list =
-            |page: usize| requests::signed(server, "GET", &format!("/events/{event}/registrations?page_size={ROWS}&page={page}"), None);
+        let list = |page: usize| {
+            requests::signed(
+                server,
+                "GET",
+                &format!("/events/{event}/registrations?page_size={ROWS}&page={page}"),
+                None,
+            )
+        };
         rows[0].push(node.cycle(&[requests::page(server, "POST", &format!("{event}/start"))], 303)?);
         rows[1].push(node.once(&node.callbacks(&scanned)?)?);
         rows[2].push(node.cycle(&[list(1)?], 200)?);
@@ -36,15 +44,20 @@ pub(super) fn run(scale: GrowthScale) -> Result<Table, Failure> {
         rows[4].push(node.cycle(std::slice::from_ref(&look), 200)?);
     }
     let mut table = Table::new("registrations of one event", scale.registrations);
-    let names =
-        ["start", "a guest's callback", "the first page of registrations", "the last page of registrations", "looking at the event"];
+    let names = [
+        "start",
+        "a guest's callback",
+        "the first page of registrations",
+        "the last page of registrations",
+        "looking at the event",
+    ];
     for (name, turns) in names.iter().zip(&rows) {
         table.turns(name, turns);
     }
     table.note(format!(
-        "Each kind at {} requests/s, open loop, {} turns of {} s. The event was filled through the actors, without HTTP and signatures. The guests whose callbacks are measured are in \
-         addition to the size, except at a million, the most that an event takes. A page has {ROWS} rows with eight claims \
-         each.",
+        "Each kind at {} requests/s, open loop, {} turns of {} s. The event was filled through the actors, without \
+         HTTP and signatures. The guests whose callbacks are measured are in addition to the size, except at a \
+         million, the most that an event takes. A page has {ROWS} rows with eight claims each.",
         scale.rate,
         scale.rounds,
         scale.span.as_secs()

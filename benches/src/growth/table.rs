@@ -5,8 +5,8 @@ use std::fmt;
 use super::open_loop::Turn;
 use crate::report::{median, table};
 
-/// Largest flat ratio of processor time at the last size to that at the first. A hundred times as many rows make a tree one level deeper,
-/// and no longer fit into the processor's caches.
+/// Largest flat ratio of processor time at the last size to that at the first. A hundred times as many rows make a tree
+/// one level deeper, and no longer fit into the processor's caches.
 const COST_RATIO_MAX: f64 = 1.3;
 /// Largest flat ratio of latencies, which vary more.
 const TIME_RATIO_MAX: f64 = 1.5;
@@ -25,7 +25,8 @@ pub(super) struct Table {
 /// Writes a size with separators between thousands.
 pub(super) fn counted(size: usize) -> String {
     let digits = size.to_string();
-    let parts: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    let parts: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
     parts.join(",")
 }
 
@@ -91,8 +92,8 @@ impl Table {
         let (usual, worst) = (median(&late), late.iter().copied().fold(0.0, f64::max));
         let (usual_percent, worst_percent) = (usual * 100.0, worst * 100.0);
         self.note(format!(
-            "{usual_percent:.1} % of the requests were sent late because their connection was still waiting; in the worst turn \
-         {worst_percent:.1} %."
+            "{usual_percent:.1} % of the requests were sent late because their connection was still waiting; in the \
+         worst turn {worst_percent:.1} %."
         ));
         if usual > LATE_MAX {
             self.note("**That is too many: the machine was too busy, and the times say nothing about growth.**");

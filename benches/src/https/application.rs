@@ -61,9 +61,12 @@ pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
     runtime.block_on(async {
         let receiver = Receiver { seen: Arc::default(), connections: watch::Sender::default(), mode: Arc::default() };
         let mut ports = json!({ "plain": receiver.listen(None).await? });
-        for (name, protocol, tickets) in
-            [("h2", "h2", true), ("h1", "http/1.1", true), ("h2_no_tickets", "h2", false), ("h1_no_tickets", "http/1.1", false)]
-        {
+        for (name, protocol, tickets) in [
+            ("h2", "h2", true),
+            ("h1", "http/1.1", true),
+            ("h2_no_tickets", "h2", false),
+            ("h1_no_tickets", "http/1.1", false),
+        ] {
             ports[name] = json!(receiver.listen(Some(acceptor(directory, protocol, tickets)?)).await?);
         }
         send_line(&ports)?;
@@ -73,12 +76,16 @@ pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
             if let Some(ids) = order["seen_ids"].as_array() {
                 send_line(&receiver.seen_ids(ids))?;
             } else if let Some(mode) = order["mode"].as_str() {
-                let mode = [(FAST, "fast"), (SLOW, "slow"), (FAULTY, "faulty")].into_iter().find(|(_, name)| *name == mode);
+                let mode =
+                    [(FAST, "fast"), (SLOW, "slow"), (FAULTY, "faulty")].into_iter().find(|(_, name)| *name == mode);
                 receiver.mode.store(mode.map_or(FAST, |(mode, _)| mode), Ordering::SeqCst);
                 send_line(&json!({}))?;
             } else {
                 number += 1;
-                receiver.connections.send_replace((number, if order["now"] == "drain" { Connections::Drain } else { Connections::Cut }));
+                receiver.connections.send_replace((
+                    number,
+                    if order["now"] == "drain" { Connections::Drain } else { Connections::Cut },
+                ));
                 send_line(&json!({}))?;
             }
         }
@@ -128,10 +135,13 @@ impl Receiver {
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
             return;
         }
-        let mut connection = pin!(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
+        let mut connection =
+            pin!(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             _ = connection.as_mut() => return,
-            changed = connections.changed() => if changed.is_err() || connections.borrow().1 == Connections::Cut { return },
+            changed = connections.changed() => if changed.is_err() || connections.borrow().1 == Connections::Cut {
+                return;
+            },
         }
         connection.as_mut().graceful_shutdown();
         let _ = connection.await;

@@ -1,5 +1,5 @@
-//! Webhooks over TLS to common receivers: their rate, and exactly one delivery of each while the receiver closes its connections at random
-//! moments.
+//! Webhooks over TLS to common receivers: their rate, and exactly one delivery of each while the receiver closes its
+//! connections at random moments.
 //!
 //! The receiving application counts ids, which are compared with the sender's outcomes.
 
@@ -53,14 +53,15 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         report.note(format!("Not installed, and so not measured: {}.", missing.join(", ")));
     }
     report.note(format!(
-        "{IN_FLIGHT} at a time, bodies of 600 bytes, ES256 certificates; server CPU is that of the sending process; receiver \
-         and sender share the cores. \"As before\" is reqwest on one thread with a new HTTP/1.1 connection for each webhook and \
-         TLS tickets, as the service sent webhooks before it used HTTP/2. HTTP/2 and HTTP/1.1 are the service's client, with a \
-         receiver that offers the one or only the other. Drain and cut are {} deliveries over HTTP/2 to an application that \
-         answers within 20 ms, while connections are closed every {} to {} ms. In a drain nginx and haproxy reload their \
-         configuration; Node and hyper send GOAWAY and finish open requests. In a cut Node and hyper close all connections at \
-         once, and sometimes reset a request or hang. Lost: recorded as delivered, but did not arrive. Doubled: arrived twice. \
-         Ambiguous: broke off after it may have been processed; recorded as such and never repeated.",
+        "{IN_FLIGHT} at a time, bodies of 600 bytes, ES256 certificates; server CPU is that of the sending process; \
+         receiver and sender share the cores. \"As before\" is reqwest on one thread with a new HTTP/1.1 connection \
+         for each webhook and TLS tickets, as the service sent webhooks before it used HTTP/2. HTTP/2 and HTTP/1.1 \
+         are the service's client, with a receiver that offers the one or only the other. Drain and cut are {} \
+         deliveries over HTTP/2 to an application that answers within 20 ms, while connections are closed every {} to \
+         {} ms. In a drain nginx and haproxy reload their configuration; Node and hyper send GOAWAY and finish open \
+         requests. In a cut Node and hyper close all connections at once, and sometimes reset a request or hang. \
+         Lost: recorded as delivered, but did not arrive. Doubled: arrived twice. Ambiguous: broke off after it may \
+         have been processed; recorded as such and never repeated.",
         scale.backlog, PAUSES.start, PAUSES.end
     ));
     Ok(report)
@@ -75,13 +76,15 @@ impl Post<'_> {
     fn order(&self, how: &str, port: &Value, count: usize, timeout: Duration) -> Value {
         let to = format!("https://localhost:{port}/hook");
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        json!({ "send": count, "how": how, "to": to, "root": self.root, "in_flight": IN_FLIGHT, "timeout_ms": timeout_ms })
+        json!({ "send": count, "how": how, "to": to, "root": self.root, "in_flight": IN_FLIGHT,
+            "timeout_ms": timeout_ms })
     }
 
     fn rates(&mut self, receiver: &mut Receiver, scale: Scale, report: &mut Report) -> Result<(), Failure> {
         let name = receiver.name;
         for (without, suffix) in [("", ""), (", no tickets", "_no_tickets")] {
-            let (h1, h2) = (receiver.ports[format!("h1{suffix}")].clone(), receiver.ports[format!("h2{suffix}")].clone());
+            let (h1, h2) =
+                (receiver.ports[format!("h1{suffix}")].clone(), receiver.ports[format!("h2{suffix}")].clone());
             let (mut new, mut single, mut many) = (Vec::new(), Vec::new(), Vec::new());
             for _ in 0..scale.rounds {
                 new.push(self.turn(receiver, "new", &h1, scale.deliveries / 4)?);
@@ -105,7 +108,8 @@ impl Post<'_> {
         let done = self.sender.command(&order)?;
         let used = self.sender.processor_time()?.saturating_sub(used);
         let seen_ids = receiver.application.command(&json!({ "seen_ids": [] }))?;
-        if done["delivered"] != json!(count) || seen_ids["received"] != json!(count) || seen_ids["doubled"] != json!(0) {
+        if done["delivered"] != json!(count) || seen_ids["received"] != json!(count) || seen_ids["doubled"] != json!(0)
+        {
             return Err(format!(
                 "{}, {how}: of {count} these arrived: {seen_ids}, and these did not: {}",
                 receiver.name, done["undelivered"]
@@ -146,7 +150,8 @@ impl Post<'_> {
         let seen_ids = receiver.application.command(&json!({ "seen_ids": ids }))?;
         receiver.application.command(&json!({ "mode": "fast" }))?;
         let number = |what: &Value| what.as_u64().ok_or("the receiver sent no number");
-        let (received, of, doubled) = (number(&seen_ids["received"])?, number(&seen_ids["of"])?, number(&seen_ids["doubled"])?);
+        let (received, of, doubled) =
+            (number(&seen_ids["received"])?, number(&seen_ids["of"])?, number(&seen_ids["doubled"])?);
         let lost = number(&done["delivered"])?.saturating_sub(received - of);
         let title = format!("{}, {how}", receiver.name);
         report.judged(&format!("{title}: lost"), &[lost as f64], Target::AtMost(0.0));

@@ -32,7 +32,8 @@ impl Certificates {
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let (authority_key, key) = (KeyPair::generate()?, KeyPair::generate()?);
         let root = authority.self_signed(&authority_key)?.pem();
-        let certificate = CertificateParams::new(["localhost".to_owned()])?.signed_by(&key, &Issuer::new(authority, authority_key))?;
+        let certificate = CertificateParams::new(["localhost".to_owned()])?
+            .signed_by(&key, &Issuer::new(authority, authority_key))?;
         write(directory.path().join("certificate.pem"), certificate.pem())?;
         write(directory.path().join("key.pem"), key.serialize_pem())?;
         write(directory.path().join("both.pem"), certificate.pem() + &key.serialize_pem())?;
@@ -94,7 +95,12 @@ impl Receiver {
         let ports = free_ports()?;
         let configuration: PathBuf = certificates.path().join(format!("{program}.conf"));
         write(&configuration, configure(certificates.path(), &ports, plain))?;
-        let child = Command::new(program).args(arguments).arg(&configuration).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let child = Command::new(program)
+            .args(arguments)
+            .arg(&configuration)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
         let receiver = Self { name, ports, application, proxy: Some(Proxy { child, signal }) };
         receiver.wait()?;
         Ok(Some(receiver))
@@ -148,7 +154,8 @@ fn nginx(directory: &Path, ports: &Value, application: u64) -> String {
     let server = |name: &str, http2: &str, tickets: &str, cache: &str| {
         let port = &ports[name];
         format!(
-            "server {{ listen 127.0.0.1:{port} ssl{http2}; server_name localhost; ssl_session_tickets {tickets}; ssl_session_cache {cache};\n\
+            "server {{ listen 127.0.0.1:{port} ssl{http2}; server_name localhost; ssl_session_tickets {tickets}; \
+             ssl_session_cache {cache};\n\
              location / {{ proxy_pass http://application; proxy_http_version 1.1; proxy_set_header Connection \"\"; \
              proxy_next_upstream off; }} }}\n"
         )
@@ -162,18 +169,20 @@ fn nginx(directory: &Path, ports: &Value, application: u64) -> String {
     format!(
         "daemon off; worker_processes auto; pid {at}/nginx.pid; error_log /dev/null;\n\
          events {{ worker_connections 4096; }}\n\
-         http {{ access_log off; client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/f; \
-         uwsgi_temp_path {at}/u; scgi_temp_path {at}/s;\n\
+         http {{ access_log off; client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; \
+         fastcgi_temp_path {at}/f; uwsgi_temp_path {at}/u; scgi_temp_path {at}/s;\n\
          ssl_certificate {at}/certificate.pem; ssl_certificate_key {at}/key.pem;\n\
-         upstream application {{ server 127.0.0.1:{application}; keepalive 256; keepalive_requests 100000000; }}\n{}}}\n",
+         upstream application \
+         {{ server 127.0.0.1:{application}; keepalive 256; keepalive_requests 100000000; }}\n{}}}\n",
         servers.concat()
     )
 }
 
 fn haproxy(directory: &Path, ports: &Value, application: u64) -> String {
     let at = directory.display();
-    let bind =
-        |name: &str, alpn: &str, tickets: &str| format!("    bind 127.0.0.1:{} ssl crt {at}/both.pem alpn {alpn}{tickets}\n", ports[name]);
+    let bind = |name: &str, alpn: &str, tickets: &str| {
+        format!("    bind 127.0.0.1:{} ssl crt {at}/both.pem alpn {alpn}{tickets}\n", ports[name])
+    };
     let binds = [
         bind("h2", "h2,http/1.1", ""),
         bind("h1", "http/1.1", ""),
@@ -182,8 +191,8 @@ fn haproxy(directory: &Path, ports: &Value, application: u64) -> String {
     ];
     format!(
         "global\n    maxconn 8000\n    hard-stop-after 30s\ndefaults\n    mode http\n    retries 0\n    \
-         timeout connect 5s\n    timeout client 60s\n    timeout server 60s\n    http-reuse always\nfrontend receiver\n{}    \
-         default_backend application\nbackend application\n    server one 127.0.0.1:{application}\n",
+         timeout connect 5s\n    timeout client 60s\n    timeout server 60s\n    http-reuse always\nfrontend \
+         receiver\n{}    default_backend application\nbackend application\n    server one 127.0.0.1:{application}\n",
         binds.concat()
     )
 }

@@ -41,7 +41,8 @@ async fn send(order: &Value) -> Result<Value, Failure> {
     let root = text("root")?.as_bytes().to_vec();
     let url = Arc::new(WebhookUrl::parse(text("to")?, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?);
     let timeout = Duration::from_millis(number("timeout_ms")?);
-    let mode = if text("how")? == "service" { SendMode::service(root, timeout)? } else { SendMode::new(&root, timeout)? };
+    let mode =
+        if text("how")? == "service" { SendMode::service(root, timeout)? } else { SendMode::new(&root, timeout)? };
     let (count, in_flight) = (number("send")?, usize::try_from(number("in_flight")?)?);
     let started = Instant::now();
     let mode = Arc::new(mode);
@@ -70,12 +71,14 @@ fn body(id: u64) -> Bytes {
 impl SendMode {
     fn service(root: Vec<u8>, timeout: Duration) -> Result<Self, Failure> {
         let egress = Egress::new(&EgressOptions { roots_pem: Some(root), ..EgressOptions::default() })?;
-        let options = WebhookClientOptions { allow_private: true, connect_timeout: timeout, total_timeout: timeout, egress };
+        let options =
+            WebhookClientOptions { allow_private: true, connect_timeout: timeout, total_timeout: timeout, egress };
         Ok(Self::Service(WebhookClient::new(&options)?))
     }
 
     fn new(root: &[u8], timeout: Duration) -> Result<Self, Failure> {
-        let builder = Client::builder().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
+        let builder =
+            Client::builder().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
         let builder = builder.pool_max_idle_per_host(0).referer(false).connect_timeout(timeout).timeout(timeout);
         Ok(Self::New(builder.tls_certs_merge(Certificate::from_pem_bundle(root)?).build()?))
     }
@@ -83,11 +86,13 @@ impl SendMode {
     async fn deliver(&self, url: &WebhookUrl, body: Bytes) -> &'static str {
         match self {
             Self::Service(client) => client.attempt(url, body).await.outcome.as_str(),
-            Self::New(client) => match client.post(url.as_str()).header(CONTENT_TYPE, "application/json").body(body).send().await {
-                Ok(answer) if answer.status().is_success() => "delivered",
-                Ok(_) => "rejected",
-                Err(_) => "failed",
-            },
+            Self::New(client) => {
+                match client.post(url.as_str()).header(CONTENT_TYPE, "application/json").body(body).send().await {
+                    Ok(answer) if answer.status().is_success() => "delivered",
+                    Ok(_) => "rejected",
+                    Err(_) => "failed",
+                }
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Durable appends to a file, each with its own fdatasync and many with one: the cost of a commit of the embedded store.
+//! Durable appends to a file, each with its own fdatasync and many with one: the cost of a commit of the embedded
+//! store.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,4 +1,5 @@
-//! Scripts per second on a Redis: many at a time over one connection per core, as the bare server sends them, and one after another.
+//! Scripts per second on a Redis: many at a time over one connection per core, as the bare server sends them, and one
+//! after another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +40,8 @@ fn calls(url: &str, callers: usize, until: Instant, done: &AtomicU64) -> Result<
         let client = redis::Client::open(url)?;
         let mut connection = connect(&client).await?;
         let script = Arc::new(Script::load(&mut connection).await?);
-        let callers: Vec<_> = (0..callers).map(|_| tokio::spawn(caller(Arc::clone(&script), connection.clone(), until))).collect();
+        let callers: Vec<_> =
+            (0..callers).map(|_| tokio::spawn(caller(Arc::clone(&script), connection.clone(), until))).collect();
         for caller in callers {
             done.fetch_add(caller.await??, Ordering::Relaxed);
         }

@@ -144,7 +144,8 @@ impl Worker {
         let (sender, done) = oneshot::channel();
         let state = Arc::clone(&self.state);
         self.arbiter.spawn(async move {
-            let tasks = (0..CONCURRENT).map(|task| state.task(work, count / CONCURRENT + usize::from(task < count % CONCURRENT)));
+            let tasks = (0..CONCURRENT)
+                .map(|task| state.task(work, count / CONCURRENT + usize::from(task < count % CONCURRENT)));
             let all: Result<(), Failure> = join_all(tasks).await.into_iter().collect();
             // The caller may have ended.
             let _ = sender.send(all);

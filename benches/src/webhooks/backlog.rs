@@ -38,7 +38,13 @@ pub(crate) struct Backlog(Vec<TxnId>);
 
 impl Backlog {
     /// Opens and completes `count` transactions with a webhook to this URL.
-    pub(crate) async fn queue(&mut self, shards: &[Transactions], opener: &Opener, count: usize, to: &str) -> Result<(), Failure> {
+    pub(crate) async fn queue(
+        &mut self,
+        shards: &[Transactions],
+        opener: &Opener,
+        count: usize,
+        to: &str,
+    ) -> Result<(), Failure> {
         let url = WebhookUrl::parse(to, Schemes::HttpAndHttps).map_err(|_| "not a webhook's address")?;
         let claims = claims()?;
         let tasks = (0..CONCURRENT).map(|task| {
@@ -59,13 +65,14 @@ impl Backlog {
 
     /// Adds transactions that were completed over HTTP.
     pub(crate) fn completed(&mut self, ids: &[Value]) -> Result<(), Failure> {
-        let ids = ids.iter().map(|id| id.as_str().and_then(|id| id.parse().ok()).ok_or("no transaction has such an id"));
+        let ids =
+            ids.iter().map(|id| id.as_str().and_then(|id| id.parse().ok()).ok_or("no transaction has such an id"));
         self.0.extend(ids.collect::<Result<Vec<TxnId>, _>>()?);
         Ok(())
     }
 
-    /// Waits until every attempt is recorded. Returns the number delivered, the rates of completions and of webhooks, and the 99th
-    /// percentile of the delay between the two.
+    /// Waits until every attempt is recorded. Returns the number delivered, the rates of completions and of webhooks,
+    /// and the 99th percentile of the delay between the two.
     pub(crate) async fn settled(&mut self, node: &Node) -> Result<Value, Failure> {
         let until = Instant::now() + TIMEOUT;
         let mut delivered = 0;
@@ -84,8 +91,12 @@ impl Backlog {
             };
             delivered += usize::from(attempt.outcome == DeliveryOutcome::Delivered);
         }
-        let Some(began) = spans.iter().map(|(queued, _)| *queued).min() else { return Err("nothing was delivered".into()) };
-        let rate = |last: Option<Timestamp>| spans.len() as f64 / last.map_or(0.0, |last| last.since(began).as_secs_f64()).max(0.001);
+        let Some(began) = spans.iter().map(|(queued, _)| *queued).min() else {
+            return Err("nothing was delivered".into());
+        };
+        let rate = |last: Option<Timestamp>| {
+            spans.len() as f64 / last.map_or(0.0, |last| last.since(began).as_secs_f64()).max(0.001)
+        };
         let mut delays: Vec<Duration> = spans.iter().map(|(queued, ended)| ended.since(*queued)).collect();
         delays.sort_unstable();
         let p99 = delays[(delays.len() * 99 / 100).min(delays.len() - 1)];
@@ -102,11 +113,17 @@ fn claims() -> Result<Arc<VerifiedClaims>, Failure> {
     let resident = Resident::find(RESIDENT).ok_or("no such resident")?;
     let now = SystemClock.now();
     let shared = ClaimSet::parse(&requests::CLAIMS)?;
-    let shared = shared.iter().filter_map(|claim| Some((credential_name(claim).to_owned(), resident.claim(claim, now)?)));
+    let shared =
+        shared.iter().filter_map(|claim| Some((credential_name(claim).to_owned(), resident.claim(claim, now)?)));
     Ok(Arc::new(VerifiedClaims::new(shared.collect())))
 }
 
-async fn one(shard: &Transactions, opener: &Opener, url: &WebhookUrl, claims: &Arc<VerifiedClaims>) -> Result<TxnId, Failure> {
+async fn one(
+    shard: &Transactions,
+    opener: &Opener,
+    url: &WebhookUrl,
+    claims: &Arc<VerifiedClaims>,
+) -> Result<TxnId, Failure> {
     let mut opening = opener.opening(shard, CREDITS_PER_VERIFICATION);
     Arc::make_mut(&mut opening.pending).terms.webhook_url = Some(url.clone());
     let id = opening.pending.id;

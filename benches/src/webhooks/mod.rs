@@ -1,7 +1,7 @@
 //! Deliveries beside a bare hyper client that posts the same bytes to the same receiver.
 //!
-//! The whole path is measured: completions fill a node's outbox while the receiver accepts requests without answering; then it answers. The
-//! outbound client alone shows its share of the difference.
+//! The whole path is measured: completions fill a node's outbox while the receiver accepts requests without answering;
+//! then it answers. The outbound client alone shows its share of the difference.
 
 pub(crate) mod backlog;
 pub(crate) mod pace;
@@ -30,7 +30,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut service = Service::start(None)?;
     let mut post = Post::start()?;
     post.learn(&mut service)?;
-    let (mut ours, mut client, mut raw, mut single, mut kept) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut client, mut raw, mut single, mut kept) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..scale.rounds {
         ours.push(post.drain(&mut service, scale.deliveries)?);
         raw.push(post.send("new", scale.deliveries)?);
@@ -39,7 +40,11 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         kept.push(post.send("kept", scale.deliveries)?);
     }
     let mut report = Report::new("webhooks");
-    report.compare(("delivery from the outbox", &ours), ("hyper, new connection", &raw), Some(Target::AtLeast(RATIO_MIN)));
+    report.compare(
+        ("delivery from the outbox", &ours),
+        ("hyper, new connection", &raw),
+        Some(Target::AtLeast(RATIO_MIN)),
+    );
     report.rates("the service's client alone", &client);
     let ratios: Vec<f64> = client.iter().zip(&raw).map(|(client, raw)| client.rate / raw.rate).collect();
     report.figure("the service's client alone ÷ hyper, new connection", &ratios);
@@ -51,11 +56,12 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         Some(Target::AtLeast(RATIO_MIN)),
     ));
     report.note(format!(
-        "Server CPU is that of the sending process. {} deliveries a turn, {IN_FLIGHT} at a time, body of {} bytes with eight \
-         claims, plain HTTP. A delivery from the outbox reads and decrypts its transaction, writes the payload, records its \
-         start durably, opens a connection, and records its end durably; all were recorded as delivered. The dispatcher runs on \
-         one thread; hyper runs on all cores unless the row says one thread, with the same headers and bytes. Kept connections \
-         are for information: the service never uses an HTTP/1.1 connection twice. Receiver and sender share the cores.",
+        "Server CPU is that of the sending process. {} deliveries a turn, {IN_FLIGHT} at a time, body of {} bytes \
+         with eight claims, plain HTTP. A delivery from the outbox reads and decrypts its transaction, writes the \
+         payload, records its start durably, opens a connection, and records its end durably; all were recorded as \
+         delivered. The dispatcher runs on one thread; hyper runs on all cores unless the row says one thread, with \
+         the same headers and bytes. Kept connections are for information: the service never uses an HTTP/1.1 \
+         connection twice. Receiver and sender share the cores.",
         scale.deliveries,
         post.sample["body"].as_str().map_or(0, str::len)
     ));

@@ -1,4 +1,5 @@
-//! The pace of webhooks beside the completions that queue them: callbacks at full load, a webhook for each, healthy receivers.
+//! The pace of webhooks beside the completions that queue them: callbacks at full load, a webhook for each, healthy
+//! receivers.
 //!
 //! Both rates and the delay come from the node's records of the deliveries.
 
@@ -57,8 +58,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         }
     }
     report.note(format!(
-        "{} callbacks a turn over {CONNECTIONS} connections, each with a fresh credential and a webhook of eight claims over plain HTTP. \
-         The delay is from the completion to the end of the attempt. Sender, node, Redis and receiver share the cores.",
+        "{} callbacks a turn over {CONNECTIONS} connections, each with a fresh credential and a webhook of eight \
+         claims over plain HTTP. The delay is from the completion to the end of the attempt. Sender, node, Redis and \
+         receiver share the cores.",
         scale.paced
     ));
     Ok(report)
@@ -78,12 +80,23 @@ pub(crate) fn drain(scale: Scale) -> Result<Report, Failure> {
     let [embedded, redis] = &turns;
     let names = ["draining the outbox, Redis, AOF always", "draining the outbox, embedded"];
     report.compare((names[0], redis), (names[1], embedded), Some(Target::AtLeast(DRAIN_RATIO_MIN)));
-    report.lines.push(Line::of_rates((names[0], redis), ("the same, embedded", embedded), Some(Target::AtLeast(DRAIN_RATIO_MIN))));
+    report.lines.push(Line::of_rates(
+        (names[0], redis),
+        ("the same, embedded", embedded),
+        Some(Target::AtLeast(DRAIN_RATIO_MIN)),
+    ));
     report.note(format!("{} webhooks a turn to one receiver, queued while it answered nothing.", scale.backlog));
     Ok(report)
 }
 
-fn one(report: &mut Report, what: &str, service: &mut Service, receiver: &Server, origins: usize, scale: Scale) -> Result<(), Failure> {
+fn one(
+    report: &mut Report,
+    what: &str,
+    service: &mut Service,
+    receiver: &Server,
+    origins: usize,
+    scale: Scale,
+) -> Result<(), Failure> {
     let identity_app = IdentityApp::new(service)?;
     let mut turns = Vec::new();
     for _ in 0..scale.rounds {
@@ -105,10 +118,17 @@ fn one(report: &mut Report, what: &str, service: &mut Service, receiver: &Server
     Ok(())
 }
 
-fn turn(identity_app: &IdentityApp, service: &mut Service, receiver: &Server, origins: usize, scale: Scale) -> Result<Turn, Failure> {
+fn turn(
+    identity_app: &IdentityApp,
+    service: &mut Service,
+    receiver: &Server,
+    origins: usize,
+    scale: Scale,
+) -> Result<Turn, Failure> {
     let port = receiver.text("url")?.rsplit(':').next().unwrap_or_default().to_owned();
     let host = |number: usize| format!("127.0.0.{}", number % origins + 1);
-    let inits = (0..scale.paced).map(|number| requests::init_with_webhook(&service.server, &format!("http://{}:{port}", host(number))));
+    let inits = (0..scale.paced)
+        .map(|number| requests::init_with_webhook(&service.server, &format!("http://{}:{port}", host(number))));
     let inits = Arc::new(inits.collect::<Result<Vec<_>, Failure>>()?);
     let (_, opened) = load::each_once(&service.server, inits, scale, true)?;
     let ids = opened.iter().map(|body| id_of(body)).collect::<Result<Vec<_>, Failure>>()?;
@@ -122,7 +142,12 @@ fn turn(identity_app: &IdentityApp, service: &mut Service, receiver: &Server, or
     }
     let figure = |name: &str| settled[name].as_f64().ok_or("the node sent no rates");
     let node_micros = micros(used) / ids.len() as f64;
-    Ok(Turn { completions: figure("completions")?, webhooks: figure("webhooks")?, p99_ms: figure("p99_ms")?, node_micros })
+    Ok(Turn {
+        completions: figure("completions")?,
+        webhooks: figure("webhooks")?,
+        p99_ms: figure("p99_ms")?,
+        node_micros,
+    })
 }
 
 /// Returns the id of the transaction opened by an init.

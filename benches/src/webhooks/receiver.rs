@@ -1,5 +1,5 @@
-//! A webhook receiver on hyper, on all cores: answers every POST with 200 and an empty body, counts, and measures the rate by its own
-//! clock.
+//! A webhook receiver on hyper, on all cores: answers every POST with 200 and an empty body, counts, and measures the
+//! rate by its own clock.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -117,7 +117,8 @@ impl Tally {
         let arrived = timeout(TIMEOUT, self.complete.notified()).await.is_ok();
         let seen = self.seen.load(Ordering::SeqCst);
         if !arrived || self.broken.load(Ordering::SeqCst) {
-            return send_line(&json!({ "failed": format!("{seen} of {} requests arrived, or one of them was broken", from + measured) }));
+            return send_line(&json!({ "failed": format!("{seen} of {} requests arrived, or one of them was \
+                    broken", from + measured) }));
         }
         let took = lock(&self.span).took;
         send_line(&json!({ "seconds": took.as_secs_f64() }))
@@ -142,7 +143,8 @@ impl Tally {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             // A client that sends it again sets these itself.
             let others = head.headers.iter().filter(|(name, _)| **name != HOST && **name != CONTENT_LENGTH);
-            let headers: Vec<[String; 2]> = others.map(|(name, value)| [name.to_string(), text(value.as_bytes())]).collect();
+            let headers: Vec<[String; 2]> =
+                others.map(|(name, value)| [name.to_string(), text(value.as_bytes())]).collect();
             *lock(&self.sample) = json!({ "headers": headers, "body": text(&body) });
         }
         self.count();

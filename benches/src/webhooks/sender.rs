@@ -1,5 +1,5 @@
-//! The client for comparison with deliveries: it posts the same bytes, as many at a time, to the same receiver. Any answer but a success is
-//! an error.
+//! The client for comparison with deliveries: it posts the same bytes, as many at a time, to the same receiver. Any
+//! answer but a success is an error.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -61,7 +61,9 @@ pub(crate) fn serve() -> Result<(), Failure> {
 }
 
 fn send(order: &Value) -> Result<(), Failure> {
-    let number = |name: &str| order[name].as_u64().and_then(|number| usize::try_from(number).ok()).ok_or("the order lacks a number");
+    let number = |name: &str| {
+        order[name].as_u64().and_then(|number| usize::try_from(number).ok()).ok_or("the order lacks a number")
+    };
     let (threads, in_flight) = (number("threads")?, number("in_flight")?);
     let batch = Arc::new(Batch::read(order, number("send")?)?);
     let thread = |_| {
@@ -82,14 +84,19 @@ impl Batch {
             _ => return Err("unknown send mode".into()),
         };
         let url = text(&order["to"])?;
-        let authority = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).ok_or("the address is no URL")?;
+        let authority =
+            url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).ok_or("the address is no URL")?;
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_str(authority)?);
         for header in order["headers"].as_array().into_iter().flatten() {
             headers.insert(HeaderName::try_from(text(&header[0])?)?, HeaderValue::try_from(text(&header[1])?)?);
         }
-        let options =
-            WebhookClientOptions { allow_private: true, connect_timeout: TIMEOUT, total_timeout: TIMEOUT, egress: Egress::default() };
+        let options = WebhookClientOptions {
+            allow_private: true,
+            connect_timeout: TIMEOUT,
+            total_timeout: TIMEOUT,
+            egress: Egress::default(),
+        };
         Ok(Self {
             mode,
             client: WebhookClient::new(&options)?,

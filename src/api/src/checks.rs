@@ -1,4 +1,5 @@
-//! The verifications that are answered at once (specification, "What the service does" 2): one handler for the table of kinds.
+//! The verifications that are answered at once (specification, "What the service does" 2): one handler for the table of
+//! kinds.
 //!
 //! Nothing is opened, stored or debited. Numbers and names are personal: they go to the source and into no log.
 
@@ -15,8 +16,8 @@ use sakshi_web::rate_limit::RateLimits;
 /// Verifies a number of the kind that has this path.
 ///
 /// # Errors
-/// 400 for an invalid field or a missing consent; 422 for a number of the wrong form in a request that is valid otherwise; 429, 501, 502
-/// and 504.
+/// 400 for an invalid field or a missing consent; 422 for a number of the wrong form in a request that is valid
+/// otherwise; 429, 501, 502 and 504.
 pub(crate) async fn verify(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
     request: HttpRequest,

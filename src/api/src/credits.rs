@@ -40,7 +40,8 @@ pub(crate) async fn balance(
     description = "Oldest first. Follow `next` until it is absent.",
     params(("page" = Option<u32>, Query, minimum = 1, description = "Default: 1."),
            ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Rows of a page. Default: 20."),
-           ("from" = Option<String>, Query, format = "date-time", description = "Movements at this time or later (ISO 8601 with an offset; `+` is written `%2B` in a query)."),
+           ("from" = Option<String>, Query, format = "date-time", description = "Movements at this time or later (ISO \
+               8601 with an offset; `+` is written `%2B` in a query)."),
            ("to" = Option<String>, Query, format = "date-time", description = "Movements before this time.")),
     responses((status = 200, body = Statement, description = "A page of movements."))
 )]

@@ -9,12 +9,14 @@ use serde_json::json;
 /// Time for which the response may be cached: a new key must be known soon.
 const CACHED: &str = "public, max-age=300";
 
-/// Lists the public halves of the keys that sign intents, as a JWK set (RFC 7517). The `kid` in the header of an intent names its key.
+/// Lists the public halves of the keys that sign intents, as a JWK set (RFC 7517). The `kid` in the header of an intent
+/// names its key.
 #[utoipa::path(
     get, path = "/.well-known/jwks.json", tag = "Service", operation_id = "getIntentKeys",
     summary = "Get the intent keys",
     description = "The public keys that verify intents, as a JWK set (RFC 7517).",
-    responses((status = 200, body = Object, description = "The keys. Cache them for five minutes at most.")), security(())
+    responses((status = 200, body = Object, description = "The keys. Cache them for five minutes at most.")),
+    security(())
 )]
 pub(crate) async fn list(service: Data<Service>) -> HttpResponse {
     let keys = service.authority.signer.public_jwks();

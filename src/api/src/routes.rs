@@ -36,10 +36,14 @@ const OWN: &[Row] = &[
     row("GET", EVENTS, Audience::Clients, || web::to(events::list)),
     row("GET", EVENT, Audience::Clients, || web::to(events::show)),
     row("PATCH", EVENT, Audience::Clients, || web::to(events::patch)),
-    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/registrations", Audience::Clients, || web::to(registrations::list)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/registrations", Audience::Clients, || {
+        web::to(registrations::list)
+    }),
     row("POST", "/api/v1/nationalid-ovse/events/{eventId}/doors", Audience::Clients, || web::to(doors::create)),
     row("GET", "/api/v1/nationalid-ovse/events/{eventId}/doors", Audience::Clients, || web::to(doors::list)),
-    row("DELETE", "/api/v1/nationalid-ovse/events/{eventId}/doors/{doorId}", Audience::Clients, || web::to(doors::close)),
+    row("DELETE", "/api/v1/nationalid-ovse/events/{eventId}/doors/{doorId}", Audience::Clients, || {
+        web::to(doors::close)
+    }),
     row("POST", "/api/v1/nationalid-ovse/events/{eventId}/check-ins", Audience::Clients, || web::to(doors::check_in)),
     row("GET", "/api/v1/credits", Audience::Clients, || web::to(credits::balance)),
     row("GET", "/api/v1/credits/statement", Audience::Clients, || web::to(credits::statement)),

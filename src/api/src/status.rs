@@ -1,4 +1,5 @@
-//! `GET /api/v1/status`: shows whether a fault is in the service, the authority, an upstream, or the client's own receiver.
+//! `GET /api/v1/status`: shows whether a fault is in the service, the authority, an upstream, or the client's own
+//! receiver.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -18,7 +19,8 @@ use sakshi_wire::status::{AuthorityStatus, ServiceStatus, UpstreamStatus, Webhoo
 #[utoipa::path(
     get, path = "/api/v1/status", tag = "Service", operation_id = "getStatus",
     summary = "See how things are",
-    description = "The authority and the upstreams as the answering node has seen them in the last half hour, and what became of the application's newest webhooks.",
+    description = "The authority and the upstreams as the answering node has seen them in the last half hour, and \
+        what became of the application's newest webhooks.",
     responses((status = 200, body = ServiceStatus, description = "How things are."))
 )]
 pub(crate) async fn show(
@@ -32,7 +34,8 @@ pub(crate) async fn show(
     let Status { authority, upstreams, webhooks } = status(&service, &caller).await?;
     let Counted { answers, service_down, http_errors, last_at } = authority;
     let Webhooks { delivered, failed, waiting } = webhooks;
-    let upstream = |(kind, [answered, failed]): (&str, [u64; 2])| UpstreamStatus { kind: kind.to_owned(), answered, failed };
+    let upstream =
+        |(kind, [answered, failed]): (&str, [u64; 2])| UpstreamStatus { kind: kind.to_owned(), answered, failed };
     Ok(HttpResponse::Ok().json(ServiceStatus {
         authority: AuthorityStatus { answers, service_down, http_errors, last_answer_at: last_at },
         upstreams: upstreams.into_iter().map(upstream).collect(),

@@ -1,4 +1,5 @@
-//! `PUT` and `GET /api/v1/user/webhook`: the receivers of the webhooks of an app's flows (specification, "Webhook configuration").
+//! `PUT` and `GET /api/v1/user/webhook`: the receivers of the webhooks of an app's flows (specification, "Webhook
+//! configuration").
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -11,15 +12,17 @@ use sakshi_web::query::Query;
 use sakshi_wire::Always;
 use sakshi_wire::webhook_urls::{RegisterWebhookRequest, RegisterWebhookResponse, WebhookSetting, WebhookSettings};
 
-/// Registers the receiver of an API type's webhooks for the calling app; `null` removes the URL. It applies from the next report on, also
-/// to flows in flight. Queued webhooks keep their receiver.
+/// Registers the receiver of an API type's webhooks for the calling app; `null` removes the URL. It applies from the
+/// next report on, also to flows in flight. Queued webhooks keep their receiver.
 ///
 /// # Errors
 /// 400 with every invalid field.
 #[utoipa::path(
-    put, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "setWebhookUrl", request_body = RegisterWebhookRequest,
+    put, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "setWebhookUrl",
+    request_body = RegisterWebhookRequest,
     summary = "Set a webhook URL",
-    description = "Applies from the next report on, also to flows in progress. `null` removes the URL. The URL for verifications is a field of `openTransaction`.",
+    description = "Applies from the next report on, also to flows in progress. `null` removes the URL. The URL for \
+        verifications is a field of `openTransaction`.",
     responses((status = 200, body = RegisterWebhookResponse, description = "The URL as it is set now."))
 )]
 pub(crate) async fn register(

@@ -1,6 +1,7 @@
 //! The URL to which the identity app posts its answer, one for every transaction.
 //!
-//! Its last segment is a capability. The id alone, which is in the path of a public page, does not suffice to post an answer.
+//! Its last segment is a capability. The id alone, which is in the path of a public page, does not suffice to post an
+//! answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,8 +51,8 @@ impl fmt::Debug for CallbackAddresses {
 }
 
 impl CallbackAddresses {
-    /// Creates an issuer of addresses under the public base URL of the service. The first secret signs new ones. The others are
-    /// earlier secrets, whose addresses are still accepted.
+    /// Creates an issuer of addresses under the public base URL of the service. The first secret signs new ones. The
+    /// others are earlier secrets, whose addresses are still accepted.
     ///
     /// # Errors
     /// The base is not an http(s) URL, or there is no secret, or one has under 32 bytes.
@@ -133,7 +134,9 @@ mod tests {
         assert!(ours.is_genuine(id, capability));
         assert!(!ours.is_genuine(txn(), capability));
         assert!(!theirs.is_genuine(id, capability));
-        for guess in ["", &capability[1..], &capability.to_lowercase(), &format!("{capability}A"), &format!("{capability}=")] {
+        for guess in
+            ["", &capability[1..], &capability.to_lowercase(), &format!("{capability}A"), &format!("{capability}=")]
+        {
             assert!(!ours.is_genuine(id, guess), "{guess}");
         }
     }
@@ -149,11 +152,15 @@ mod tests {
 
     #[test]
     fn a_base_that_is_no_web_address_and_a_short_secret_are_refused() {
-        for base in ["", "verify.example", "ftp://a.example", "https://a.example/?q", "https://a.example/#f", "data:,x"] {
+        for base in ["", "verify.example", "ftp://a.example", "https://a.example/?q", "https://a.example/#f", "data:,x"]
+        {
             assert_eq!(CallbackAddresses::new(base, &[[1; 32]]).unwrap_err(), CallbackAddressError::BaseUrl, "{base}");
         }
         assert_eq!(CallbackAddresses::new("https://a.example", &[[1; 31]]).unwrap_err(), CallbackAddressError::Secret);
-        assert_eq!(CallbackAddresses::new::<[u8; 32]>("https://a.example", &[]).unwrap_err(), CallbackAddressError::Secret);
+        assert_eq!(
+            CallbackAddresses::new::<[u8; 32]>("https://a.example", &[]).unwrap_err(),
+            CallbackAddressError::Secret
+        );
     }
 
     #[test]

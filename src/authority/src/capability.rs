@@ -60,8 +60,8 @@ impl fmt::Debug for Capabilities {
 }
 
 impl Capabilities {
-    /// Creates an issuer with the first of these secrets. The others are earlier secrets, whose capabilities are still accepted.
-    /// `None` if there is no secret, or one has under 32 bytes.
+    /// Creates an issuer with the first of these secrets. The others are earlier secrets, whose capabilities are still
+    /// accepted. `None` if there is no secret, or one has under 32 bytes.
     #[must_use]
     pub fn new<S: AsRef<[u8]>>(secrets: &[S]) -> Option<Self> {
         let is_short = |secret: &S| secret.as_ref().len() < SECRET_BYTES_MIN;
@@ -79,7 +79,8 @@ impl Capabilities {
     /// Returns true for a capability of this subject. Compares in constant time.
     #[must_use]
     pub fn is_genuine(&self, purpose: Purpose, subject: &[u8], given: &str) -> bool {
-        let is_of = |secret| verify_slices_are_equal(capability(secret, purpose, subject).as_bytes(), given.as_bytes()).is_ok();
+        let is_of =
+            |secret| verify_slices_are_equal(capability(secret, purpose, subject).as_bytes(), given.as_bytes()).is_ok();
         self.secrets.iter().any(is_of)
     }
 }
@@ -105,7 +106,11 @@ mod tests {
         assert!(!ours.is_genuine(Purpose::Kiosk, b"another", &made));
         assert!(!theirs.is_genuine(Purpose::Kiosk, b"subject", &made));
         let rotated = Capabilities::new(&[[2; 32], [1; 32]]).unwrap();
-        assert!(rotated.is_genuine(Purpose::Kiosk, b"subject", &made) && rotated.make(Purpose::Kiosk, b"subject") != made);
-        assert!(Capabilities::new(&[vec![1; 32], vec![1; 31]]).is_none() && Capabilities::new::<[u8; 32]>(&[]).is_none());
+        assert!(
+            rotated.is_genuine(Purpose::Kiosk, b"subject", &made) && rotated.make(Purpose::Kiosk, b"subject") != made
+        );
+        assert!(
+            Capabilities::new(&[vec![1; 32], vec![1; 31]]).is_none() && Capabilities::new::<[u8; 32]>(&[]).is_none()
+        );
     }
 }

@@ -88,12 +88,13 @@ pub const fn credential_name(claim: Claim) -> &'static str {
 /// Returns the claim with this name in credentials; the first letter may be in either case.
 pub(crate) fn from_credential_name(name: &str) -> Option<Claim> {
     let (first, rest) = name.as_bytes().split_first()?;
-    let same = |row: &str| row.as_bytes().split_first().is_some_and(|(f, r)| f.eq_ignore_ascii_case(first) && r == rest);
+    let same =
+        |row: &str| row.as_bytes().split_first().is_some_and(|(f, r)| f.eq_ignore_ascii_case(first) && r == rest);
     TABLE.iter().find(|(row, _)| same(row)).and_then(|(_, claim)| *claim)
 }
 
-/// Builds the scope bitmap: a `0` or `1` for each bit, bit 1 first, padded on the right to `length` characters and never shorter
-/// than the table.
+/// Builds the scope bitmap: a `0` or `1` for each bit, bit 1 first, padded on the right to `length` characters and
+/// never shorter than the table.
 #[must_use]
 pub fn scope_bitmap(claims: ClaimSet, length: usize) -> String {
     let mut bitmap = vec![b'0'; length.max(ROWS)];
@@ -160,7 +161,9 @@ mod tests {
     fn only_the_first_letter_may_differ_in_case_and_local_parts_and_id_numbers_are_not_claims() {
         assert_eq!(from_credential_name("ResidentName"), Some(Claim::Name));
         assert_eq!(from_credential_name("IsNRI"), Some(Claim::NriStatus));
-        for name in ["residentname", "isNri", "localStreet", "LocalVtc", "uid", "UID", "vid", "maskedUID", "MaskedUid", "", "é"] {
+        for name in
+            ["residentname", "isNri", "localStreet", "LocalVtc", "uid", "UID", "vid", "maskedUID", "MaskedUid", "", "é"]
+        {
             assert_eq!(from_credential_name(name), None, "{name}");
         }
     }

@@ -1,8 +1,9 @@
-//! Evidence of a verification: the credential as received, with the data that verified it, in a sealed file. It can be checked
-//! years later without this service.
+//! Evidence of a verification: the credential as received, with the data that verified it, in a sealed file. It can be
+//! checked years later without this service.
 //!
-//! The file is a JWS in its flattened JSON form (RFC 7515 §7.2.2), signed with the intent key, whose public half is in its header. Its
-//! payload holds the SD-JWT with its disclosures (RFC 9901), the issuer's key, and the issuer's answer about the credential's status.
+//! The file is a JWS in its flattened JSON form (RFC 7515 §7.2.2), signed with the intent key, whose public half is in
+//! its header. Its payload holds the SD-JWT with its disclosures (RFC 9901), the issuer's key, and the issuer's answer
+//! about the credential's status.
 
 use std::time::Duration;
 
@@ -15,7 +16,9 @@ use serde_json::{Map, Value, json};
 
 use crate::encoding::{base64url, from_base64url};
 use crate::intent::verify_with_jwk;
-use crate::sdjwt::{CredentialRefusal, CredentialStatus, Expectation, Jwks, KeyBinding, StatusFault, TrustedIssuer, Verifier};
+use crate::sdjwt::{
+    CredentialRefusal, CredentialStatus, Expectation, Jwks, KeyBinding, StatusFault, TrustedIssuer, Verifier,
+};
 
 /// `typ` of the header of a sealed file.
 pub const TYPE: &str = "evidence+jws";
@@ -29,8 +32,8 @@ const STATUS_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// The proof that a node stores after it has verified a credential. It holds all that was shared.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The credential as received, with its key binding if there was one. Disclosures that were not requested are removed, and
-    /// with them the key binding, which covers all disclosures.
+    /// The credential as received, with its key binding if there was one. Disclosures that were not requested are
+    /// removed, and with them the key binding, which covers all disclosures.
     pub credential: String,
     /// True if the credential's holder had bound it to the transaction.
     pub holder_bound: bool,
@@ -228,8 +231,8 @@ impl Sealed {
 }
 
 impl Evidence {
-    /// Verifies the credential and the answer about its status again, each as of its first check. With `trusted` keys of
-    /// the issuer, those in the file must be among them.
+    /// Verifies the credential and the answer about its status again, each as of its first check. With `trusted` keys
+    /// of the issuer, those in the file must be among them.
     ///
     /// # Errors
     /// The first check that fails.
@@ -249,7 +252,8 @@ impl Evidence {
         let checked_status = match (status, &verified.status) {
             (Some(proof), CredentialStatus::At(reference)) => {
                 // Verified with the answer's own key alone; the credential's key has signed the credential.
-                let document = verifier_with(issuer, &proof.key)?.read_status(reference, proof.token.as_bytes(), proof.checked_at);
+                let document =
+                    verifier_with(issuer, &proof.key)?.read_status(reference, proof.token.as_bytes(), proof.checked_at);
                 let document = document.map_err(EvidenceFault::Status)?;
                 if document.state(reference).map_err(EvidenceFault::Status)?.refusal().is_some() {
                     return Err(EvidenceFault::NotValid);
@@ -260,7 +264,9 @@ impl Evidence {
             (None, CredentialStatus::Absent) => CheckedStatus::Absent,
             (None, _) => CheckedStatus::Unproven,
         };
-        let is_shared = |claim: &sakshi_domain::claims::Claim| !verified.missing.contains(*claim) && !verified.malformed.contains(*claim);
+        let is_shared = |claim: &sakshi_domain::claims::Claim| {
+            !verified.missing.contains(*claim) && !verified.malformed.contains(*claim)
+        };
         Ok(Checked {
             shared: self.requested.iter().filter(is_shared).collect(),
             holder_bound: verified.holder_bound,
@@ -272,10 +278,15 @@ impl Evidence {
     /// credential came.
     fn check_times(&self) -> Result<(), EvidenceFault> {
         let received = self.proof.received_at;
-        let is_status_of_then =
-            |status: &StatusProof| status.checked_at <= received + SKEW && status.checked_at + STATUS_AGE_MAX >= received;
+        let is_status_of_then = |status: &StatusProof| {
+            status.checked_at <= received + SKEW && status.checked_at + STATUS_AGE_MAX >= received
+        };
         let follow = self.opened_at <= received + SKEW && received <= self.verified_at + SKEW;
-        if follow && self.proof.status.as_ref().is_none_or(is_status_of_then) { Ok(()) } else { Err(EvidenceFault::Times) }
+        if follow && self.proof.status.as_ref().is_none_or(is_status_of_then) {
+            Ok(())
+        } else {
+            Err(EvidenceFault::Times)
+        }
     }
 }
 
@@ -293,6 +304,126 @@ mod tests {
     fn the_thumbprint_is_that_of_the_example_in_rfc_7638() {
         let jwk = json!({ "kty": "RSA", "alg": "RS256", "kid": "2011-04-29", "e": "AQAB",
             "n": "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMst\
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
+                  \
                   n64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91C\
                   bOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw" });
         assert_eq!(thumbprint(&jwk).as_deref(), Some("NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"));

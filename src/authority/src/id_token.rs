@@ -1,11 +1,14 @@
-//! ID tokens of the provider at which operators sign in (OpenID Connect Core 1.0, section 3.1.3.7), and its logout tokens
-//! (Back-Channel Logout 1.0, section 2.6). Checks the signature, the issuer, the audience, the times and the nonce.
+//! ID tokens of the provider at which operators sign in (OpenID Connect Core 1.0, section 3.1.3.7), and its logout
+//! tokens (Back-Channel Logout 1.0, section 2.6). Checks the signature, the issuer, the audience, the times and the
+//! nonce.
 //!
 //! A token is RS256 or ES256; the key decides which, never the token alone.
 
 use std::fmt;
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+};
 use sakshi_domain::limits::{CREDENTIAL_DEPTH_MAX, JOSE_HEADER_VALUES_MAX, JWKS_BYTES_MAX};
 use sakshi_domain::time::Timestamp;
 use sakshi_wire::json::{ValuesLeft, read_object};
@@ -162,7 +165,8 @@ impl ProviderKeys {
     /// The first check that it does not pass.
     pub fn logout_token(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
         let claims = self.verified(token, expected)?;
-        let is_logout = claims.0.get("events").and_then(Value::as_object).is_some_and(|events| events.contains_key(LOGOUT));
+        let is_logout =
+            claims.0.get("events").and_then(Value::as_object).is_some_and(|events| events.contains_key(LOGOUT));
         if !is_logout || claims.0.contains_key("nonce") {
             return Err(TokenRefusal::Event);
         }
@@ -177,7 +181,8 @@ impl ProviderKeys {
     /// Makes the checks that all tokens have in common: the signature before any of the payload is read.
     fn verified(&self, token: &str, expected: Expected<'_>) -> Result<TokenClaims, TokenRefusal> {
         let mut segments = token.split('.');
-        let (Some(header), Some(payload), Some(signature), None) = (segments.next(), segments.next(), segments.next(), segments.next())
+        let (Some(header), Some(payload), Some(signature), None) =
+            (segments.next(), segments.next(), segments.next(), segments.next())
         else {
             return Err(TokenRefusal::Malformed);
         };
@@ -209,7 +214,12 @@ impl ProviderKeys {
     }
 
     /// Tries the keys that the header can mean: those with its `kid`, or, without one, all of its algorithm.
-    fn check_signature(&self, header: &Map<String, Value>, signed: &[u8], signature: &[u8]) -> Result<(), TokenRefusal> {
+    fn check_signature(
+        &self,
+        header: &Map<String, Value>,
+        signed: &[u8],
+        signature: &[u8],
+    ) -> Result<(), TokenRefusal> {
         let text = |name: &str| header.get(name).and_then(Value::as_str);
         let is_rsa = match text("alg") {
             Some("RS256") => true,
@@ -226,8 +236,12 @@ impl ProviderKeys {
             return Err(TokenRefusal::Algorithm);
         }
         let verifies = |key: &ProviderKey| match &key.key {
-            Key::Rsa(n, e) => RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, signed, signature).is_ok(),
-            Key::P256(point) => UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(signed, signature).is_ok(),
+            Key::Rsa(n, e) => {
+                RsaPublicKeyComponents { n, e }.verify(&RSA_PKCS1_2048_8192_SHA256, signed, signature).is_ok()
+            }
+            Key::P256(point) => {
+                UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point).verify(signed, signature).is_ok()
+            }
         };
         if same.any(verifies) { Ok(()) } else { Err(TokenRefusal::Signature) }
     }

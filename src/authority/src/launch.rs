@@ -24,8 +24,8 @@ pub struct AppLinks {
 }
 
 impl AppLinks {
-    /// Builds the link of the button on the verify page on Android. If the app is not installed, the browser opens the store when
-    /// the package is set, and `fallback_url` otherwise.
+    /// Builds the link of the button on the verify page on Android. If the app is not installed, the browser opens the
+    /// store when the package is set, and `fallback_url` otherwise.
     #[must_use]
     pub fn android_browser(&self, jwt: &str, fallback_url: &str) -> String {
         let mut uri = self.android(&self.android_web_action, jwt);
@@ -99,13 +99,17 @@ mod tests {
 
     #[test]
     fn a_native_app_on_android_fires_an_intent_without_a_fallback() {
-        assert_eq!(links().android_native("aa.bb.cc"), "intent:#Intent;action=org.example.app.REQUEST;S.request=aa.bb.cc;end");
+        assert_eq!(
+            links().android_native("aa.bb.cc"),
+            "intent:#Intent;action=org.example.app.REQUEST;S.request=aa.bb.cc;end"
+        );
     }
 
     #[test]
     fn with_a_package_only_the_authoritys_app_is_asked_and_the_store_takes_the_place_of_the_fallback() {
         let component = Some("org.example.id/org.example.id.Main".into());
-        let links = AppLinks { android_package: Some("org.example.id".into()), android_component: component, ..links() };
+        let links =
+            AppLinks { android_package: Some("org.example.id".into()), android_component: component, ..links() };
         let named = "package=org.example.id;component=org.example.id%2Forg.example.id.Main;S.request=aa.bb.cc;end";
         assert_eq!(links.android_native("aa.bb.cc"), format!("intent:#Intent;action=org.example.app.REQUEST;{named}"));
         let browser = links.android_browser("aa.bb.cc", "https://v.example/");

@@ -124,7 +124,11 @@ mod tests {
             assert_eq!(decode_qr_payload(&written(INTENT_BYTES_MAX, mark)).unwrap().len(), INTENT_BYTES_MAX);
             assert_eq!(decode_qr_payload(&written(INTENT_BYTES_MAX + 1, mark)), Err(QrError::TooLong));
         }
-        assert_eq!(decode_qr_payload(&written(INTENT_BYTES_MAX, &[END_MARK, b'a'])), Err(QrError::TooLong), "it goes on after a mark");
+        assert_eq!(
+            decode_qr_payload(&written(INTENT_BYTES_MAX, &[END_MARK, b'a'])),
+            Err(QrError::TooLong),
+            "it goes on after a mark"
+        );
     }
 
     #[test]

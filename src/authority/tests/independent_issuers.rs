@@ -1,14 +1,20 @@
 //! Credentials of independent implementations: PyPI `sd-jwt` and npm `@sd-jwt/core`. The
 //! scripts and their interface are described in `tests/contract/README.md`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot be set up must fail, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot be set up must fail, in its helpers too"
+)]
 
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sakshi_authority::sdjwt::{CredentialRefusal, Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier};
+use sakshi_authority::sdjwt::{
+    CredentialRefusal, Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier,
+};
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
@@ -65,22 +71,34 @@ fn request(txn: TxnId, with_kb: bool) -> Value {
         "plain": {"id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "status": "https://issuer.example/status/1"},
         "claims": {
             "residentName": "आशा राव", "dob": "28-02-1990", "gender": "F", "ageAbove18": "Yes", "uid": "999941057058",
-            "residentImage": "/9j/".repeat(10_000), "pincode": "560001", "address": {"house": "7", "street": "Lake Road"},
+            "residentImage": "/9j/".repeat(10_000), "pincode": "560001", "address": {"house": "7",
+                "street": "Lake Road"},
         },
     })
 }
 
-fn verify(answer: &Value, txn: TxnId, policy: KeyBinding, at: Timestamp) -> Result<VerifiedCredential, CredentialRefusal> {
+fn verify(
+    answer: &Value,
+    txn: TxnId,
+    policy: KeyBinding,
+    at: Timestamp,
+) -> Result<VerifiedCredential, CredentialRefusal> {
     let jwks = Jwks::parse(answer["jwks"].to_string().as_bytes()).unwrap();
     let verifier = Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], policy);
-    let requested: ClaimSet = [Claim::Name, Claim::Dob, Claim::AgeAbove18, Claim::Photo, Claim::Address].into_iter().collect();
-    verifier.verify(answer["credential"].as_str().unwrap(), &Expectation { nonce: txn, audience: AUDIENCE, now: at, requested })
+    let requested: ClaimSet =
+        [Claim::Name, Claim::Dob, Claim::AgeAbove18, Claim::Photo, Claim::Address].into_iter().collect();
+    verifier.verify(
+        answer["credential"].as_str().unwrap(),
+        &Expectation { nonce: txn, audience: AUDIENCE, now: at, requested },
+    )
 }
 
 #[test]
 fn credentials_of_independent_issuers_are_accepted_bare_and_with_key_binding() {
     for library in LIBRARIES {
-        for (with_kb, policy) in [(false, KeyBinding::WhenPresent), (true, KeyBinding::WhenPresent), (true, KeyBinding::Required)] {
+        for (with_kb, policy) in
+            [(false, KeyBinding::WhenPresent), (true, KeyBinding::WhenPresent), (true, KeyBinding::Required)]
+        {
             let txn = txn();
             let verified = verify(&issue(library, &request(txn, with_kb)), txn, policy, now()).unwrap();
             let claims = verified.claims.as_map();
@@ -120,7 +138,10 @@ fn their_credentials_are_refused_for_another_transaction_time_or_issuer_key() {
         assert_eq!(refusal(txn_id, KeyBinding::WhenPresent, now() - minutes(2)), CredentialRefusal::IssuedInFuture);
         let mut forged = issue(library, &request(txn_id, true));
         forged["jwks"] = answer["jwks"].clone();
-        assert_eq!(verify(&forged, txn_id, KeyBinding::WhenPresent, now()).unwrap_err(), CredentialRefusal::SignatureInvalid);
+        assert_eq!(
+            verify(&forged, txn_id, KeyBinding::WhenPresent, now()).unwrap_err(),
+            CredentialRefusal::SignatureInvalid
+        );
     }
 }
 

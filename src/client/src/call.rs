@@ -83,8 +83,9 @@ impl Display for Page {
 
 /// Encodes any text as one segment of a path (RFC 3986 §3.3).
 ///
-/// Parsers of URLs remove the segments `.` and `..`, even percent-encoded (URL Standard, "double-dot URL path segment"). So the percent
-/// signs of those are encoded too: the service finds nothing under that name, instead of something else under the shortened path.
+/// Parsers of URLs remove the segments `.` and `..`, even percent-encoded (URL Standard, "double-dot URL path
+/// segment"). So the percent signs of those are encoded too: the service finds nothing under that name, instead of
+/// something else under the shortened path.
 #[must_use]
 pub fn segment(text: &str) -> String {
     match text {

@@ -73,7 +73,8 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(body) = &self.body else {
-            let status = StatusCode::from_u16(self.status).map_or_else(|_| self.status.to_string(), |status| status.to_string());
+            let status =
+                StatusCode::from_u16(self.status).map_or_else(|_| self.status.to_string(), |status| status.to_string());
             return write!(formatter, "the service answered {status}");
         };
         formatter.write_str(&body.message)?;
@@ -90,9 +91,10 @@ mod tests {
 
     #[test]
     fn a_refusal_shows_its_sentence_its_fields_its_code_and_the_id_to_ask_about() {
-        let body =
-            br#"{"success":false,"error":"Bad Request","message":"Two fields are wrong.","code":"validation_failed","statusCode":400,
-            "errorId":"req-1","errors":[{"field":"claims[0]","message":"is unknown"},{"field":"channel","message":"is required"}]}"#;
+        let body = br#"{"success":false,"error":"Bad Request","message":"Two fields are wrong.",
+            "code":"validation_failed","statusCode":400,
+            "errorId":"req-1","errors":[{"field":"claims[0]","message":"is unknown"},
+            {"field":"channel","message":"is required"}]}"#;
         let refusal = Refusal::read(400, body);
         assert_eq!(
             refusal.to_string(),

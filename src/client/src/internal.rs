@@ -15,12 +15,15 @@ use sakshi_wire::operator::log_level::LogLevelResponse;
 use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
 use sakshi_wire::operator::reseal::ResealResponse;
-use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
+use sakshi_wire::operator::tenancy::{
+    AppResponse, AppsResponse, ClientResponse, ClientsPage, CreateAppResponse, CreateClientResponse,
+};
 use sakshi_wire::operator::transfer::ImportClientResponse;
 use sakshi_wire::operator::upgrade::FinishUpgradeResponse;
 use sakshi_wire::operator::users::{InviteUserResponse, RemovedUserResponse, UserResponse, UsersResponse};
 use sakshi_wire::operator::views::{
-    AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequests, ReportResponse, TransactionResponse, TreeNode, WebhookOrigins,
+    AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequests, ReportResponse, TransactionResponse, TreeNode,
+    WebhookOrigins,
 };
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
-//! A typed client of a running service: the public API in [`public`], the internal listener in [`internal`], and [`judge`], which checks
-//! every promise from outside.
+//! A typed client of a running service: the public API in [`public`], the internal listener in [`internal`], and
+//! [`judge`], which checks every promise from outside.
 //!
-//! Each operation is a [`Call`]: a value with the method, the path, the body and the type of the answer. A [`Client`] sends it
-//! to one listener with one set of credentials. Callers that need more than the answer (headers, timing, a deliberately wrong
-//! body) take the request from [`Client::request`] and send it themselves.
+//! Each operation is a [`Call`]: a value with the method, the path, the body and the type of the answer. A [`Client`]
+//! sends it to one listener with one set of credentials. Callers that need more than the answer (headers, timing, a
+//! deliberately wrong body) take the request from [`Client::request`] and send it themselves.
 
 mod call;
 mod error;
@@ -31,7 +31,8 @@ pub const APP_ID: &str = "X-API-APP-ID";
 /// The header with a client's key for a request that must not be done twice.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// Time for which an idle connection is kept. The service closes idle ones after 5 s; a longer time may use one that is being closed.
+/// Time for which an idle connection is kept. The service closes idle ones after 5 s; a longer time may use one that is
+/// being closed.
 const IDLE: Duration = Duration::from_secs(2);
 
 /// Credentials of a caller.

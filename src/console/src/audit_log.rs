@@ -23,8 +23,11 @@ const STEP: u32 = 100;
 const CHECKED_MAX: u64 = 5_000;
 
 /// Filters of entries, with their labels.
-const FILTERS: [(&str, &str); 3] =
-    [("operator", "Operator: name or id"), ("operation", "Operation, such as grantCredits"), ("id", "Id of what was changed")];
+const FILTERS: [(&str, &str); 3] = [
+    ("operator", "Operator: name or id"),
+    ("operation", "Operation, such as grantCredits"),
+    ("id", "Id of what was changed"),
+];
 
 /// The requested filters.
 #[derive(Debug, Default)]
@@ -45,8 +48,9 @@ impl AuditFilters {
     }
 
     fn admits(&self, entry: &Map<String, Value>) -> bool {
-        let is =
-            |name: &str, asked: &String| entry.get(name).and_then(Value::as_str).is_some_and(|value| value.eq_ignore_ascii_case(asked));
+        let is = |name: &str, asked: &String| {
+            entry.get(name).and_then(Value::as_str).is_some_and(|value| value.eq_ignore_ascii_case(asked))
+        };
         let names = |asked: &String| ["operator", "operator_id", "subject"].iter().any(|name| is(name, asked));
         let ids = entry.get("ids").and_then(Value::as_object);
         (self.operator.is_empty() || names(&self.operator))
@@ -102,7 +106,8 @@ pub(crate) async fn show(staff: Staff, request: HttpRequest) -> Result<HttpRespo
     }
     let columns = &["No.", "At", "Operator", "Operation", "Stage", "On", "From", "Values"];
     let table = Table { caption: "Entries, the newest first", columns, rows };
-    let words = "Each change has an entry before it (asked) and one with what came of it (answered). Entries name no secret.";
+    let words =
+        "Each change has an entry before it (asked) and one with what came of it (answered). Entries name no secret.";
     let chain = Part::new("chain", "The chain")
         .words("Each entry holds the hash of the one before, so one that was changed or left out shows.")
         .fact("Entries", Cell::number(head.number))
@@ -128,15 +133,25 @@ fn row(number: u64, entry: &Map<String, Value>) -> Vec<Cell> {
         Some(_) => "bad",
         None => "",
     };
-    let stage = [text("stage").to_owned(), status.map(|status| status.to_string()).unwrap_or_default(), text("code").to_owned()];
+    let stage = [
+        text("stage").to_owned(),
+        status.map(|status| status.to_string()).unwrap_or_default(),
+        text("code").to_owned(),
+    ];
     let ids = entry.get("ids").and_then(Value::as_object).into_iter().flatten();
-    let links = ids.filter_map(|(_, id)| id.as_str()).map(|id| Cell::Link { href: format!("/console/find?id={id}"), text: id.to_owned() });
+    let links = ids
+        .filter_map(|(_, id)| id.as_str())
+        .map(|id| Cell::Link { href: format!("/console/find?id={id}"), text: id.to_owned() });
     let values = ["asked", "before", "after"].into_iter().filter_map(|name| {
         let value = entry.get(name).filter(|value| !value.is_null())?;
         Some(Cell::Code(format!("{name} {value}")))
     });
     let values: Vec<Cell> = values.collect();
-    let operator = if text("operator").is_empty() { format!("a {}’s token", text("token")) } else { text("operator").to_owned() };
+    let operator = if text("operator").is_empty() {
+        format!("a {}’s token", text("token"))
+    } else {
+        text("operator").to_owned()
+    };
     vec![
         Cell::number(number),
         Cell::text(text("at").get(..19).unwrap_or_default().replace('T', " ")),
@@ -181,13 +196,14 @@ pub(crate) async fn verify(staff: Staff, request: HttpRequest) -> Result<HttpRes
         .fact("Hash there", Cell::code(checked.hash));
     let part = match (&fault, checked.number < head.number) {
         (Some(fault), _) => part.fact("Found", Cell::tag("bad", format!("not as it was written: {fault}"))),
-        (None, true) => part
-            .fact("Found", Cell::tag("good", "as it was written, so far"))
-            .link(format!("/console/audit-log/verify?after={}&hash={}", checked.number, checked.hash), "Check the next part"),
+        (None, true) => part.fact("Found", Cell::tag("good", "as it was written, so far")).link(
+            format!("/console/audit-log/verify?after={}&hash={}", checked.number, checked.hash),
+            "Check the next part",
+        ),
         (None, false) => part.fact("Found", Cell::tag("good", "every entry follows from the one before")),
     };
-    let words =
-        "Who can write the store could cut its end off. Keep number and hash elsewhere, and look whether they are still here later.";
+    let words = "Who can write the store could cut its end off. Keep number and hash elsewhere, and look whether they \
+        are still here later.";
     let view = View::new(&staff, Some(Section::AuditLog), "Audit log verified").back("/console/audit-log", "Audit log");
     Ok(view.part(part.words(words)).ok())
 }
@@ -208,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_filter_admits_by_operator_operation_and_id() {
-        let entry = json!({"operator": "Asha Rao", "operator_id": "op_1", "operation": "grantCredits", "ids": {"client_id": "cl_1"}});
+        let entry = json!({"operator": "Asha Rao", "operator_id": "op_1", "operation": "grantCredits",
+            "ids": {"client_id": "cl_1"}});
         let admits = |query: &str| AuditFilters::of(query).unwrap().admits(entry.as_object().unwrap());
         for query in ["", "operator=asha+rao", "operator=op_1", "operation=grantcredits&id=cl_1"] {
             assert!(admits(query), "{query}");

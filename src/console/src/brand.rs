@@ -21,10 +21,16 @@ use crate::submitted::{Form, Submitted};
 use crate::view::{Cell, Choices, FormView, Part, View};
 
 /// The files of a brand, with their labels.
-const FILES: [(&str, &str); 2] =
-    [("logo", "Logo: PNG or SVG, at most 16,384 bytes"), ("picture", "Picture of its events: JPEG, PNG or SVG, at most 24,576 bytes")];
-const SHAPE: &[(&str, Kind)] =
-    &[("name", Kind::Removable), ("colour", Kind::Removable), ("support", Kind::Removable), ("privacy_url", Kind::Removable)];
+const FILES: [(&str, &str); 2] = [
+    ("logo", "Logo: PNG or SVG, at most 16,384 bytes"),
+    ("picture", "Picture of its events: JPEG, PNG or SVG, at most 24,576 bytes"),
+];
+const SHAPE: &[(&str, Kind)] = &[
+    ("name", Kind::Removable),
+    ("colour", Kind::Removable),
+    ("support", Kind::Removable),
+    ("privacy_url", Kind::Removable),
+];
 
 /// Shows the brand of a client.
 ///
@@ -48,7 +54,11 @@ async fn page(staff: &Staff, id: ClientId, form: Option<&Form>) -> Result<View, 
         .problems_if(form.map_or(&[], Form::problems))
         .part(about);
     if staff.may("changeClientBrand") {
-        view = view.part(Part::new("change", "Change").words("An empty field removes its part.").form(fields(staff, &id, &brand, form)));
+        view = view.part(
+            Part::new("change", "Change")
+                .words("An empty field removes its part.")
+                .form(fields(staff, &id, &brand, form)),
+        );
     }
     Ok(view)
 }
@@ -71,7 +81,8 @@ fn fields(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> F
     for (name, label) in FILES {
         view = view.field(Field::new(name, label, "file", "", None));
     }
-    let keep = [("", "Keep the files that I do not choose"), ("logo", "Remove the logo"), ("picture", "Remove the picture")];
+    let keep =
+        [("", "Keep the files that I do not choose"), ("logo", "Remove the logo"), ("picture", "Remove the picture")];
     let options = keep.map(|(value, label)| (value.to_owned(), label.to_owned())).into();
     view.choices(Choices { name: "remove", label: "Files", options, chosen: String::new() })
 }

@@ -51,8 +51,11 @@ pub(crate) async fn list(staff: Staff, request: HttpRequest) -> Result<HttpRespo
     let words = format!("Webhooks lost are those of the newest {LOOKED_AT} verifications.");
     let at = |page: Option<u32>| page.map(|page| format!("/console/clients?page={page}"));
     let view = View::new(&staff, Some(Section::Clients), "Clients").lead("Who pays for verifications.");
-    let view =
-        view.part(Part::new("list", "All clients").words(words).table(table, "There is no client yet: sakshi admin clients create."));
+    let view = view.part(
+        Part::new("list", "All clients")
+            .words(words)
+            .table(table, "There is no client yet: sakshi admin clients create."),
+    );
     Ok(view.page(at(pages.before()), "Newer").page(at(pages.after()), "Older").ok())
 }
 
@@ -66,7 +69,9 @@ fn row(Funds { client, balance, is_low }: Funds, lost: usize) -> Vec<Cell> {
         if is_low { Cell::Many(vec![credits, Cell::tag("low", "low")]) } else { credits },
         match lost {
             0 => Cell::number(0),
-            lost => Cell::Link { href: format!("/console/clients/{id}/webhooks"), text: format!("{lost} of the newest") },
+            lost => {
+                Cell::Link { href: format!("/console/clients/{id}/webhooks"), text: format!("{lost} of the newest") }
+            }
         },
         limits(&client).map_or(Cell::None, Cell::Text),
     ]
@@ -103,7 +108,8 @@ async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleE
     let client = client_of(staff, &id).await?;
     let apps = staff.api.store.list_apps(id.clone()).await?;
     let imported = staff.api.store.imported_at(id.clone()).await?;
-    let Funds { balance, is_low, .. } = funds_of(staff, vec![client.clone()]).await?.pop().ok_or(ServiceError::NotFound("client"))?;
+    let Funds { balance, is_low, .. } =
+        funds_of(staff, vec![client.clone()]).await?.pop().ok_or(ServiceError::NotFound("client"))?;
     let folder = format!("/console/clients/{id}");
     let credits = Cell::Link { href: format!("{folder}/credits"), text: balance.to_string() };
     let credits = if is_low { Cell::Many(vec![credits, Cell::tag("low", "low")]) } else { credits };
@@ -154,7 +160,10 @@ async fn events_part(staff: &Staff, apps: &[App]) -> Result<Part, ConsoleError> 
         let page = PageRequest { page: 1, page_size: EVENTS_SHOWN };
         for event in staff.api.store.list_events(app.app_id.clone(), page).await?.items {
             rows.push(vec![
-                Cell::Link { href: format!("/console/events/{}", event.id), text: event.terms.name.as_str().to_owned() },
+                Cell::Link {
+                    href: format!("/console/events/{}", event.id),
+                    text: event.terms.name.as_str().to_owned(),
+                },
                 Cell::code(event.id),
                 Cell::tag("", event.status(now).as_str()),
                 Cell::text(format!("{} of {}", event.counts.registrations, event.terms.max_guests.get())),
@@ -163,17 +172,21 @@ async fn events_part(staff: &Staff, apps: &[App]) -> Result<Part, ConsoleError> 
         }
     }
     let table = Table { caption: "Events", columns: &["Event", "Id", "Status", "Guests", "Ends"], rows };
-    Ok(Part::new("events", "Events").words(format!("The first {EVENTS_SHOWN} of each app.")).table(table, "It has no event."))
+    Ok(Part::new("events", "Events")
+        .words(format!("The first {EVENTS_SHOWN} of each app."))
+        .table(table, "It has no event."))
 }
 
 fn state_part(staff: &Staff, client: &Client) -> Part {
     let action = format!("/console/clients/{}/state", client.client_id);
     if client.suspended_at.is_some() {
         let form = FormView::of(staff, action, "Resume").hidden("suspended", "false");
-        return Part::new("state", "Resume").words("Its keys work again within a second, and its events take guests.").form(form);
+        return Part::new("state", "Resume")
+            .words("Its keys work again within a second, and its events take guests.")
+            .form(form);
     }
-    let words = "Every node refuses its keys with 401 within a second, and its events take no further guests. What its residents have begun \
-        is carried to its end.";
+    let words = "Every node refuses its keys with 401 within a second, and its events take no further guests. What \
+        its residents have begun is carried to its end.";
     let form = FormView::of(staff, action, "Suspend").hidden("suspended", "true").dangerous();
     Part::new("state", "Suspend").words(words).form(form)
 }
@@ -213,12 +226,20 @@ pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse
         .fact("Client", client)
         .fact("Created", Cell::at(app.created_at))
         .fact("Spelling of payloads", spelling.map_or(Cell::None, Cell::Code))
-        .fact("Evidence", Cell::text(if app.evidence { "kept unless a request says otherwise" } else { "kept when a request says so" }))
+        .fact(
+            "Evidence",
+            Cell::text(if app.evidence {
+                "kept unless a request says otherwise"
+            } else {
+                "kept when a request says so"
+            }),
+        )
         .fact("Wealth consents go to", url(shown.consent_webhook_url))
         .fact("Wealth data go to", url(shown.data_webhook_url))
         .fact("Historical wealth data go to", url(shown.historical_webhook_url));
     let urls = staff.api.store.webhook_urls(id.clone()).await?.ok_or(ServiceError::NotFound("app"))?;
-    let rows = urls.iter().map(|(api_type, url)| vec![Cell::code(api_type.as_str()), Cell::code(url.origin())]).collect();
+    let rows =
+        urls.iter().map(|(api_type, url)| vec![Cell::code(api_type.as_str()), Cell::code(url.origin())]).collect();
     let origins = Table { caption: "Receivers of webhooks", columns: &["Type", "Origin"], rows };
     let refused = staff.api.store.refusals(id).await?;
     let refused = refused.into_iter().take(LOOKED_AT).map(|refused| {
@@ -230,14 +251,20 @@ pub(crate) async fn app(staff: Staff, path: Path<String>) -> Result<HttpResponse
             Cell::code(refused.code),
         ]
     });
-    let refused = Table { caption: "Refused requests", columns: &["errorId", "At", "Request", "Status", "Code"], rows: refused.collect() };
+    let refused = Table {
+        caption: "Refused requests",
+        columns: &["errorId", "At", "Request", "Status", "Code"],
+        rows: refused.collect(),
+    };
     let view = View::new(&staff, Some(Section::Clients), app.name.clone())
         .back(format!("/console/clients/{}", app.client_id), "Client")
         .part(about)
         .part(Part::new("receivers", "Receivers").table(origins, "It has registered no URL."))
         .part(events_part(&staff, &[app]).await?)
         .part(
-            Part::new("refused", "Refused requests").words(format!("The newest {LOOKED_AT} of a day.")).table(refused, "None was refused."),
+            Part::new("refused", "Refused requests")
+                .words(format!("The newest {LOOKED_AT} of a day."))
+                .table(refused, "None was refused."),
         );
     Ok(view.ok())
 }

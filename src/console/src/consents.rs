@@ -50,7 +50,11 @@ pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest)
     let next = page.next.map(|place| format!("{folder}?week={}&number={}", place.week, place.number));
     let part = Part::new("register", "Register").words("It holds no value of a detail. An erasure leaves it as it is.");
     let view = View::new(&staff, Some(Section::Clients), format!("Consents of {}", client.name));
-    Ok(view.back(format!("/console/clients/{id}"), client.name).part(part.table(table, "No entry here.")).page(next, "Later").ok())
+    Ok(view
+        .back(format!("/console/clients/{id}"), client.name)
+        .part(part.table(table, "No entry here."))
+        .page(next, "Later")
+        .ok())
 }
 
 fn row(KeptConsent { consent, answered_at }: KeptConsent) -> Vec<Cell> {

@@ -81,9 +81,13 @@ fn grant(staff: &Staff, folder: &str, form: &Form) -> Part {
     };
     let form = FormView::of(staff, format!("{folder}/credits"), "Grant credits")
         .field(Field::new("amount", "Credits", "text", value("amount"), None).required())
-        .field(Field::new("reference", "Your reference, such as an invoice number", "text", value("reference"), None).required())
+        .field(
+            Field::new("reference", "Your reference, such as an invoice number", "text", value("reference"), None)
+                .required(),
+        )
         .choices(kinds);
-    let limit = staff.api.second_person_above.map(|most| format!(" More than {most} credits wait for a second operator."));
+    let limit =
+        staff.api.second_person_above.map(|most| format!(" More than {most} credits wait for a second operator."));
     let words = format!("The same movement under the same reference changes nothing.{}", limit.unwrap_or_default());
     Part::new("grant", "Grant credits").words(words).form(form)
 }

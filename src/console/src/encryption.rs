@@ -35,11 +35,19 @@ async fn page(staff: &Staff, step: Option<Part>, problems: &[String]) -> Result<
             Cell::code(&key.setting),
         ]
     });
-    let table = Table { caption: "Intent keys", columns: &["Key", "Algorithm", "State", "Signs from", "Setting"], rows: rows.collect() };
-    let chosen = keys.chosen.map_or_else(|| "The settings say which key signs.".to_owned(), |kid| format!("An operator chose {kid}."));
-    let seal = Part::new("sealing", "Encryption at rest")
-        .fact("Key in use", Cell::code(staff.api.store.sealing_key()))
-        .words("A key is named by the first four bytes of its SHA-256. What older keys have sealed is counted by a pass over the store.");
+    let table = Table {
+        caption: "Intent keys",
+        columns: &["Key", "Algorithm", "State", "Signs from", "Setting"],
+        rows: rows.collect(),
+    };
+    let chosen = keys
+        .chosen
+        .map_or_else(|| "The settings say which key signs.".to_owned(), |kid| format!("An operator chose {kid}."));
+    let seal =
+        Part::new("sealing", "Encryption at rest").fact("Key in use", Cell::code(staff.api.store.sealing_key())).words(
+            "A key is named by the first four bytes of its SHA-256. What older keys have sealed is counted by a \
+            pass over the store.",
+        );
     let seal = match step {
         Some(_) => seal,
         None if staff.may("reseal") => seal.form(FormView::of(staff, "/console/encryption", "Begin a pass")),
@@ -83,8 +91,10 @@ impl Pass {
         let mut number = |name| form.take(name).parse().unwrap_or(0);
         let (looked_at, resealed) = (number("looked_at"), number("resealed"));
         let left = form.take("left");
-        let left =
-            left.split(',').filter_map(|pair| pair.split_once('=')).filter_map(|(key, count)| Some((key.to_owned(), count.parse().ok()?)));
+        let left = left
+            .split(',')
+            .filter_map(|pair| pair.split_once('='))
+            .filter_map(|(key, count)| Some((key.to_owned(), count.parse().ok()?)));
         Self { looked_at, resealed, left: left.collect() }
     }
 
@@ -117,7 +127,9 @@ impl Pass {
                     .hidden("resealed", self.resealed.to_string())
                     .hidden("left", left.join(",")),
             ),
-            None => part.words("An old key can leave the settings when a whole pass has sealed nothing anew and nothing is left."),
+            None => part.words(
+                "An old key can leave the settings when a whole pass has sealed nothing anew and nothing is left.",
+            ),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `/console/erasures`: erasure of personal data before its time. The id is typed twice, because nothing restores the data.
+//! `/console/erasures`: erasure of personal data before its time. The id is typed twice, because nothing restores the
+//! data.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -22,11 +23,13 @@ pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
 }
 
 fn page(staff: &Staff, form: &Form, erased: Option<&EraseResponse>) -> View {
-    let words = "What was shared and asked, references, kept answers and webhooks that are not under way. The ledger and the register of \
-        consents keep their entries. Suspend a client first, for what arises meanwhile may stay.";
+    let words = "What was shared and asked, references, kept answers and webhooks that are not under way. The ledger \
+        and the register of consents keep their entries. Suspend a client first, for what arises meanwhile may stay.";
     let part = Part::new("erase", "Erase").words(words);
     let part = if staff.may("erase") { part.form(fields(staff, form)) } else { part.words("Only an owner may erase.") };
-    let view = View::new(staff, Some(Section::Erasure), "Erasure").lead("It cannot be taken back.").problems_if(form.problems());
+    let view = View::new(staff, Some(Section::Erasure), "Erasure")
+        .lead("It cannot be taken back.")
+        .problems_if(form.problems());
     let Some(erased) = erased else { return view.part(part) };
     let EraseResponse { transactions, registrations, events, flows, answers, refusals, users } = erased;
     let done = Part::new("erased", "Erased")
@@ -43,7 +46,8 @@ fn page(staff: &Staff, form: &Form, erased: Option<&EraseResponse>) -> View {
 
 fn fields(staff: &Staff, form: &Form) -> FormView {
     let kinds = ErasureKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), kind.as_str().to_owned()));
-    let kinds = Choices { name: "kind", label: "Kind", options: kinds.collect(), chosen: form.value("kind").to_owned() };
+    let kinds =
+        Choices { name: "kind", label: "Kind", options: kinds.collect(), chosen: form.value("kind").to_owned() };
     FormView::of(staff, "/console/erasures", "Erase for good")
         .field(Field::new("id", "Id", "text", form.value("id").to_owned(), None).required())
         .field(Field::new("again", "The same id again", "text", "", None).required())

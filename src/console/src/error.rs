@@ -73,7 +73,8 @@ impl ResponseError for ConsoleError {
 }
 
 fn foreign_form(layout: Layout) -> HttpResponse {
-    let words = "It did not come from a page of this session, so nothing was done. Open the page again and send it from there.";
+    let words =
+        "It did not come from a page of this session, so nothing was done. Open the page again and send it from there.";
     let page = Problem { layout, heading: "This form was not accepted", words: words.to_owned(), reference: None };
     form_page(StatusCode::FORBIDDEN, &page)
 }
@@ -102,7 +103,9 @@ pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&
     let (layout, reference) = (Layout::of(request, None), Some(request_id(request).as_str().to_owned()));
     match source.and_then(|source| source.as_error::<ConsoleError>()) {
         Some(ConsoleError::SignIn { .. }) => return None,
-        Some(ConsoleError::Refused(error)) if *error != ApiError::CrossSite => return Some(problem(error, layout, reference)),
+        Some(ConsoleError::Refused(error)) if *error != ApiError::CrossSite => {
+            return Some(problem(error, layout, reference));
+        }
         Some(_) => return Some(foreign_form(layout)),
         None => {}
     }

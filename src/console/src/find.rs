@@ -25,13 +25,15 @@ pub(crate) async fn find(staff: Staff, request: HttpRequest) -> Result<HttpRespo
     if let Some(path) = page_of(&staff, &id).await? {
         return Ok(redirect(&path));
     }
-    let words = "It may be mistyped, erased, or no longer kept: a transaction goes with its result, a refused request after a day. An \
-        errorId of an accepted request is in the log alone. A client’s own reference is found on the page of the client’s verifications.";
+    let words = "It may be mistyped, erased, or no longer kept: a transaction goes with its result, a refused request \
+        after a day. An errorId of an accepted request is in the log alone. A client’s own reference is found on the \
+        page of the client’s verifications.";
     let view = View::new(&staff, Some(Section::Front), "Nothing found").finding(&id);
     Ok(view.part(Part::new("nothing", "No page has this id").words(words)).answer(StatusCode::NOT_FOUND))
 }
 
-/// Returns the path of an id's page. Another installation may have given an id of any form, so its prefix decides nothing.
+/// Returns the path of an id's page. Another installation may have given an id of any form, so its prefix decides
+/// nothing.
 async fn page_of(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleError> {
     let store = &staff.api.store;
     let at = |folder: &str| Ok(Some(format!("/console/{folder}/{id}")));

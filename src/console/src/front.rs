@@ -1,4 +1,5 @@
-//! `/console`: open work: grants that wait for a second operator, clients that are low on credits, and the node's health.
+//! `/console`: open work: grants that wait for a second operator, clients that are low on credits, and the node's
+//! health.
 
 use actix_web::HttpResponse;
 use sakshi_domain::grant_request::{GrantRequest, GrantState};
@@ -26,7 +27,8 @@ pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
 
 async fn page(staff: &Staff, problems: &[String]) -> Result<View, ConsoleError> {
     let grants = staff.api.store.grant_requests().await?;
-    let view = View::new(staff, Some(Section::Front), "Overview").lead("What needs somebody now. Find anything by its id above.");
+    let view = View::new(staff, Some(Section::Front), "Overview")
+        .lead("What needs somebody now. Find anything by its id above.");
     Ok(view.problems_if(problems).part(waiting(staff, &grants)).part(low(staff).await?).part(node(staff)))
 }
 
@@ -38,10 +40,14 @@ fn waiting(staff: &Staff, grants: &[GrantRequest]) -> Part {
             GrantState::Refused => ("bad", false),
         };
         let own = grant.asked_by.is(&staff.who.signatory());
-        let act = |word: &str, button: &str| FormView::of(staff, format!("/console/grants/{}/{word}", grant.id), button).cell();
+        let act = |word: &str, button: &str| {
+            FormView::of(staff, format!("/console/grants/{}/{word}", grant.id), button).cell()
+        };
         let decision = match &grant.decided {
             Some((by, at)) => Cell::Many(vec![Cell::text(by.name.clone()), Cell::at(*at)]),
-            None if may && own => Cell::Many(vec![Cell::text("Another operator must confirm it."), act("refuse", "Withdraw")]),
+            None if may && own => {
+                Cell::Many(vec![Cell::text("Another operator must confirm it."), act("refuse", "Withdraw")])
+            }
             None if may => Cell::Many(vec![act("confirm", "Confirm"), act("refuse", "Refuse")]),
             None => Cell::text("An owner decides."),
         };
@@ -79,7 +85,8 @@ async fn low(staff: &Staff) -> Result<Part, ConsoleError> {
         let name = Cell::Link { href: format!("/console/clients/{}", client.client_id), text: client.name };
         vec![name, Cell::code(client.client_id), Cell::number(balance)]
     });
-    let table = Table { caption: "Clients low on credits", columns: &["Client", "Id", "Credits"], rows: rows.collect() };
+    let table =
+        Table { caption: "Clients low on credits", columns: &["Client", "Id", "Credits"], rows: rows.collect() };
     let part = Part::new("low", "Low on credits");
     let part = if looked_at < clients.total {
         part.words(format!("Of the oldest {looked_at} of {} clients; the list of clients has all.", clients.total))
@@ -95,8 +102,8 @@ fn node(staff: &Staff) -> Part {
         Err(why) => Cell::tag("bad", why),
     };
     let health = &staff.api.health;
-    let words = "A node that reports a loss of data writes nothing until sakshi admin accept-loss; after a jump of its clock it deletes \
-        nothing until sakshi admin accept-clock.";
+    let words = "A node that reports a loss of data writes nothing until sakshi admin accept-loss; after a jump of \
+        its clock it deletes nothing until sakshi admin accept-clock.";
     Part::new("node", "This node")
         .fact("It works", state(health.livez()))
         .fact("It takes requests", state(health.readyz()))

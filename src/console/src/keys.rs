@@ -1,4 +1,5 @@
-//! `/console/clients/{client_id}/keys` and `/console/keys/{key_id}`: the API keys of a client. The text of a key is shown once.
+//! `/console/clients/{client_id}/keys` and `/console/keys/{key_id}`: the API keys of a client. The text of a key is
+//! shown once.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
@@ -21,9 +22,11 @@ use crate::staff::Staff;
 use crate::submitted::{Form, Submitted};
 use crate::view::{Cell, Choices, FormView, Part, Table, View};
 
-const SHAPE: &[(&str, Kind)] = &[("environments", Kind::Words), ("expires_at", Kind::Moment), ("overlap_s", Kind::Whole)];
+const SHAPE: &[(&str, Kind)] =
+    &[("environments", Kind::Words), ("expires_at", Kind::Moment), ("overlap_s", Kind::Whole)];
 /// Times for which an old key still works after a rotation: in seconds, and in words.
-const OVERLAPS: [(&str, &str); 4] = [("86400", "one day"), ("3600", "one hour"), ("604800", "one week"), ("0", "not at all")];
+const OVERLAPS: [(&str, &str); 4] =
+    [("86400", "one day"), ("3600", "one hour"), ("604800", "one week"), ("0", "not at all")];
 
 /// Shows the keys of a client.
 ///
@@ -38,7 +41,8 @@ async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleE
     let client = client_of(staff, &id).await?;
     let keys = staff.api.store.list_keys(id.clone()).await?;
     let rows = keys.iter().rev().map(|key| row(staff, key)).collect();
-    let table = Table { caption: "Keys", columns: &["Key", "Label", "State", "Works in", "From", "Issued", "Ends"], rows };
+    let table =
+        Table { caption: "Keys", columns: &["Key", "Label", "State", "Works in", "From", "Issued", "Ends"], rows };
     let mut view = View::new(staff, Some(Section::Clients), format!("Keys of {}", client.name))
         .back(format!("/console/clients/{id}"), client.name)
         .problems_if(form.problems())
@@ -81,8 +85,8 @@ fn row(staff: &Staff, key: &ApiKeyRecord) -> Vec<Cell> {
 fn issue_part(staff: &Staff, id: &ClientId, form: &Form) -> Part {
     let value = |name: &str| form.value(name).to_owned();
     let everywhere = (String::new(), "everywhere".to_owned());
-    let some =
-        [Profile::Sandbox, Profile::Stage, Profile::Production].map(|profile| (profile.as_str().to_owned(), profile.as_str().to_owned()));
+    let some = [Profile::Sandbox, Profile::Stage, Profile::Production]
+        .map(|profile| (profile.as_str().to_owned(), profile.as_str().to_owned()));
     let environments = Choices {
         name: "environments",
         label: "Works in",
@@ -94,7 +98,9 @@ fn issue_part(staff: &Staff, id: &ClientId, form: &Form) -> Part {
         .field(Field::new("networks", "Only from these networks, with commas between", "text", value("networks"), None))
         .field(Field::new("expires_at", "Ends, in UTC", "datetime-local", value("expires_at"), None))
         .choices(environments);
-    Part::new("issue", "Issue a key").words("Its text is shown once, on the next page. Hand it over where nobody else reads.").form(form)
+    Part::new("issue", "Issue a key")
+        .words("Its text is shown once, on the next page. Hand it over where nobody else reads.")
+        .form(form)
 }
 
 /// Builds the body of a request for a key. Networks stand in one field.
@@ -102,7 +108,12 @@ fn terms(form: &Form) -> Sent {
     let mut sent = form.sent(SHAPE);
     for (name, value) in &mut sent.0 {
         if let ("networks", Json::Text(text)) = (name.as_str(), &*value) {
-            *value = Json::List(text.split([',', ' ']).filter(|part| !part.is_empty()).map(|part| Json::Text(part.to_owned())).collect());
+            *value = Json::List(
+                text.split([',', ' '])
+                    .filter(|part| !part.is_empty())
+                    .map(|part| Json::Text(part.to_owned()))
+                    .collect(),
+            );
         }
     }
     sent
@@ -176,7 +187,12 @@ async fn key_page(staff: &Staff, key: ApiKeyRecord, form: &Form) -> Result<View,
         .part(about);
     if works && staff.may("rotateKey") {
         let options = OVERLAPS.map(|(seconds, words)| (seconds.to_owned(), words.to_owned())).into();
-        let overlap = Choices { name: "overlap_s", label: "The old key works on for", options, chosen: form.value("overlap_s").to_owned() };
+        let overlap = Choices {
+            name: "overlap_s",
+            label: "The old key works on for",
+            options,
+            chosen: form.value("overlap_s").to_owned(),
+        };
         let rotate = FormView::of(staff, format!("/console/keys/{id}/rotate"), "Issue a successor").choices(overlap);
         let words = "The successor has the same label, environments and networks, and its text is shown once.";
         view = view.part(Part::new("rotate", "Rotate").words(words).form(rotate));
@@ -216,7 +232,11 @@ pub(crate) async fn revoke(submitted: Submitted, path: Path<String>) -> Result<H
     }
 }
 
-async fn refused(submitted: Submitted, id: KeyId, error: sakshi_web::error::ApiError) -> Result<HttpResponse, ConsoleError> {
+async fn refused(
+    submitted: Submitted,
+    id: KeyId,
+    error: sakshi_web::error::ApiError,
+) -> Result<HttpResponse, ConsoleError> {
     let Submitted { staff, form } = submitted;
     let (status, form) = form.refused(error)?;
     let key = key_of(&staff, id).await?;

@@ -1,8 +1,9 @@
 //! The operators' console at `/console` of the internal listener, for support, finance and security.
 //!
-//! It signs in with an operator's token and checks that again at every use. Pages read the store; changes go through the admin API's
-//! handlers, with its roles and audit entries. Begin with `routes.rs`; `staff.rs` authenticates, `view.rs` has the parts of most pages. No
-//! page shows what a person has shared, and every page works without JavaScript.
+//! It signs in with an operator's token and checks that again at every use. Pages read the store; changes go through
+//! the admin API's handlers, with its roles and audit entries. Begin with `routes.rs`; `staff.rs` authenticates,
+//! `view.rs` has the parts of most pages. No page shows what a person has shared, and every page works without
+//! JavaScript.
 
 mod audit_log;
 mod brand;

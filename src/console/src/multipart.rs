@@ -46,7 +46,9 @@ fn field<'a>(head: &str, bytes: &'a [u8]) -> Option<Field<'a>> {
     let headers = head.split("\r\n").filter_map(|line| line.split_once(':'));
     let (_, disposition) = headers.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("content-disposition"))?;
     // The names of our fields have no semicolon or quote; those of files do not matter.
-    let named = |wanted: &str| disposition.split(';').filter_map(|part| part.trim().split_once('=')).find(|(name, _)| *name == wanted);
+    let named = |wanted: &str| {
+        disposition.split(';').filter_map(|part| part.trim().split_once('=')).find(|(name, _)| *name == wanted)
+    };
     let (_, name) = named("name")?;
     Some(Field { name: name.trim_matches('"').to_owned(), is_file: named("filename").is_some(), bytes })
 }
@@ -56,7 +58,8 @@ mod tests {
     use super::*;
 
     const BODY: &[u8] = b"--x\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\nAcme\r\nBank\r\n--x\r\n\
-        Content-Disposition: form-data; name=\"logo\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n\x89PNG\r\n\r\n--y\r\n--x--\r\n";
+        Content-Disposition: form-data; name=\"logo\"; filename=\"a.png\"\r\nContent-Type: \
+        image/png\r\n\r\n\x89PNG\r\n\r\n--y\r\n--x--\r\n";
 
     #[test]
     fn fields_and_files_are_read_as_a_browser_sends_them() {

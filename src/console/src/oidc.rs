@@ -1,7 +1,8 @@
-//! Signing in at an identity provider (OpenID Connect Core 1.0): the authorization code flow with PKCE (RFC 7636), state and nonce.
+//! Signing in at an identity provider (OpenID Connect Core 1.0): the authorization code flow with PKCE (RFC 7636),
+//! state and nonce.
 //!
-//! State, nonce and verifier follow from one random number that only the browser holds, in a cookie of ten minutes. So nothing is stored
-//! for people who begin. Only the ID token identifies a person: subject, name and groups.
+//! State, nonce and verifier follow from one random number that only the browser holds, in a cookie of ten minutes. So
+//! nothing is stored for people who begin. Only the ID token identifies a person: subject, name and groups.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,7 +111,8 @@ impl Provider {
         format!("{}/console/oidc/back", self.settings.base_url)
     }
 
-    /// Returns the address that a browser is sent to. `challenge` is the SHA-256 of the attempt's verifier, in Base64url.
+    /// Returns the address that a browser is sent to. `challenge` is the SHA-256 of the attempt's verifier, in
+    /// Base64url.
     pub(crate) async fn authorization_url(&self, attempt: &Attempt, challenge: &str) -> Result<Url, ProviderError> {
         let mut url = self.discover(DISCOVERED_FOR).await?.authorization.clone();
         url.query_pairs_mut()
@@ -148,7 +150,9 @@ impl Provider {
     /// Returns the names of the sessions that a logout token ends.
     pub(crate) async fn logged_out(&self, token: &str, now: Timestamp) -> Result<Vec<String>, ProviderError> {
         let claims = match self.discover(DISCOVERED_FOR).await?.keys.logout_token(token, self.expected(now)) {
-            Err(TokenRefusal::UnknownKey) => self.discover(DISCOVERY_SPACING).await?.keys.logout_token(token, self.expected(now))?,
+            Err(TokenRefusal::UnknownKey) => {
+                self.discover(DISCOVERY_SPACING).await?.keys.logout_token(token, self.expected(now))?
+            }
             checked => checked?,
         };
         Ok(sessions_ended(claims.text("sub"), claims.text("sid")))
@@ -159,8 +163,10 @@ impl Provider {
     }
 
     fn account_of(&self, claims: &TokenClaims, now: Timestamp) -> Result<ProviderAccount, ProviderError> {
-        let subject = claims.text("sub").filter(|subject| subject.len() <= SUBJECT_CHARS_MAX).ok_or(TokenRefusal::Subject)?;
-        let name = ["name", "preferred_username", "email"].into_iter().find_map(|claim| claims.text(claim)).unwrap_or(subject);
+        let subject =
+            claims.text("sub").filter(|subject| subject.len() <= SUBJECT_CHARS_MAX).ok_or(TokenRefusal::Subject)?;
+        let name =
+            ["name", "preferred_username", "email"].into_iter().find_map(|claim| claims.text(claim)).unwrap_or(subject);
         let name: String = name.chars().filter(|letter| !is_unseen(*letter)).take(NAME_CHARS_MAX).collect();
         Ok(ProviderAccount {
             issuer: self.settings.issuer.clone(),
@@ -191,7 +197,8 @@ impl Provider {
         let address = Url::parse(&address).map_err(|_| ProviderError::Unusable("issuer"))?;
         let document = self.documents.fetch(&address, "application/json", ANSWER_BYTES_MAX).await;
         let document = document.map_err(|error| ProviderError::Document("configuration", error))?;
-        let document: Value = serde_json::from_slice(&document).map_err(|_| ProviderError::Unusable("configuration"))?;
+        let document: Value =
+            serde_json::from_slice(&document).map_err(|_| ProviderError::Unusable("configuration"))?;
         if document["issuer"].as_str() != Some(issuer) {
             return Err(ProviderError::Unusable("issuer"));
         }
@@ -199,9 +206,13 @@ impl Provider {
         let is_open = address.scheme() == "http";
         let endpoint = |name: &'static str| {
             let url = document[name].as_str().and_then(|url| Url::parse(url).ok());
-            url.filter(|url| url.scheme() == "https" || (is_open && url.scheme() == "http")).ok_or(ProviderError::Unusable(name))
+            url.filter(|url| url.scheme() == "https" || (is_open && url.scheme() == "http"))
+                .ok_or(ProviderError::Unusable(name))
         };
-        let keys = self.documents.fetch(&endpoint("jwks_uri")?, "application/jwk-set+json, application/json", JWKS_BYTES_MAX).await;
+        let keys = self
+            .documents
+            .fetch(&endpoint("jwks_uri")?, "application/jwk-set+json, application/json", JWKS_BYTES_MAX)
+            .await;
         let keys = keys.map_err(|error| ProviderError::Document("keys", error))?;
         let methods = document["token_endpoint_auth_methods_supported"].as_array();
         Ok(Discovered {
@@ -221,11 +232,16 @@ impl Provider {
             .append_pair("redirect_uri", &self.redirect_uri())
             .append_pair("code_verifier", &attempt.verifier);
         let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-        let header = discovered.by_header.then(|| format!("Basic {}", STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)))));
+        let header = discovered
+            .by_header
+            .then(|| format!("Basic {}", STANDARD.encode(format!("{}:{}", encoded(id), encoded(secret)))));
         if header.is_none() {
             form.append_pair("client_id", id).append_pair("client_secret", secret);
         }
-        let answer = self.documents.post_form(&discovered.token, form.finish(), header.map(SecretString::from), ANSWER_BYTES_MAX).await;
+        let answer = self
+            .documents
+            .post_form(&discovered.token, form.finish(), header.map(SecretString::from), ANSWER_BYTES_MAX)
+            .await;
         let answer = answer.map_err(|error| ProviderError::Document("token", error))?;
         let answer: Value = serde_json::from_slice(&answer).map_err(|_| ProviderError::Unusable("token_endpoint"))?;
         answer["id_token"].as_str().map(str::to_owned).ok_or(ProviderError::Unusable("id_token"))

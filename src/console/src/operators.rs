@@ -32,10 +32,12 @@ pub(crate) async fn show(staff: Staff) -> Result<HttpResponse, ConsoleError> {
         ]
     };
     let columns = &["Name", "Role", "Token", "Id", "Added", "Ends", "Audit log"];
-    let table = Table { caption: "Operators, the newest first", columns, rows: operators.iter().rev().map(row).collect() };
-    let words =
-        "An owner adds one with sakshi admin operators add, and revokes one with sakshi admin operators revoke: sessions here end at once.";
-    let part =
-        Part::new("operators", "Operators").words(words).table(table, "There is none yet: everybody uses the token of the settings.");
+    let table =
+        Table { caption: "Operators, the newest first", columns, rows: operators.iter().rev().map(row).collect() };
+    let words = "An owner adds one with sakshi admin operators add, and revokes one with sakshi admin operators \
+        revoke: sessions here end at once.";
+    let part = Part::new("operators", "Operators")
+        .words(words)
+        .table(table, "There is none yet: everybody uses the token of the settings.");
     Ok(View::new(&staff, Some(Section::Operators), "Operators").part(part).ok())
 }

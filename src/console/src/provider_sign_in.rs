@@ -21,9 +21,14 @@ use crate::oidc::{Attempt, Provider, ProviderError};
 use crate::sign_in::{self, is_secure};
 use crate::submitted::Posted;
 
-/// Cookie of a browser that has begun. It comes back with a link of the provider, which `SameSite=Strict` would not allow.
-static BEGUN: SessionCookie =
-    SessionCookie { name: "sakshi_console_begun", path: "/console/oidc", site: "console begun", same_site: SameSite::Lax };
+/// Cookie of a browser that has begun. It comes back with a link of the provider, which `SameSite=Strict` would not
+/// allow.
+static BEGUN: SessionCookie = SessionCookie {
+    name: "sakshi_console_begun",
+    path: "/console/oidc",
+    site: "console begun",
+    same_site: SameSite::Lax,
+};
 
 impl Attempt {
     fn of(id: &SessionId) -> Self {
@@ -53,10 +58,15 @@ pub(crate) async fn start(request: HttpRequest, console: Data<Console>) -> Resul
 /// Builds the sign-in page for a provider that is unavailable or misused.
 fn failed(request: &HttpRequest, error: &ProviderError) -> HttpResponse {
     tracing::warn!(%error, "nobody was signed in at the identity provider");
-    sign_in::refused(request, StatusCode::BAD_GATEWAY, "The identity provider cannot be used now. The log says why.".to_owned())
+    sign_in::refused(
+        request,
+        StatusCode::BAD_GATEWAY,
+        "The identity provider cannot be used now. The log says why.".to_owned(),
+    )
 }
 
-/// The page after the sign-in. The browser continues from here by itself, because the session's cookie does not follow a link of the provider.
+/// The page after the sign-in. The browser continues from here by itself, because the session's cookie does not follow
+/// a link of the provider.
 #[derive(Template)]
 #[template(path = "signed_in.html")]
 struct SignedIn {
@@ -67,10 +77,15 @@ struct SignedIn {
 ///
 /// # Errors
 /// There is no provider, or the store is unavailable.
-pub(crate) async fn back(request: HttpRequest, api: Data<InternalDeps>, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
+pub(crate) async fn back(
+    request: HttpRequest,
+    api: Data<InternalDeps>,
+    console: Data<Console>,
+) -> Result<HttpResponse, ConsoleError> {
     let provider = provider(&console)?;
     let mut query = Query::of(request.query_string());
-    let (code, state, issuer, error) = (query.text("code"), query.text("state"), query.text("iss"), query.text("error"));
+    let (code, state, issuer, error) =
+        (query.text("code"), query.text("state"), query.text("iss"), query.text("error"));
     let id = BEGUN.of(&request);
     let attempt = id.as_ref().map(Attempt::of).filter(|attempt| state.as_deref() == Some(&attempt.state));
     // A provider that names itself (RFC 9207) must be the one that was asked.
@@ -80,9 +95,11 @@ pub(crate) async fn back(request: HttpRequest, api: Data<InternalDeps>, console:
         (None, Some(_)) if error.is_some() => {
             sign_in::refused(&request, StatusCode::FORBIDDEN, "The identity provider did not sign you in.".to_owned())
         }
-        _ => {
-            sign_in::refused(&request, StatusCode::BAD_REQUEST, "This sign-in was not begun here, or too long ago. Begin again.".to_owned())
-        }
+        _ => sign_in::refused(
+            &request,
+            StatusCode::BAD_REQUEST,
+            "This sign-in was not begun here, or too long ago. Begin again.".to_owned(),
+        ),
     };
     Ok(with_cookie(answer, &BEGUN.none(is_secure(&request, &console))))
 }
@@ -124,7 +141,11 @@ fn refuse(request: &HttpRequest, api: &Data<InternalDeps>, words: &str) -> Resul
 ///
 /// # Errors
 /// There is no provider, or the store is unavailable.
-pub(crate) async fn logout(posted: Posted, api: Data<InternalDeps>, console: Data<Console>) -> Result<HttpResponse, ConsoleError> {
+pub(crate) async fn logout(
+    posted: Posted,
+    api: Data<InternalDeps>,
+    console: Data<Console>,
+) -> Result<HttpResponse, ConsoleError> {
     let Posted(mut form) = posted;
     let provider = provider(&console)?;
     match provider.logged_out(&form.take("logout_token"), api.clock.now()).await {

@@ -25,7 +25,8 @@ pub(crate) struct Funds {
 pub(crate) async fn funds_of(staff: &Staff, clients: Vec<Client>) -> Result<Vec<Funds>, ConsoleError> {
     let mut funds = Vec::with_capacity(clients.len());
     for some in clients.chunks(AT_ONCE) {
-        let balances = try_join_all(some.iter().map(|client| staff.api.store.balance(client.client_id.clone()))).await?;
+        let balances =
+            try_join_all(some.iter().map(|client| staff.api.store.balance(client.client_id.clone()))).await?;
         funds.extend(some.iter().cloned().zip(balances).map(|(client, balance)| {
             let balance = balance.unwrap_or_default();
             let is_low = balance < client.limits.low_credits.unwrap_or(staff.console.low_credits);

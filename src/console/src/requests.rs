@@ -27,8 +27,8 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
     };
     let mut view = View::new(&staff, Some(Section::Front), format!("Request {id}"));
     if found.is_empty() {
-        let words = "No refused request with this errorId is kept. Of each app the newest 200 of a day are; an accepted request, and one that \
-            nobody was authenticated for, is in the log alone: search it for this id.";
+        let words = "No refused request with this errorId is kept. Of each app the newest 200 of a day are; an \
+            accepted request, and one that nobody was authenticated for, is in the log alone: search it for this id.";
         view = view.part(Part::new("none", "Nothing is kept").words(words));
     }
     for (number, refused) in found.into_iter().enumerate() {

@@ -1,12 +1,13 @@
-//! The routes of the console. Ids in paths have the admin API's names, by which its handlers and the audit log read them.
+//! The routes of the console. Ids in paths have the admin API's names, by which its handlers and the audit log read
+//! them.
 
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
 use super::layout::{OWN_ICON, SCRIPT, STYLE};
 use super::{
-    audit_log, brand, clients, consents, credits, encryption, erasure, find, flow, front, keys, operators, provider_sign_in, requests,
-    sign_in, transaction, tree, webhooks,
+    audit_log, brand, clients, consents, credits, encryption, erasure, find, flow, front, keys, operators,
+    provider_sign_in, requests, sign_in, transaction, tree, webhooks,
 };
 
 /// Every route of the console.

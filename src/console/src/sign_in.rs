@@ -36,9 +36,11 @@ struct Page {
 impl Page {
     /// Builds the form. The token is never shown again.
     fn new(request: &HttpRequest, notice: Option<&'static str>, trouble: Option<String>) -> Self {
-        let token =
-            Field::new("token", "Operator’s token", "password", "", None).hint("It begins with so_, and is not kept here.").required();
-        let provider = request.app_data::<Data<Console>>().and_then(|console| console.provider.as_ref()).map(Provider::host);
+        let token = Field::new("token", "Operator’s token", "password", "", None)
+            .hint("It begins with so_, and is not kept here.")
+            .required();
+        let provider =
+            request.app_data::<Data<Console>>().and_then(|console| console.provider.as_ref()).map(Provider::host);
         Self { layout: Layout::of(request, None), notice, trouble, token, provider }
     }
 }
@@ -109,8 +111,8 @@ pub(crate) async fn leave(submitted: Submitted) -> Result<HttpResponse, ConsoleE
     Ok(with_cookie(redirect("/console/sign-in?out=1"), &COOKIE.none(is_secure(&staff.request, &staff.console))))
 }
 
-/// Returns true if the browser speaks TLS, with this listener or with a proxy. A client that only claims so gets a cookie that it never
-/// sends.
+/// Returns true if the browser speaks TLS, with this listener or with a proxy. A client that only claims so gets a
+/// cookie that it never sends.
 pub(crate) fn is_secure(request: &HttpRequest, console: &Console) -> bool {
     let forwarded = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok());
     console.is_https || forwarded.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))

@@ -1,7 +1,7 @@
 //! Authentication in the console: a session whose operator is still valid.
 //!
-//! A [`Staff`] can only be had as an extractor, so a page cannot forget to authenticate. The operator is looked up at every use, so
-//! revoking one ends the sessions at once on every node.
+//! A [`Staff`] can only be had as an extractor, so a page cannot forget to authenticate. The operator is looked up at
+//! every use, so revoking one ends the sessions at once on every node.
 
 use actix_web::dev::Payload;
 use actix_web::web::Data;
@@ -50,7 +50,12 @@ impl Staff {
             return Err(ConsoleError::SignIn { ended: true });
         };
         let csrf_token = id.csrf_token();
-        let user = LayoutUser { name: who.name.clone(), role: who.role, csrf_token: csrf_token.as_str().to_owned(), section: None };
+        let user = LayoutUser {
+            name: who.name.clone(),
+            role: who.role,
+            csrf_token: csrf_token.as_str().to_owned(),
+            section: None,
+        };
         request.extensions_mut().insert(user);
         Ok(Self { who, csrf_token, session, api, console, request: request.clone() })
     }
@@ -64,11 +69,14 @@ impl Staff {
         Ok(())
     }
 
-    /// Returns true if the session has not ended and its operator is valid. While the store is unavailable, nothing changes.
+    /// Returns true if the session has not ended and its operator is valid. While the store is unavailable, nothing
+    /// changes.
     pub(crate) async fn is_still_valid(&self) -> bool {
         match self.api.store.load_console_session(self.session.digest).await {
             Ok(None) => false,
-            Ok(Some(_)) => !matches!(inside::recognise(&self.request, &self.api, &self.session.sign_in).await, Ok(None)),
+            Ok(Some(_)) => {
+                !matches!(inside::recognise(&self.request, &self.api, &self.session.sign_in).await, Ok(None))
+            }
             Err(_) => true,
         }
     }

@@ -102,7 +102,8 @@ fn read(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Re
         ours?;
         let body = body.await?;
         match boundary {
-            Some(boundary) => with_files(&boundary, &body).ok_or_else(|| ApiError::MalformedBody("The form cannot be read.".to_owned())),
+            Some(boundary) => with_files(&boundary, &body)
+                .ok_or_else(|| ApiError::MalformedBody("The form cannot be read.".to_owned())),
             None => Ok(Form { pairs: form::read(&body), ..Form::default() }),
         }
     }

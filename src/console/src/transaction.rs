@@ -1,4 +1,5 @@
-//! `/console/transactions/{txn_id}`: a transaction step by step, from its opening to its webhook, without any shared data.
+//! `/console/transactions/{txn_id}`: a transaction step by step, from its opening to its webhook, without any shared
+//! data.
 
 use std::time::Duration;
 
@@ -62,7 +63,14 @@ struct Page {
 pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let record = staff.api.store.load_transaction(id).await?.ok_or(ServiceError::TransactionNotFound)?;
-    let summary = staff.api.store.summarise_transactions(vec![id]).await?.pop().flatten().ok_or(ServiceError::TransactionNotFound)?;
+    let summary = staff
+        .api
+        .store
+        .summarise_transactions(vec![id])
+        .await?
+        .pop()
+        .flatten()
+        .ok_or(ServiceError::TransactionNotFound)?;
     let (tag, mut steps) = (state(&record), vec![opening(&summary.opened), seen(&summary)]);
     steps.push(answer(&record, summary.code.as_deref()));
     if let TransactionRecord::Completed(completed) = &record {
@@ -87,7 +95,8 @@ fn opening(opened: &Pending) -> Step {
     let asked: Vec<&str> = opened.terms.claims.iter().map(sakshi_domain::claims::Claim::name).collect();
     let channel = opened.terms.channel.name();
     let whose = if opened.event.is_some() { "A guest of an event began it" } else { "The app opened it" };
-    let step = Step::new("good", opened.opened_at, format!("{whose}, for the channel {channel}, and one credit was debited."));
+    let step =
+        Step::new("good", opened.opened_at, format!("{whose}, for the channel {channel}, and one credit was debited."));
     step.more(format!("It asks for {}.", asked.join(", "))).more(format!(
         "Webhook: {}.",
         match &opened.terms.webhook_url {
@@ -103,7 +112,10 @@ fn seen(summary: &TransactionSummary) -> Step {
     match summary.page_seen_at {
         Some(at) => Step::new("good", at, "The person opened its page, or the identity app asked for it."),
         None => Step::new("waiting", None, "Nobody has opened its page, and the identity app has not asked for it.")
-            .more("The link or code may not have reached the person. A native app that fires the intent itself asks for no page."),
+            .more(
+                "The link or code may not have reached the person. A native app that fires the intent itself asks \
+                for no page.",
+            ),
     }
 }
 
@@ -117,10 +129,20 @@ fn fetched(summary: &TransactionSummary) -> Step {
 
 fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
     match record {
-        TransactionRecord::Pending(opened) => Step::new("waiting", None, "No answer of the identity app has arrived yet.")
-            .more(format!("It can come until {}. Polls are answered with pending.", in_words(opened.expires_at))),
-        TransactionRecord::Expired(opened) => Step::new("bad", opened.expires_at, "Nobody answered in time, and the transaction expired.")
-            .more("Polls are answered with 410, no webhook is sent, and the credit stays spent. The client opens another transaction."),
+        TransactionRecord::Pending(opened) => {
+            Step::new("waiting", None, "No answer of the identity app has arrived yet.")
+                .more(format!("It can come until {}. Polls are answered with pending.", in_words(opened.expires_at)))
+        }
+        TransactionRecord::Expired(opened) => Step::new(
+            "bad",
+            opened.expires_at,
+            "Nobody answered in time, and the \
+            transaction expired.",
+        )
+        .more(
+            "Polls are answered with 410, no webhook is sent, and the credit stays spent. The client opens \
+                another transaction.",
+        ),
         TransactionRecord::Completed(record) => {
             let took = lasted(record.verified_at.since(record.opened.opened_at));
             match (record.passed, record.refused) {
@@ -130,7 +152,8 @@ fn answer(record: &TransactionRecord, code: Option<&str>) -> Step {
                     Step::new("bad", record.verified_at, words)
                 }
                 (false, None) => {
-                    let step = Step::new("bad", record.verified_at, format!("The person was not verified, after {took}."));
+                    let step =
+                        Step::new("bad", record.verified_at, format!("The person was not verified, after {took}."));
                     let step = match code {
                         Some(code) => step.more(format!("{}, code {code}.", why(Some(code)))),
                         None => step,
@@ -152,7 +175,11 @@ fn fetching(staff: &Staff, completed: &CompletedRecord) -> String {
     let own = completed.opened.terms.retention().result_ttl_s.map(|seconds| Duration::from_secs(seconds.get().into()));
     let longest = staff.api.longest.result_ttl;
     let until = completed.verified_at + own.map_or(longest, |own| own.min(longest));
-    format!("The client fetches the result with GET /api/v1/nationalid-ovse/result/{} until {}.", completed.opened.id, in_words(until))
+    format!(
+        "The client fetches the result with GET /api/v1/nationalid-ovse/result/{} until {}.",
+        completed.opened.id,
+        in_words(until)
+    )
 }
 
 fn webhook(delivery: Option<&DeliveryRecord>, fetching: &str) -> Vec<Step> {
@@ -163,9 +190,11 @@ fn webhook(delivery: Option<&DeliveryRecord>, fetching: &str) -> Vec<Step> {
     let outcome = match (delivery.attempt, delivery.claimed_at) {
         (Some(attempt), at) => attempted(at, attempt, fetching),
         (None, Some(at)) => Step::new("waiting", at, "The webhook is being sent."),
-        (None, None) => {
-            Step::new("waiting", None, "The webhook waits for its turn: others of this receiver go first, or its name does not resolve.")
-        }
+        (None, None) => Step::new(
+            "waiting",
+            None,
+            "The webhook waits for its turn: others of this receiver go first, or its name does not resolve.",
+        ),
     };
     vec![queued, outcome]
 }
@@ -182,10 +211,12 @@ fn attempted(at: Option<Timestamp>, attempt: Attempt, fetching: &str) -> Step {
         Sent::Unknown => "Nobody knows if the receiver has it",
     };
     let status = attempt.status.map(|status| format!(", status {status}")).unwrap_or_default();
-    let step = Step::new("bad", at, format!("The webhook was lost: {}{status}, after {took}. {has_it}.", attempt.outcome));
+    let step =
+        Step::new("bad", at, format!("The webhook was lost: {}{status}, after {took}. {has_it}.", attempt.outcome));
     let why = attempt.failure.map(|failure| format!("Why: {} ({}).", advice(failure), failure.reason));
     let step = why.into_iter().fold(step, Step::more);
-    step.more("A webhook is sent once and never repeated.").more(format!("What to do: {fetching} Then the receiver is put right."))
+    step.more("A webhook is sent once and never repeated.")
+        .more(format!("What to do: {fetching} Then the receiver is put right."))
 }
 
 async fn facts(staff: &Staff, opened: &Pending) -> Result<Vec<(&'static str, Cell)>, ConsoleError> {
@@ -212,18 +243,27 @@ mod tests {
     fn told(attempt: Option<Attempt>) -> Step {
         let at = Timestamp::from_millis(1_700_000_000_000);
         let origin = "https://client.example".to_owned();
-        let delivery = DeliveryRecord { id: DeliveryId(1), origin, queued_at: at, claimed_at: attempt.map(|_| at), attempt };
+        let delivery =
+            DeliveryRecord { id: DeliveryId(1), origin, queued_at: at, claimed_at: attempt.map(|_| at), attempt };
         webhook(Some(&delivery), "The client polls.").pop().unwrap()
     }
 
     #[test]
     fn a_lost_webhook_says_why_who_has_it_and_what_to_do() {
-        let expired = Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
+        let expired =
+            Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
         let step = told(Some(expired));
-        assert_eq!((step.class, &*step.what), ("bad", "The webhook was lost: unreachable, after 12 ms. The receiver does not have it."));
+        assert_eq!(
+            (step.class, &*step.what),
+            ("bad", "The webhook was lost: unreachable, after 12 ms. The receiver does not have it.")
+        );
         assert_eq!(step.more[0], "Why: the receiver's certificate is not valid now (tls_expired).");
         assert!(step.more[2].starts_with("What to do: The client polls."), "{step:?}");
-        assert!(told(Some(Attempt::answered(500, 3))).what.contains("rejected, status 500, after 3 ms. The receiver has seen it"));
+        assert!(
+            told(Some(Attempt::answered(500, 3)))
+                .what
+                .contains("rejected, status 500, after 3 ms. The receiver has seen it")
+        );
         assert!(told(Some(Attempt::unknown())).what.contains("Nobody knows"));
     }
 

@@ -1,4 +1,5 @@
-//! `/console/tree`: the supervision tree of every node, live. The server draws it; with a script a stream renews the page.
+//! `/console/tree`: the supervision tree of every node, live. The server draws it; with a script a stream renews the
+//! page.
 
 use std::time::Duration;
 
@@ -27,13 +28,15 @@ const KINDS: [(&str, &str, &str); 9] = [
     (
         "root",
         "no thread",
-        "starts the actors below it, and starts an actor again that has failed; if one keeps failing, the process ends and the init system starts it anew.",
+        "starts the actors below it, and starts an actor again that has failed; if one keeps failing, the process \
+            ends and the init system starts it anew.",
     ),
     ("credit_ledger", "effects", "moves the credits of each client in their order, so that no balance is spent twice."),
     (
         "webhook_dispatcher",
         "dispatch",
-        "sends each webhook once to its receiver, with a queue for each receiver, so that a slow one holds up nobody else.",
+        "sends each webhook once to its receiver, with a queue for each receiver, so that a slow one holds up nobody \
+            else.",
     ),
     ("reaper", "effects", "removes records whose time is over."),
     (
@@ -44,9 +47,14 @@ const KINDS: [(&str, &str, &str); 9] = [
     (
         "transaction_registry",
         "HTTP worker",
-        "is a shard: it keeps one small actor for each verification that waits for a person, with its deadline and who waits for its end.",
+        "is a shard: it keeps one small actor for each verification that waits for a person, with its deadline and \
+            who waits for its end.",
     ),
-    ("change_listener", "effects", "hears from other nodes that a verification has ended there, and wakes who waits for it here."),
+    (
+        "change_listener",
+        "effects",
+        "hears from other nodes that a verification has ended there, and wakes who waits for it here.",
+    ),
     ("figures", "effects", "adds what was counted of each app today to the store, every two seconds."),
     ("flow_sweeper", "effects", "finds documents whose invitation to sign has ended, and ends them."),
 ];
@@ -146,7 +154,9 @@ fn path(values: &[f64], most: f64) -> String {
 
 fn line(label: &'static str, values: &[f64], unit: &str, failed: Option<&[f64]>) -> Line {
     let most = values.iter().copied().fold(0.0, f64::max);
-    let words = |value: f64| if value > 0.0 && value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") };
+    let words = |value: f64| {
+        if value > 0.0 && value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
+    };
     let failing = failed.and_then(|failed| failed.last()).is_some_and(|failed| *failed > 0.0);
     Line {
         label,
@@ -161,7 +171,9 @@ fn line(label: &'static str, values: &[f64], unit: &str, failed: Option<&[f64]>)
 fn lines(figures: &NodeFigures) -> Vec<Line> {
     // Counts of two seconds are far below what a float holds exactly.
     #[allow(clippy::cast_precision_loss)]
-    let rate = |counts: &[u64]| counts.iter().map(|count| *count as f64 / figures.interval_s.max(1) as f64).collect::<Vec<_>>();
+    let rate = |counts: &[u64]| {
+        counts.iter().map(|count| *count as f64 / figures.interval_s.max(1) as f64).collect::<Vec<_>>()
+    };
     let failed = rate(&figures.webhooks_failed);
     vec![
         line("inits", &rate(&figures.inits), "a second", None),
@@ -310,8 +322,10 @@ mod tests {
     }
 
     fn branch(node: TreeNode, is_shared: bool) -> Branch {
-        let seen: NodeState = serde_json::from_value(serde_json::json!({"node": "n", "is_this": true, "version": null, "started_at": null,
-            "seen_at": "2026-01-15T10:00:00.000Z", "state": "live", "live_transactions": null, "live_events": null, "tree": null,
+        let seen: NodeState = serde_json::from_value(serde_json::json!({"node": "n", "is_this": true, "version": null,
+            "started_at": null,
+            "seen_at": "2026-01-15T10:00:00.000Z", "state": "live", "live_transactions": null, "live_events": null,
+            "tree": null,
             "receivers": [], "receivers_total": 0, "figures": null}))
         .unwrap();
         Branch::of(node, &seen, is_shared)
@@ -319,7 +333,14 @@ mod tests {
 
     #[test]
     fn what_is_down_or_was_restarted_is_wrong_and_what_is_not_needed_is_not() {
-        let tree = || node("root", "running", 0, vec![node("reaper", "running", 2, vec![]), node("change_listener", "down", 0, vec![])]);
+        let tree = || {
+            node(
+                "root",
+                "running",
+                0,
+                vec![node("reaper", "running", 2, vec![]), node("change_listener", "down", 0, vec![])],
+            )
+        };
         let embedded = branch(tree(), false);
         assert_eq!((embedded.wrong(), embedded.children[1].state()), (1, "not needed with the embedded store"));
         assert_eq!(branch(tree(), true).wrong(), 2);

@@ -47,7 +47,12 @@ pub(crate) struct Choices {
 impl FormView {
     /// Builds a form of a page of this session.
     pub(crate) fn of(staff: &Staff, action: impl Into<String>, button: impl Into<String>) -> Self {
-        Self { action: action.into(), button: button.into(), csrf_token: staff.csrf_token.as_str().to_owned(), ..Self::default() }
+        Self {
+            action: action.into(),
+            button: button.into(),
+            csrf_token: staff.csrf_token.as_str().to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Builds a form that asks for another part of a list.

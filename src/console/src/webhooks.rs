@@ -1,4 +1,5 @@
-//! Lost webhooks of a client, by receiver and reason, with the transactions. Also the client's verifications, found by its own reference.
+//! Lost webhooks of a client, by receiver and reason, with the transactions. Also the client's verifications, found by
+//! its own reference.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +51,9 @@ pub(crate) async fn lost_of(staff: &Staff, client: &ClientId, most: usize) -> Re
     for TransactionSummary { opened, delivery, .. } in listing.verifications {
         let Some(delivery) = delivery else { continue };
         match (lost(&delivery), delivery.attempt) {
-            (Some(attempt), _) => found.lost.push(LostWebhook { folder: "transactions", id: opened.id.to_string(), delivery, attempt }),
+            (Some(attempt), _) => {
+                found.lost.push(LostWebhook { folder: "transactions", id: opened.id.to_string(), delivery, attempt })
+            }
             (None, Some(_)) => found.delivered += 1,
             (None, None) => found.waiting += 1,
         }
@@ -65,7 +68,9 @@ async fn add_orders(staff: &Staff, client: &ClientId, found: &mut Lost) -> Resul
             let id = order.state.header().id.to_string();
             for FlowDelivery { delivery, .. } in order.deliveries {
                 match (lost(&delivery), delivery.attempt) {
-                    (Some(attempt), _) => found.lost.push(LostWebhook { folder: "flows", id: id.clone(), delivery, attempt }),
+                    (Some(attempt), _) => {
+                        found.lost.push(LostWebhook { folder: "flows", id: id.clone(), delivery, attempt })
+                    }
                     (None, Some(_)) => found.delivered += 1,
                     (None, None) => found.waiting += 1,
                 }
@@ -92,7 +97,8 @@ pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpRespons
     add_orders(&staff, &id, &mut found).await?;
     let counts = Part::new("counts", "Webhooks")
         .words(format!(
-            "Of the newest {} verifications that are kept, and the newest {ORDERS_MAX} orders of each app. Each webhook is sent once; the client fetches a lost result.",
+            "Of the newest {} verifications that are kept, and the newest {ORDERS_MAX} orders of each app. Each \
+                webhook is sent once; the client fetches a lost result.",
             found.looked_at
         ))
         .fact("Delivered", Cell::number(found.delivered))
@@ -114,7 +120,13 @@ fn by_receiver(found: &[LostWebhook]) -> Part {
     }
     let row = |((origin, reason), (count, newest)): ((&str, &str), (u64, &LostWebhook))| {
         let words = newest.attempt.failure.map_or("", advice);
-        vec![Cell::code(origin), Cell::tag("lost", reason), Cell::number(count), Cell::text(words), Cell::link(newest.folder, &newest.id)]
+        vec![
+            Cell::code(origin),
+            Cell::tag("lost", reason),
+            Cell::number(count),
+            Cell::text(words),
+            Cell::link(newest.folder, &newest.id),
+        ]
     };
     let rows = groups.into_iter().map(row).collect();
     let columns = &["Receiver", "Reason", "Lost", "What is wrong there", "The newest"];
@@ -141,7 +153,11 @@ fn each(found: &[LostWebhook]) -> Part {
 ///
 /// # Errors
 /// 404 for an unknown client.
-pub(crate) async fn verifications(staff: Staff, path: Path<String>, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
+pub(crate) async fn verifications(
+    staff: Staff,
+    path: Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, ConsoleError> {
     let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
     let mut query = Query::of(request.query_string());
     let (reference, before) = (query.text("reference"), query.number(&["before"], 0..=u64::MAX, 0));
@@ -168,7 +184,11 @@ pub(crate) async fn verifications(staff: Staff, path: Path<String>, request: Htt
         ]
     };
     let columns = &["Transaction", "Opened", "State", "Code", "Channel", "Client’s reference", "Event"];
-    let table = Table { caption: "Verifications, the newest first", columns, rows: listing.verifications.into_iter().map(row).collect() };
+    let table = Table {
+        caption: "Verifications, the newest first",
+        columns,
+        rows: listing.verifications.into_iter().map(row).collect(),
+    };
     let folder = format!("/console/clients/{id}/verifications");
     let search = FormView::query(folder.clone(), "Search").field(Field::new(
         "reference",

@@ -152,7 +152,8 @@ impl Colour {
     #[must_use]
     pub fn dark(self) -> Accent {
         let lighter = (0..=100).step_by(4).map(|share| mixed(self.0, [0xff; 3], share));
-        let plain = lighter.into_iter().find(|colour| contrast(*colour, DARK_GROUND) >= CONTRAST_USUAL).unwrap_or([0xff; 3]);
+        let plain =
+            lighter.into_iter().find(|colour| contrast(*colour, DARK_GROUND) >= CONTRAST_USUAL).unwrap_or([0xff; 3]);
         Accent { plain, deep: mixed(plain, [0xff; 3], DEEPER) }
     }
 }
@@ -161,14 +162,19 @@ impl FromStr for Colour {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or("must be a colour such as #7a1f3d")?;
+        let digits = text
+            .strip_prefix('#')
+            .filter(|digits| digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let number =
+            digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or("must be a colour such as #7a1f3d")?;
         let [_, red, green, blue] = number.to_be_bytes();
         let contrast = contrast([red, green, blue], LIGHT_GROUND);
         if contrast >= CONTRAST_MIN {
             Ok(Self([red, green, blue]))
         } else {
-            Err(format!("must be darker: its contrast with the page is {contrast:.1}, and at least {CONTRAST_MIN} is needed"))
+            Err(format!(
+                "must be darker: its contrast with the page is {contrast:.1}, and at least {CONTRAST_MIN} is needed"
+            ))
         }
     }
 }
@@ -238,11 +244,15 @@ impl FromStr for Contact {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let plain = text.len() <= CONTACT_CHARS_MAX && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
         let is_url = HttpUrl::parse(text, Schemes::HttpsOnly).is_ok();
-        let in_address = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(&byte));
-        let is_address = text.split_once('@').is_some_and(|(name, host)| in_address(name) && in_address(host) && host.contains('.'));
+        let in_address = |part: &str| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(&byte))
+        };
+        let is_address =
+            text.split_once('@').is_some_and(|(name, host)| in_address(name) && in_address(host) && host.contains('.'));
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
         let number = text.strip_prefix('+').unwrap_or(text);
-        let is_number = (3..=15).contains(&digits) && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ' || byte == b'-');
+        let is_number = (3..=15).contains(&digits)
+            && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ' || byte == b'-');
         let good = plain && (is_url || is_address || is_number);
         good.then(|| Self(text.to_owned())).ok_or("must be an e-mail address, a telephone number or an https URL")
     }
@@ -297,20 +307,25 @@ mod tests {
     #[test]
     fn every_accepted_colour_can_be_read_in_both_schemes_and_under_the_pointer() {
         let steps = (0..=255_u8).step_by(15);
-        let all =
-            steps.clone().flat_map(|red| steps.clone().flat_map(move |green| (0..=255).step_by(15).map(move |blue| [red, green, blue])));
+        let all = steps.clone().flat_map(|red| {
+            steps.clone().flat_map(move |green| (0..=255).step_by(15).map(move |blue| [red, green, blue]))
+        });
         let accepted: Vec<Colour> = all.filter_map(|colour| css(colour).parse().ok()).collect();
         assert!(accepted.len() > 500, "{}", accepted.len());
         for colour in accepted {
             let (light, dark) = (colour.light(), colour.dark());
             for plain in [light.plain, light.deep] {
                 // Button text is white.
-                assert!(contrast(plain, LIGHT_GROUND) >= CONTRAST_MIN && contrast(plain, [0xff; 3]) >= CONTRAST_MIN, "{colour}");
+                assert!(
+                    contrast(plain, LIGHT_GROUND) >= CONTRAST_MIN && contrast(plain, [0xff; 3]) >= CONTRAST_MIN,
+                    "{colour}"
+                );
             }
             for plain in [dark.plain, dark.deep] {
                 // Button text is as dark as the page.
                 assert!(
-                    contrast(plain, DARK_GROUND) >= CONTRAST_USUAL && contrast(plain, [0x0d, 0x11, 0x18]) >= CONTRAST_USUAL,
+                    contrast(plain, DARK_GROUND) >= CONTRAST_USUAL
+                        && contrast(plain, [0x0d, 0x11, 0x18]) >= CONTRAST_USUAL,
                     "{colour}"
                 );
             }
@@ -323,8 +338,22 @@ mod tests {
         let of = |text: &str| text.parse::<Contact>().map(|contact| (contact.as_str().to_owned(), contact.link()));
         assert_eq!(of("help@bank.example").unwrap(), ("help@bank.example".into(), "mailto:help@bank.example".into()));
         assert_eq!(of("+91 80-1234 5678").unwrap(), ("+91 80-1234 5678".into(), "tel:+918012345678".into()));
-        assert_eq!(of("https://bank.example/help/").unwrap(), ("bank.example/help".into(), "https://bank.example/help/".into()));
-        for text in ["", "12", "@", "a@b", "a@b.c?cc=x", "http://bank.example/", "javascript:alert(1)", "call us", "+", "1+2345"] {
+        assert_eq!(
+            of("https://bank.example/help/").unwrap(),
+            ("bank.example/help".into(), "https://bank.example/help/".into())
+        );
+        for text in [
+            "",
+            "12",
+            "@",
+            "a@b",
+            "a@b.c?cc=x",
+            "http://bank.example/",
+            "javascript:alert(1)",
+            "call us",
+            "+",
+            "1+2345",
+        ] {
             assert!(of(text).is_err(), "{text}");
         }
     }
@@ -341,22 +370,36 @@ mod tests {
         let kept = serde_json::to_string(&both).unwrap();
         assert_eq!(kept, r##"{"name":"Fair","colour":"#7a1f3d"}"##);
         assert_eq!(serde_json::from_str::<Brand>(&kept).unwrap(), both);
-        let light = serde_json::from_str::<Brand>(r##"{"name":"Fair","colour":"#ffcc00","support":"call us"}"##).unwrap();
+        let light =
+            serde_json::from_str::<Brand>(r##"{"name":"Fair","colour":"#ffcc00","support":"call us"}"##).unwrap();
         assert_eq!(light, brand(Some("Fair"), None), "what the rules of today refuse is as if it were not set");
     }
 
     #[test]
     fn a_change_replaces_what_it_names_and_removes_what_it_empties() {
         let mut brand = Brand { name: Some("Bank".into()), logo: Some(LogoId([1; 16])), ..Brand::default() };
-        brand.apply(BrandPatch { name: Some(None), support: Some("help@bank.example".parse().ok()), ..BrandPatch::default() });
-        assert_eq!(brand, Brand { logo: Some(LogoId([1; 16])), support: "help@bank.example".parse().ok(), ..Brand::default() });
+        brand.apply(BrandPatch {
+            name: Some(None),
+            support: Some("help@bank.example".parse().ok()),
+            ..BrandPatch::default()
+        });
+        assert_eq!(
+            brand,
+            Brand { logo: Some(LogoId([1; 16])), support: "help@bank.example".parse().ok(), ..Brand::default() }
+        );
     }
 
     #[test]
     fn an_id_of_a_logo_is_read_as_it_is_written() {
         let id = LogoId([7; 16]);
         assert_eq!(id.to_string().parse(), Ok(id));
-        for text in ["", "7", "+0000000000000000000000000000000", "0707070707070707070707070707070G", "070707070707070707070707070707070"] {
+        for text in [
+            "",
+            "7",
+            "+0000000000000000000000000000000",
+            "0707070707070707070707070707070G",
+            "070707070707070707070707070707070",
+        ] {
             assert!(text.parse::<LogoId>().is_err(), "{text}");
         }
     }

@@ -80,7 +80,8 @@ impl Channel {
 
 fn check_package(text: &str) -> Result<(), &'static str> {
     let segment = |part: &str| {
-        part.starts_with(|first: char| first.is_ascii_alphabetic()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        part.starts_with(|first: char| first.is_ascii_alphabetic())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     if text.len() <= ANDROID_PACKAGE_CHARS_MAX && text.contains('.') && text.split('.').all(segment) {
         return Ok(());
@@ -89,11 +90,13 @@ fn check_package(text: &str) -> Result<(), &'static str> {
 }
 
 /// Base64 with or without padding.
-const UNPADDED: GeneralPurpose =
-    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
+const UNPADDED: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
-/// Converts a digest to standard Base64. Tools print Base64 of either alphabet, with or without padding and line ends, or
-/// hexadecimal with or without colons.
+/// Converts a digest to standard Base64. Tools print Base64 of either alphabet, with or without padding and line ends,
+/// or hexadecimal with or without colons.
 fn signature(text: &str) -> Result<String, &'static str> {
     let digest = of_hexadecimal(text.trim()).or_else(|| {
         let plain: String = text.chars().filter(|c| !matches!(c, '\r' | '\n' | ' ')).collect();
@@ -111,8 +114,13 @@ fn of_hexadecimal(text: &str) -> Option<Vec<u8>> {
     if has_colons && !text.split(':').all(|pair| pair.len() == 2) {
         return None;
     }
-    let digits = text.bytes().filter(|byte| *byte != b':').map(|byte| char::from(byte).to_digit(16)).collect::<Option<Vec<u32>>>()?;
-    (digits.len() == 64).then(|| digits.chunks_exact(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap_or_default()).collect())
+    let digits = text
+        .bytes()
+        .filter(|byte| *byte != b':')
+        .map(|byte| char::from(byte).to_digit(16))
+        .collect::<Option<Vec<u32>>>()?;
+    (digits.len() == 64)
+        .then(|| digits.chunks_exact(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap_or_default()).collect())
 }
 
 #[cfg(test)]
@@ -132,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_signature_is_read_as_tools_print_it_and_kept_in_standard_base64() {
-        let hexadecimal = "E3:B0:C4:42:98:FC:1C:14:9A:FB:F4:C8:99:6F:B9:24:27:AE:41:E4:64:9B:93:4C:A4:95:99:1B:78:52:B8:55";
+        let hexadecimal =
+            "E3:B0:C4:42:98:FC:1C:14:9A:FB:F4:C8:99:6F:B9:24:27:AE:41:E4:64:9B:93:4C:A4:95:99:1B:78:52:B8:55";
         for written in [
             SIGNATURE,
             SIGNATURE.trim_end_matches('='),
@@ -141,7 +150,9 @@ mod tests {
             hexadecimal,
             &hexadecimal.replace(':', "").to_lowercase(),
         ] {
-            let Ok(Channel::Android(app)) = Channel::parse("app", Some("com.example.app"), Some(written)) else { panic!("{written}") };
+            let Ok(Channel::Android(app)) = Channel::parse("app", Some("com.example.app"), Some(written)) else {
+                panic!("{written}")
+            };
             assert_eq!(app.app_signature, SIGNATURE, "{written}");
         }
         for wrong in ["", "zz", &hexadecimal[3..], &hexadecimal.replacen(':', "", 1), &SIGNATURE[4..]] {
@@ -151,7 +162,9 @@ mod tests {
 
     #[test]
     fn android_fields_alone_malformed_or_on_another_channel_are_refused_by_name() {
-        let field = |channel, app_id, signature| Channel::parse(channel, app_id, signature).unwrap_err().fields()[0].field.clone();
+        let field = |channel, app_id, signature| {
+            Channel::parse(channel, app_id, signature).unwrap_err().fields()[0].field.clone()
+        };
         assert_eq!(field("app", Some("com.example.app"), None), "app_signature");
         assert_eq!(field("app", None, Some(SIGNATURE)), "app_id");
         assert_eq!(field("web", Some("com.example.app"), Some(SIGNATURE)), "app_id");

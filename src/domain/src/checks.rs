@@ -1,7 +1,8 @@
 //! Verifications with an immediate response (specification, "What the service does" 2), one file per kind.
 //!
-//! [`CHECKS`] is the table behind everything else: routes, requests, queries to sources and their responses, settings, the OpenAPI
-//! document and the sandbox. Nothing is opened, kept or debited. A number unknown to its source is a valid result.
+//! [`CHECKS`] is the table behind everything else: routes, requests, queries to sources and their responses, settings,
+//! the OpenAPI document and the sandbox. Nothing is opened, kept or debited. A number unknown to its source is a valid
+//! result.
 
 mod bank_account;
 mod gst;
@@ -169,20 +170,35 @@ impl CheckQuery {
     /// Returns the names of the requested fields.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
-        let compared = self.check.compared.iter().zip(&self.compared).filter(|(_, asked)| asked.is_some()).map(|(known, _)| known.field);
+        let compared = self
+            .check
+            .compared
+            .iter()
+            .zip(&self.compared)
+            .filter(|(_, asked)| asked.is_some())
+            .map(|(known, _)| known.field);
         self.check.numbers.iter().map(|form| form.field).chain(compared).map(str::to_owned).collect()
     }
 
     /// Returns true if the field with this source name is to be compared.
     #[must_use]
     pub fn compares(&self, source_field: &str) -> bool {
-        self.check.compared.iter().zip(&self.compared).any(|(known, asked)| known.source_field == source_field && asked.is_some())
+        self.check
+            .compared
+            .iter()
+            .zip(&self.compared)
+            .any(|(known, asked)| known.source_field == source_field && asked.is_some())
     }
 
     /// Returns a result with this status alone.
     #[must_use]
     pub fn with_status(&self, status: CheckStatus) -> CheckResult {
-        CheckResult { check: self.check, numbers: self.numbers.clone(), status, details: vec![None; self.check.details.len()] }
+        CheckResult {
+            check: self.check,
+            numbers: self.numbers.clone(),
+            status,
+            details: vec![None; self.check.details.len()],
+        }
     }
 }
 
@@ -208,7 +224,10 @@ mod tests {
     #[test]
     fn every_kind_can_be_told_from_the_others_and_gives_examples_of_itself() {
         let distinct = |part: fn(&Check) -> &'static str| CHECKS.iter().map(part).collect::<BTreeSet<_>>().len();
-        assert_eq!([distinct(|check| check.name), distinct(|check| check.path), distinct(|check| check.title)], [CHECKS.len(); 3]);
+        assert_eq!(
+            [distinct(|check| check.name), distinct(|check| check.path), distinct(|check| check.title)],
+            [CHECKS.len(); 3]
+        );
         for check in CHECKS {
             for form in check.numbers {
                 assert_eq!(form.parse(form.example).unwrap().as_str(), form.example, "{}", check.name);
@@ -217,7 +236,9 @@ mod tests {
                 let good = match detail.form {
                     DetailForm::Word(words) => words.contains(&detail.example),
                     DetailForm::Text => Text::not_blank(detail.example).is_ok(),
-                    DetailForm::Match(source_field) => check.compared.iter().any(|compared| compared.source_field == source_field),
+                    DetailForm::Match(source_field) => {
+                        check.compared.iter().any(|compared| compared.source_field == source_field)
+                    }
                 };
                 assert!(good, "{} {}", check.name, detail.field);
             }
@@ -252,7 +273,8 @@ mod tests {
     fn a_result_says_what_was_checked_and_how_that_ended() {
         let check = CHECKS.iter().find(|check| check.noun == "PAN").unwrap();
         let query = CheckQuery { check, numbers: vec![], consent: None, compared: vec![] };
-        let told = [CheckStatus::Valid, CheckStatus::Invalid, CheckStatus::NotFound].map(|status| query.with_status(status).message());
+        let told = [CheckStatus::Valid, CheckStatus::Invalid, CheckStatus::NotFound]
+            .map(|status| query.with_status(status).message());
         assert_eq!(told, ["PAN verified", "PAN is not in use", "PAN not found"]);
     }
 

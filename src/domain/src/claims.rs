@@ -64,7 +64,10 @@ impl ClaimSet {
         let mut set = Self::default();
         for (index, name) in names.iter().enumerate() {
             match Claim::from_name(name.as_ref()) {
-                None => invalid.add(format!("claims[{index}]"), format!("is not a known claim; the claims are {}", Self::accepted())),
+                None => invalid.add(
+                    format!("claims[{index}]"),
+                    format!("is not a known claim; the claims are {}", Self::accepted()),
+                ),
                 Some(claim) if set.contains(claim) => invalid.add(format!("claims[{index}]"), "is named twice"),
                 Some(claim) => set.insert(claim),
             }
@@ -138,9 +141,10 @@ mod tests {
 
     #[test]
     fn all_thirty_claims_of_the_specification_are_known() {
-        let specification = "name local_name photo dob gender age_above_18 age_above_50 age_above_60 age_above_75 nri_status care_of \
-            enrolment_number enrolment_date credential_date address regional_address building locality street landmark vtc sub_district \
-            district state pincode po_name mobile masked_mobile email masked_email";
+        let specification = "name local_name photo dob gender age_above_18 age_above_50 age_above_60 age_above_75 \
+            nri_status care_of enrolment_number enrolment_date credential_date address regional_address building \
+            locality street landmark vtc sub_district district state pincode po_name mobile masked_mobile email \
+            masked_email";
         let names: Vec<&str> = specification.split_whitespace().collect();
         assert_eq!(names, Claim::ALL.map(Claim::name));
         assert_eq!(ClaimSet::parse(&names).unwrap().iter().count(), 30);

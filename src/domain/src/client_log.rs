@@ -1,5 +1,5 @@
-//! The log of a client: actions of its users, its API keys and operators. It holds ids and names, never the value of a claim, a key or
-//! a code.
+//! The log of a client: actions of its users, its API keys and operators. It holds ids and names, never the value of a
+//! claim, a key or a code.
 
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +150,7 @@ impl LogFilter {
     /// Returns true if an entry matches.
     #[must_use]
     pub fn has(&self, entry: &LogEntry) -> bool {
-        self.action.is_none_or(|action| action == entry.action) && self.actor.as_deref().is_none_or(|actor| actor == entry.actor.id())
+        self.action.is_none_or(|action| action == entry.action)
+            && self.actor.as_deref().is_none_or(|actor| actor == entry.actor.id())
     }
 }

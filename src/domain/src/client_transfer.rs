@@ -159,7 +159,8 @@ impl TransferredKey {
 /// Names of the fields whose values differ.
 macro_rules! changed {
     ($before:expr, $after:expr, $($field:ident)+) => {
-        [$((stringify!($field), $before.$field != $after.$field)),+].into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+        [$((stringify!($field), $before.$field != $after.$field)),+].into_iter().filter_map(|(name,
+            differs)| differs.then_some(name)).collect()
     };
 }
 
@@ -192,8 +193,10 @@ impl ClientTransfer {
     /// Every id and digest that belongs to another record there, by its path.
     pub fn onto(&self, known: &KnownClient) -> Result<ClientImport, Invalid> {
         let (mut invalid, owner) = (Invalid::none(), &self.client.client_id);
-        let client =
-            known.client.as_ref().map_or_else(|| self.client.clone(), |known| Client { name: self.client.name.clone(), ..known.clone() });
+        let client = known
+            .client
+            .as_ref()
+            .map_or_else(|| self.client.clone(), |known| Client { name: self.client.name.clone(), ..known.clone() });
         let mut import = ClientImport { client, apps: Vec::new(), keys: Vec::new(), records: Vec::new() };
         let changed = known.client.as_ref().map(|before| changed!(before, import.client, name));
         import.note(RecordKind::Client, owner.as_str(), changed);
@@ -203,9 +206,10 @@ impl ClientTransfer {
                 continue;
             }
             let after = app.onto(owner, known.as_ref());
-            let changed = known
-                .as_ref()
-                .map(|before| changed!(before, after, name payload_spelling evidence consent_webhook_url data_webhook_url historical_webhook_url));
+            let changed = known.as_ref().map(|before| {
+                changed!(before, after,
+                    name payload_spelling evidence consent_webhook_url data_webhook_url historical_webhook_url)
+            });
             if import.note(RecordKind::App, app.app_id.as_str(), changed) {
                 import.apps.push(after);
             }
@@ -278,7 +282,12 @@ mod tests {
     }
 
     fn kiosk(client: &Client) -> TransferredApp {
-        TransferredApp { app_id: AppId::generate(), name: "Kiosk".into(), created_at: client.created_at, settings: AppPatch::default() }
+        TransferredApp {
+            app_id: AppId::generate(),
+            name: "Kiosk".into(),
+            created_at: client.created_at,
+            settings: AppPatch::default(),
+        }
     }
 
     #[test]
@@ -292,8 +301,13 @@ mod tests {
         };
         let imported = |known: TransferredKey, expires_at, revoked_at| {
             let mut sent = transfer.clone();
-            sent.keys[0].key = ApiKeyRecord { expires_at, revoked_at, environments: vec![Profile::Stage], ..sent.keys[0].key.clone() };
-            let known = KnownClient { client: Some(transfer.client.clone()), keys: vec![(Some(known), None)], ..KnownClient::default() };
+            sent.keys[0].key =
+                ApiKeyRecord { expires_at, revoked_at, environments: vec![Profile::Stage], ..sent.keys[0].key.clone() };
+            let known = KnownClient {
+                client: Some(transfer.client.clone()),
+                keys: vec![(Some(known), None)],
+                ..KnownClient::default()
+            };
             let key = sent.onto(&known).unwrap().keys.remove(0).key;
             assert_eq!(key.environments, [Profile::Stage]);
             (key.expires_at, key.revoked_at)
@@ -306,8 +320,9 @@ mod tests {
     #[test]
     fn what_is_in_it_twice_is_named() {
         let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 1)]);
-        let fields =
-            |transfer: &ClientTransfer| transfer.check().unwrap_err().fields().iter().map(|error| error.field.clone()).collect::<Vec<_>>();
+        let fields = |transfer: &ClientTransfer| {
+            transfer.check().unwrap_err().fields().iter().map(|error| error.field.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(fields(&transfer), ["keys[1].digest"]);
         transfer.keys[1].key.key_id = transfer.keys[0].key.key_id.clone();
         assert_eq!(fields(&transfer), ["keys[1].key_id", "keys[1].digest"]);
@@ -317,7 +332,9 @@ mod tests {
     fn an_import_says_what_it_creates_what_it_changes_and_what_it_leaves() {
         let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 2)]);
         transfer.apps.push(kiosk(&transfer.client));
-        let outcomes = |import: &ClientImport| import.records.iter().map(|record| (record.kind, record.outcome)).collect::<Vec<_>>();
+        let outcomes = |import: &ClientImport| {
+            import.records.iter().map(|record| (record.kind, record.outcome)).collect::<Vec<_>>()
+        };
         let kinds = [RecordKind::Client, RecordKind::App, RecordKind::Key, RecordKind::Key];
 
         let nothing_is_known = KnownClient { client: None, apps: vec![None], keys: vec![(None, None), (None, None)] };
@@ -343,7 +360,10 @@ mod tests {
         let changed = transfer.onto(&known).unwrap();
         let told: Vec<_> = changed.records.iter().map(|record| (record.outcome, record.changed.join(" "))).collect();
         let name = || (ImportOutcome::Changed, "name".to_owned());
-        assert_eq!(told, [name(), name(), (ImportOutcome::Unchanged, String::new()), (ImportOutcome::Changed, "label".to_owned())]);
+        assert_eq!(
+            told,
+            [name(), name(), (ImportOutcome::Unchanged, String::new()), (ImportOutcome::Changed, "label".to_owned())]
+        );
         assert_eq!((changed.client.name.as_str(), changed.apps[0].name.as_str()), ("Bank of the North", "Kiosks"));
         assert_eq!(changed.keys.iter().map(|key| key.key.label.as_str()).collect::<Vec<_>>(), ["desk"]);
     }

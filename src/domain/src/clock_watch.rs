@@ -61,11 +61,13 @@ struct Jumped {
 }
 
 impl ClockWatch {
-    /// Starts with a first reading. A time known from an earlier run that is more than [`CLOCK_STOPPED_MAX`] away counts as a jump.
+    /// Starts with a first reading. A time known from an earlier run that is more than [`CLOCK_STOPPED_MAX`] away
+    /// counts as a jump.
     #[must_use]
     pub fn starting(first: Reading, known: Option<Timestamp>) -> Self {
         let trusted = Reading { wall: known.unwrap_or(first.wall), ..first };
-        let jumped = is_beyond(first.gained_since(trusted), CLOCK_STOPPED_MAX).then_some(Jumped { trusted, at: first.monotonic });
+        let jumped = is_beyond(first.gained_since(trusted), CLOCK_STOPPED_MAX)
+            .then_some(Jumped { trusted, at: first.monotonic });
         Self { last: first, jumped }
     }
 

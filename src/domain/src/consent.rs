@@ -1,5 +1,5 @@
-//! The consent register: each request for a person's data, with its purpose, its time and the person's answer. It holds no claim values
-//! and no verified numbers.
+//! The consent register: each request for a person's data, with its purpose, its time and the person's answer. It holds
+//! no claim values and no verified numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -81,9 +81,17 @@ impl Consent {
         }
     }
 
-    /// Builds the entry of a check or a flow: the client states that the person agreed to the declaration with this digest.
+    /// Builds the entry of a check or a flow: the client states that the person agreed to the declaration with this
+    /// digest.
     #[must_use]
-    pub fn declared(kind: &str, id: String, app: AppId, asked: Vec<String>, text: ConsentDigest, at: Timestamp) -> Self {
+    pub fn declared(
+        kind: &str,
+        id: String,
+        app: AppId,
+        asked: Vec<String>,
+        text: ConsentDigest,
+        at: Timestamp,
+    ) -> Self {
         Self {
             kind: kind.to_owned(),
             id,

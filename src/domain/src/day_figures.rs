@@ -153,7 +153,9 @@ mod tests {
     #[test]
     fn the_median_lies_in_the_span_of_the_middle_answer() {
         assert_eq!(answered(&[]).median(), None);
-        for (seconds, from, to) in [(&[1][..], 0, 2), (&[1, 40, 40], 30, 45), (&[1, 1, 40, 800], 0, 5), (&[70, 80, 2_000], 60, 90)] {
+        for (seconds, from, to) in
+            [(&[1][..], 0, 2), (&[1, 40, 40], 30, 45), (&[1, 1, 40, 800], 0, 5), (&[70, 80, 2_000], 60, 90)]
+        {
             let median = answered(seconds).median().unwrap().as_secs();
             assert!((from..=to).contains(&median), "{seconds:?}: {median}");
         }

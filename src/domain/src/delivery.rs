@@ -233,7 +233,8 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Creates an attempt with a response: only 2xx means that the webhook was delivered (specification, "Delivery rules" 4).
+    /// Creates an attempt with a response: only 2xx means that the webhook was delivered (specification, "Delivery
+    /// rules" 4).
     #[must_use]
     pub const fn answered(status: u16, duration_ms: u32) -> Self {
         let failure = match status {
@@ -243,14 +244,21 @@ impl Attempt {
         };
         let (outcome, failure) = match failure {
             None => (DeliveryOutcome::Delivered, None),
-            Some(reason) => (DeliveryOutcome::Rejected, Some(AttemptFailure { reason, part: Some(AttemptPart::Answer) })),
+            Some(reason) => {
+                (DeliveryOutcome::Rejected, Some(AttemptFailure { reason, part: Some(AttemptPart::Answer) }))
+            }
         };
         Self { outcome, failure, status: Some(status), duration_ms }
     }
 
     /// Creates an attempt without a response.
     #[must_use]
-    pub const fn unanswered(outcome: DeliveryOutcome, reason: FailureReason, part: Option<AttemptPart>, duration_ms: u32) -> Self {
+    pub const fn unanswered(
+        outcome: DeliveryOutcome,
+        reason: FailureReason,
+        part: Option<AttemptPart>,
+        duration_ms: u32,
+    ) -> Self {
         Self { outcome, failure: Some(AttemptFailure { reason, part }), status: None, duration_ms }
     }
 

@@ -10,7 +10,9 @@ mod guests;
 use serde::{Deserialize, Serialize};
 
 pub use self::change::{EventPatch, check_end, check_start};
-pub use self::guests::{CheckIn, CheckInId, Door, DoorChange, DoorId, EventSecret, OnDuplicate, Pin, RegistrationCode, Trait};
+pub use self::guests::{
+    CheckIn, CheckInId, Door, DoorChange, DoorId, EventSecret, OnDuplicate, Pin, RegistrationCode, Trait,
+};
 
 use crate::brand::Brand;
 use crate::claims::ClaimSet;
@@ -95,7 +97,9 @@ impl EventText {
     pub fn parse(text: &str) -> Result<Self, String> {
         let count = text.chars().count();
         if text.trim().is_empty() || count > EVENT_NAME_CHARS_MAX || text.chars().any(is_unseen) {
-            return Err(format!("must be 1 to {EVENT_NAME_CHARS_MAX} characters, not all blank, without control characters"));
+            return Err(format!(
+                "must be 1 to {EVENT_NAME_CHARS_MAX} characters, not all blank, without control characters"
+            ));
         }
         Ok(Self(text.into()))
     }
@@ -273,12 +277,15 @@ impl Event {
     /// Returns true if `guests` more guests exceed no limit of the event or its client; only its counts change.
     #[must_use]
     pub fn has_room_for(&self, guests: u32) -> bool {
-        let budget = self.terms.credit_budget.map_or(u64::MAX, |budget| u64::from(budget.get()).saturating_sub(self.counts.scans));
+        let budget = self
+            .terms
+            .credit_budget
+            .map_or(u64::MAX, |budget| u64::from(budget.get()).saturating_sub(self.counts.scans));
         self.is_funded && self.remaining() >= guests && budget >= guests.into()
     }
 
-    /// Returns the limit on pending scans: the organiser's, or three per free place and at least [`PENDING_SCANS_MIN`]. It bounds the
-    /// credits that strangers waste by scanning a printed code.
+    /// Returns the limit on pending scans: the organiser's, or three per free place and at least [`PENDING_SCANS_MIN`].
+    /// It bounds the credits that strangers waste by scanning a printed code.
     #[must_use]
     pub fn pending_max(&self) -> u32 {
         self.terms.max_pending.map_or_else(|| self.remaining().saturating_mul(3).max(PENDING_SCANS_MIN), MaxGuests::get)
@@ -427,7 +434,11 @@ mod tests {
 
     #[test]
     fn a_cap_below_the_registrations_and_an_end_in_the_past_are_refused_together() {
-        let patch = EventPatch { max_guests: Some(MaxGuests::new(4).unwrap()), expires_at: Some(START), ..EventPatch::default() };
+        let patch = EventPatch {
+            max_guests: Some(MaxGuests::new(4).unwrap()),
+            expires_at: Some(START),
+            ..EventPatch::default()
+        };
         let refused = event(5).patched(patch, START).unwrap_err();
         let fields: Vec<&str> = refused.fields().iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, ["max_guests", "expires_at"]);
@@ -435,7 +446,11 @@ mod tests {
 
     #[test]
     fn names_caps_and_ends_have_bounds() {
-        assert!(EventText::parse("  ").is_err() && EventText::parse(&"x".repeat(201)).is_err() && EventText::parse("a\nb").is_err());
+        assert!(
+            EventText::parse("  ").is_err()
+                && EventText::parse(&"x".repeat(201)).is_err()
+                && EventText::parse("a\nb").is_err()
+        );
         assert!(EventText::parse(&"é".repeat(200)).is_ok());
         assert!(MaxGuests::new(0).is_err() && MaxGuests::new(1_000_001).is_err() && MaxGuests::new(1_000_000).is_ok());
         assert!(check_end(START + EVENT_LIFETIME_MAX, START).is_ok());

@@ -94,7 +94,9 @@ mod tests {
 
     #[test]
     fn what_was_decided_stays_and_may_be_decided_the_same_way_again() {
-        for (before, after) in [(GrantState::Confirmed, GrantState::Refused), (GrantState::Refused, GrantState::Confirmed)] {
+        for (before, after) in
+            [(GrantState::Confirmed, GrantState::Refused), (GrantState::Refused, GrantState::Confirmed)]
+        {
             let decided = request(before);
             assert_eq!(decided.check(&by("op_2"), before), Ok(()));
             assert_eq!(decided.check(&by("op_2"), after), Err(DecisionRefusal::Decided(before)));

@@ -140,7 +140,10 @@ mod tests {
     #[test]
     fn the_bound_holds_for_the_normalised_form() {
         let of = |length: usize, letter: &str| {
-            let text = format!("https://a.example/{}", "x".repeat(length - "https://a.example/".len() - letter.chars().count())) + letter;
+            let text = format!(
+                "https://a.example/{}",
+                "x".repeat(length - "https://a.example/".len() - letter.chars().count())
+            ) + letter;
             assert_eq!(text.chars().count(), length);
             HttpUrl::parse(&text, Schemes::HttpsOnly)
         };

@@ -1,6 +1,7 @@
 //! A small picture from an operator: the identity app's icon, a client's logo, or the picture of an event.
 
-/// A PNG or SVG file of at most [`Icon::BYTES_MAX`] bytes; the picture of an event, also a JPEG file, of at most [`Icon::PICTURE_BYTES_MAX`].
+/// A PNG or SVG file of at most [`Icon::BYTES_MAX`] bytes; the picture of an event, also a JPEG file, of at most
+/// [`Icon::PICTURE_BYTES_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icon {
     /// Its media type.
@@ -76,7 +77,10 @@ mod tests {
     fn an_icon_is_a_small_png_or_svg_file() {
         let of = |bytes: &[u8]| Icon::of_file(bytes.to_vec()).map(|icon| icon.content_type);
         assert_eq!(of(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR...\0\0\0\0IEND\xaeB`\x82"), Some("image/png"));
-        assert_eq!(of(b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- made --><!DOCTYPE svg PUBLIC 'x'>\n<svg\n/>"), Some("image/svg+xml"));
+        assert_eq!(
+            of(b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- made --><!DOCTYPE svg PUBLIC 'x'>\n<svg\n/>"),
+            Some("image/svg+xml")
+        );
         assert_eq!(of(b"\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>"), Some("image/svg+xml"));
         assert_eq!(of(b"<?xml version=\"1.0\"?><svg/>"), Some("image/svg+xml"));
         for other in [
@@ -95,7 +99,9 @@ mod tests {
         let picture = |bytes: &[u8]| Icon::of_picture(bytes.to_vec()).map(|icon| icon.content_type);
         assert_eq!(picture(b"\xff\xd8\xff\xe0..\xff\xd9"), Some("image/jpeg"));
         assert_eq!(picture(&[b"<svg>".as_slice(), &[b' '; Icon::BYTES_MAX]].concat()), Some("image/svg+xml"));
-        for other in [&b"\xff\xd8\xff\xe0..."[..], b"<html>", &[b"<svg>".as_slice(), &[b' '; Icon::PICTURE_BYTES_MAX]].concat()] {
+        for other in
+            [&b"\xff\xd8\xff\xe0..."[..], b"<html>", &[b"<svg>".as_slice(), &[b' '; Icon::PICTURE_BYTES_MAX]].concat()]
+        {
             assert_eq!(picture(other), None);
         }
     }

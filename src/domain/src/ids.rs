@@ -1,8 +1,8 @@
 //! Identifiers, each with its own type.
 //!
-//! A transaction id is a UUID (version 4). Its first six bits are the store partition of its client, and its second byte picks the
-//! shard. Three bytes hold an approximate time: ids of one time share pages of an index, random ones would not. The other 84 bits
-//! are random: an id is also the path of a public page, so it must be unguessable.
+//! A transaction id is a UUID (version 4). Its first six bits are the store partition of its client, and its second
+//! byte picks the shard. Three bytes hold an approximate time: ids of one time share pages of an index, random ones
+//! would not. The other 84 bits are random: an id is also the path of a public page, so it must be unguessable.
 
 use std::fmt;
 use std::str::FromStr;
@@ -372,7 +372,8 @@ mod tests {
 
     #[test]
     fn clients_spread_over_all_partitions() {
-        let seen: std::collections::HashSet<u8> = (0..5_000).map(|_| ClientId::generate().partition().number()).collect();
+        let seen: std::collections::HashSet<u8> =
+            (0..5_000).map(|_| ClientId::generate().partition().number()).collect();
         assert_eq!(seen.len(), usize::from(PARTITIONS));
     }
 

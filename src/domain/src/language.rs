@@ -46,8 +46,8 @@ const TABLE: [Row; 23] = [
 ];
 
 /// The accepted values, for error messages.
-const ACCEPTED: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, punjabi, urdu, \
-                        assamese, oriya or nepali, or a code from 1 to 23";
+const ACCEPTED: &str = "must be english, hindi, marathi, gujarati, tamil, telugu, bengali, kannada, malayalam, \
+                        punjabi, urdu, assamese, oriya or nepali, or a code from 1 to 23";
 
 impl Language {
     /// The default.
@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn the_fourteen_names_are_accepted_in_any_case_and_no_others() {
-        let names = "english hindi marathi gujarati tamil telugu bengali kannada malayalam punjabi urdu assamese oriya nepali";
+        let names =
+            "english hindi marathi gujarati tamil telugu bengali kannada malayalam punjabi urdu assamese oriya nepali";
         for name in names.split(' ') {
             assert_eq!(Language::parse(&name.to_uppercase()).unwrap().name(), name);
         }
@@ -139,7 +140,8 @@ mod tests {
 
     #[test]
     fn nine_languages_have_a_code_and_no_accepted_name() {
-        let unnamed: Vec<u8> = Language::all().filter(|language| language.accepted_name().is_none()).map(Language::code).collect();
+        let unnamed: Vec<u8> =
+            Language::all().filter(|language| language.accepted_name().is_none()).map(Language::code).collect();
         assert_eq!(unnamed, [3, 4, 8, 9, 10, 12, 17, 18, 19]);
     }
 

@@ -244,23 +244,37 @@ pub const CLOCK_STOPPED_MAX: Duration = Duration::from_secs(3_600);
 pub const PARTITIONS: u8 = 64;
 
 const _: () = assert!(PARTITIONS.is_power_of_two() && PARTITIONS <= 64, "six bits of an id hold it");
-const _: () = assert!(CLOCK_JUMP_MIN.as_secs() < CLOCK_AGREEMENT.as_secs() && CLOCK_JUMP_MIN.as_secs() < CLOCK_STOPPED_MAX.as_secs());
+const _: () = assert!(
+    CLOCK_JUMP_MIN.as_secs() < CLOCK_AGREEMENT.as_secs() && CLOCK_JUMP_MIN.as_secs() < CLOCK_STOPPED_MAX.as_secs()
+);
 const _: () = assert!(CREDENTIAL_BYTES_MAX <= CALLBACK_BYTES_MAX);
 const _: () = assert!(CALLBACK_BYTES_HELD_MAX >= 8 * CALLBACK_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
-const _: () = assert!(TRANSFERRED_APPS_MAX * (3 * URL_CHARS_MAX + 2_048) + TRANSFERRED_KEYS_MAX * 1_024 <= TRANSFER_BYTES_MAX);
+const _: () =
+    assert!(TRANSFERRED_APPS_MAX * (3 * URL_CHARS_MAX + 2_048) + TRANSFERRED_KEYS_MAX * 1_024 <= TRANSFER_BYTES_MAX);
 const _: () = assert!(TRANSFERRED_APPS_MAX * 8 + TRANSFERRED_KEYS_MAX * 11 + 8 <= BODY_VALUES_MAX);
 const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);
 const _: () = assert!(STATUS_BYTES_KEPT_MAX >= 8 * STATUS_LIST_BYTES_MAX);
-const _: () = assert!(DISCLOSURES_MAX * 16 < CREDENTIAL_VALUES_MAX, "a disclosure has a digest and a few values, and there are decoys");
+const _: () = assert!(
+    DISCLOSURES_MAX * 16 < CREDENTIAL_VALUES_MAX,
+    "a disclosure has a digest and a few values, and there are decoys"
+);
 const _: () = assert!(CALLBACK_INLINE_BYTES_MAX < CALLBACK_BYTES_MAX);
 const _: () = assert!(FILE_CHARS_MAX + 1_024 * 1_024 <= REPORT_BYTES_MAX, "a report can contain the largest file");
-const _: () = assert!(FILE_REQUEST_BYTES_HELD_MAX >= 4 * FILE_REQUEST_BYTES_MAX, "one client may have two, which leaves room for others");
-const _: () =
-    assert!(SIGNERS_MAX * (URL_CHARS_MAX + FOREIGN_ID_CHARS_MAX) < UPSTREAM_ANSWER_BYTES_MAX, "an answer can name a page for each signer");
+const _: () = assert!(
+    FILE_REQUEST_BYTES_HELD_MAX >= 4 * FILE_REQUEST_BYTES_MAX,
+    "one client may have two, which leaves room for others"
+);
+const _: () = assert!(
+    SIGNERS_MAX * (URL_CHARS_MAX + FOREIGN_ID_CHARS_MAX) < UPSTREAM_ANSWER_BYTES_MAX,
+    "an answer can name a page for each signer"
+);
 const _: () = assert!(REPORT_BYTES_HELD_MAX >= 4 * REPORT_BYTES_MAX && ANSWER_BYTES_HELD_MAX >= 4 * REPORT_BYTES_MAX);
 const _: () = assert!(ANSWER_STALL_MAX.as_secs() < POLL_READING_MAX.as_secs());
-const _: () = assert!(REPORT_BYTES_MAX as u64 <= 60_000 * POLL_READING_MAX.as_secs(), "the largest answer can be read at 60 KB/s");
+const _: () = assert!(
+    REPORT_BYTES_MAX as u64 <= 60_000 * POLL_READING_MAX.as_secs(),
+    "the largest answer can be read at 60 KB/s"
+);
 const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);
 const _: () = assert!(INVITATION_DEFAULT.as_secs() <= INVITATION_MAX.as_secs());
 const _: () = assert!(ANSWER_PIECE_BYTES <= ANSWER_UNSENT_BYTES as usize, "the kernel can take a whole piece");

@@ -39,7 +39,9 @@ mod tests {
 
     #[test]
     fn an_address_is_permitted_by_one_of_the_networks_or_when_there_are_none() {
-        let networks = Networks(["203.0.113.0/24", "198.51.100.7", "2001:db8::/32"].map(|text| parse_network(text).unwrap()).to_vec());
+        let networks = Networks(
+            ["203.0.113.0/24", "198.51.100.7", "2001:db8::/32"].map(|text| parse_network(text).unwrap()).to_vec(),
+        );
         for (address, is_permitted) in [
             ("203.0.113.9", true),
             ("203.0.114.9", false),
@@ -49,9 +51,17 @@ mod tests {
             ("2001:db9::1", false),
         ] {
             let address = address.parse().unwrap();
-            assert_eq!((networks.permit(address), Networks::default().permit(address)), (is_permitted, true), "{address}");
+            assert_eq!(
+                (networks.permit(address), Networks::default().permit(address)),
+                (is_permitted, true),
+                "{address}"
+            );
         }
         assert_eq!(networks.texts().collect::<Vec<_>>(), ["203.0.113.0/24", "198.51.100.7/32", "2001:db8::/32"]);
-        assert!(parse_network("10.0.0.0/33").is_err() && parse_network("bank.example").is_err() && parse_network("").is_err());
+        assert!(
+            parse_network("10.0.0.0/33").is_err()
+                && parse_network("bank.example").is_err()
+                && parse_network("").is_err()
+        );
     }
 }

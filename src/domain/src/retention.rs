@@ -54,7 +54,10 @@ mod tests {
         let own = ClientRetention { result_ttl_s: NonZeroU32::new(60), registration_ttl_days: NonZeroU32::new(2) };
         let seconds = Duration::from_secs;
         assert_eq!((own.result(seconds(90)), own.result(seconds(30))), (seconds(60), seconds(30)));
-        assert_eq!((own.registrations(seconds(5 * DAY)), own.registrations(seconds(DAY))), (seconds(2 * DAY), seconds(DAY)));
+        assert_eq!(
+            (own.registrations(seconds(5 * DAY)), own.registrations(seconds(DAY))),
+            (seconds(2 * DAY), seconds(DAY))
+        );
         assert_eq!(ClientRetention::default().result(seconds(90)), seconds(90));
         assert!(ClientRetention::default().is_usual() && !own.is_usual());
     }

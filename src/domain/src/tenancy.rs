@@ -219,10 +219,20 @@ mod tests {
     fn a_suspension_begins_once_and_limits_are_removed_by_name() {
         let at = Timestamp::from_millis;
         let mut client = Client::new(ClientId::generate(), "Acme".into(), at(0));
-        client.apply(ClientPatch { suspended: Some(true), events_per_app: Some(Some(3)), ..ClientPatch::default() }, at(1));
-        client.apply(ClientPatch { suspended: Some(true), name: Some("Acme Bank".into()), ..ClientPatch::default() }, at(2));
-        assert_eq!((client.suspended_at, client.name.as_str(), client.limits.events_per_app), (Some(at(1)), "Acme Bank", Some(3)));
-        client.apply(ClientPatch { suspended: Some(false), events_per_app: Some(None), ..ClientPatch::default() }, at(3));
+        client.apply(
+            ClientPatch { suspended: Some(true), events_per_app: Some(Some(3)), ..ClientPatch::default() },
+            at(1),
+        );
+        client.apply(
+            ClientPatch { suspended: Some(true), name: Some("Acme Bank".into()), ..ClientPatch::default() },
+            at(2),
+        );
+        assert_eq!(
+            (client.suspended_at, client.name.as_str(), client.limits.events_per_app),
+            (Some(at(1)), "Acme Bank", Some(3))
+        );
+        client
+            .apply(ClientPatch { suspended: Some(false), events_per_app: Some(None), ..ClientPatch::default() }, at(3));
         assert_eq!((client.suspended_at, client.limits), (None, ClientLimits::default()));
     }
 

@@ -37,8 +37,8 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads a date and time with an offset as ISO 8601 writes them; `None` when it is malformed. Seconds, their fraction and the
-    /// minutes of the offset may be absent.
+    /// Reads a date and time with an offset as ISO 8601 writes them; `None` when it is malformed. Seconds, their
+    /// fraction and the minutes of the offset may be absent.
     #[must_use]
     pub fn parse_iso8601(text: &str) -> Option<Self> {
         let read = |text: &str| DateTime::parse_from_rfc3339(text).ok();
@@ -115,7 +115,11 @@ mod tests {
             "2026-12-31T23:30:00,000+05",
             "2026-12-31T13:30-0500",
         ] {
-            assert_eq!(Timestamp::parse_iso8601(text).map(|at| at.to_string()).as_deref(), Some("2026-12-31T18:30:00.000Z"), "{text}");
+            assert_eq!(
+                Timestamp::parse_iso8601(text).map(|at| at.to_string()).as_deref(),
+                Some("2026-12-31T18:30:00.000Z"),
+                "{text}"
+            );
         }
     }
 

@@ -37,7 +37,9 @@ impl TimeZone {
     /// # Errors
     /// The accepted form.
     pub fn parse(name: &str) -> Result<Self, &'static str> {
-        Tz::from_str(name).map(Self).map_err(|_| "must be the name of a time zone of the IANA database, such as Asia/Kolkata")
+        Tz::from_str(name)
+            .map(Self)
+            .map_err(|_| "must be the name of a time zone of the IANA database, such as Asia/Kolkata")
     }
 
     /// Returns its name in the IANA database.
@@ -54,7 +56,9 @@ impl TimeZone {
         let minutes = local.offset().fix().local_minus_utc() / 60;
         let clock = match local.offset().abbreviation() {
             Some(name) if name.starts_with(|first: char| first.is_ascii_alphabetic()) => name.to_owned(),
-            _ => format!("UTC{}{:02}:{:02}", if minutes < 0 { '-' } else { '+' }, minutes.abs() / 60, minutes.abs() % 60),
+            _ => {
+                format!("UTC{}{:02}:{:02}", if minutes < 0 { '-' } else { '+' }, minutes.abs() / 60, minutes.abs() % 60)
+            }
         };
         let time = format!("{:02}:{:02}", local.hour(), local.minute());
         ZonedTime { year: local.year(), month: local.month(), day: local.day(), time, clock }
@@ -99,7 +103,11 @@ mod tests {
             ("UTC", (2026, 12, 31), "18:30", "UTC"),
         ] {
             let local = TimeZone::parse(zone).unwrap().local(at);
-            assert_eq!(((local.year, local.month, local.day), &*local.time, &*local.clock), (day, time, clock), "{zone}");
+            assert_eq!(
+                ((local.year, local.month, local.day), &*local.time, &*local.clock),
+                (day, time, clock),
+                "{zone}"
+            );
         }
         let summer = Timestamp::parse_iso8601("2026-07-01T12:00:00Z").unwrap();
         assert_eq!(TimeZone::parse("Europe/Berlin").unwrap().local(summer).clock, "CEST");

@@ -1,7 +1,7 @@
 //! The OVSE transaction (specification, "OVSE transaction"): its terms, the answer that ends it, and its outcome.
 //!
-//! [`Pending`] becomes [`Completed`] at most once, by a transition of the store. Expiry is not stored: a pending transaction is expired
-//! from `expires_at` on.
+//! [`Pending`] becomes [`Completed`] at most once, by a transition of the store. Expiry is not stored: a pending
+//! transaction is expired from `expires_at` on.
 
 use std::fmt;
 use std::sync::Arc;
@@ -231,8 +231,12 @@ impl Answer {
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::Credential { missing, .. } if !missing.is_empty() => Outcome::NotVerified(Failure::claims_missing(*missing)),
-            Self::Credential { malformed, .. } if !malformed.is_empty() => Outcome::NotVerified(Failure::claims_malformed(*malformed)),
+            Self::Credential { missing, .. } if !missing.is_empty() => {
+                Outcome::NotVerified(Failure::claims_missing(*missing))
+            }
+            Self::Credential { malformed, .. } if !malformed.is_empty() => {
+                Outcome::NotVerified(Failure::claims_malformed(*malformed))
+            }
             Self::Credential { claims, .. } => Outcome::Verified(Arc::clone(claims)),
             Self::Failure { failure, .. } => Outcome::NotVerified(failure.clone()),
         }
@@ -267,12 +271,18 @@ impl Failure {
 
     fn claims_missing(missing: ClaimSet) -> Self {
         let names: Vec<&str> = missing.iter().map(Claim::name).collect();
-        Self { message: format!("Requested claims were not shared: {}", names.join(", ")), code: Some("claims_missing".into()) }
+        Self {
+            message: format!("Requested claims were not shared: {}", names.join(", ")),
+            code: Some("claims_missing".into()),
+        }
     }
 
     fn claims_malformed(malformed: ClaimSet) -> Self {
         let names: Vec<&str> = malformed.iter().map(Claim::name).collect();
-        Self { message: format!("Requested claims are not in a known form: {}", names.join(", ")), code: Some("claims_malformed".into()) }
+        Self {
+            message: format!("Requested claims are not in a known form: {}", names.join(", ")),
+            code: Some("claims_malformed".into()),
+        }
     }
 }
 

@@ -1,12 +1,13 @@
-//! Characters that are invisible or change the look of the text around them. Texts from strangers and clients must not contain them:
-//! people decide by these texts.
+//! Characters that are invisible or change the look of the text around them. Texts from strangers and clients must not
+//! contain them: people decide by these texts.
 
-/// Returns true for control characters (C0, C1), overrides and isolates of text direction (UAX #9), and characters without width.
-/// Direction marks and joiners are allowed: some languages need them.
+/// Returns true for control characters (C0, C1), overrides and isolates of text direction (UAX #9), and characters
+/// without width. Direction marks and joiners are allowed: some languages need them.
 #[must_use]
 pub fn is_unseen(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter, '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(letter, '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(letter, '\u{fff9}'..='\u{fffb}')
 }
 
 #[cfg(test)]
@@ -15,7 +16,9 @@ mod tests {
 
     #[test]
     fn what_hides_or_turns_text_is_found_and_what_languages_need_is_not() {
-        for letter in "\u{0}\n\u{1b}\u{7f}\u{9b}\u{200b}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}".chars() {
+        for letter in
+            "\u{0}\n\u{1b}\u{7f}\u{9b}\u{200b}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}".chars()
+        {
             assert!(is_unseen(letter), "{letter:?}");
         }
         assert!(!"Aé क्‍ष می‌خواهم \u{200e}\u{200f}\u{200c}\u{200d}\u{a0}!".chars().any(is_unseen));

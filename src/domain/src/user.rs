@@ -125,9 +125,16 @@ impl FromStr for Email {
     /// Reads an address. The form is checked for typing mistakes; a link proves the rest.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_good = text.chars().count() <= EMAIL_CHARS_MAX
-            && text.chars().all(|letter| !letter.is_control() && !letter.is_whitespace() && !"<>\"(),:;\u{feff}".contains(letter))
-            && matches!(text.rsplit_once('@'), Some((local, host)) if !local.is_empty() && !local.contains('@') && is_host(host));
-        if is_good { Ok(Self(text.to_lowercase().into())) } else { Err("must be an e-mail address such as asha@example.com") }
+            && text
+                .chars()
+                .all(|letter| !letter.is_control() && !letter.is_whitespace() && !"<>\"(),:;\u{feff}".contains(letter))
+            && matches!(text.rsplit_once('@'), Some((local,
+                host)) if !local.is_empty() && !local.contains('@') && is_host(host));
+        if is_good {
+            Ok(Self(text.to_lowercase().into()))
+        } else {
+            Err("must be an e-mail address such as asha@example.com")
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The command line. `workload` decides what the options mean together; `target` decides whether the target may be tested at all.
+//! The command line. `workload` decides what the options mean together; `target` decides whether the target may be
+//! tested at all.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,9 +13,14 @@ use crate::process::Watched;
 
 /// Sends guests through a running sakshi and checks that it keeps its promises.
 ///
-/// Exits with 0 when every invariant held, 1 when one did not, 2 when the run could not be made or the tester itself was wrong.
+/// Exits with 0 when every invariant held, 1 when one did not, 2 when the run could not be made or the tester itself
+/// was wrong.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "sakshi-load", version, after_help = "sakshi-load plan computes machines for a load: sakshi-load plan --help")]
+#[command(
+    name = "sakshi-load",
+    version,
+    after_help = "sakshi-load plan computes machines for a load: sakshi-load plan --help"
+)]
 pub(crate) struct Options {
     /// Scenario to run.
     #[arg(value_enum)]
@@ -26,7 +32,12 @@ pub(crate) struct Options {
     #[arg(long, default_value = "http://127.0.0.1:8081")]
     pub(crate) internal: Url,
     /// Operator's token; the default is the sandbox's.
-    #[arg(long, env = "SAKSHI__ADMIN__TOKEN", default_value = "sandbox-admin-token-never-in-production", hide_env_values = true)]
+    #[arg(
+        long,
+        env = "SAKSHI__ADMIN__TOKEN",
+        default_value = "sandbox-admin-token-never-in-production",
+        hide_env_values = true
+    )]
     pub(crate) admin_token: SecretString,
     /// Private key of the sandbox issuer, which signs the guests' credentials.
     #[arg(long, default_value = "var/sakshi/sandbox-keys/issuer.p8")]
@@ -64,7 +75,8 @@ pub(crate) struct Options {
     /// Share of guests who are scanned at two doors at the same time.
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     pub(crate) twice: f64,
-    /// Seconds without a network at the first door, from a quarter of the run on. It keeps its scans and sends them afterwards.
+    /// Seconds without a network at the first door, from a quarter of the run on. It keeps its scans and sends them
+    /// afterwards.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub(crate) door_offline: f64,
     /// Places of the event. Default: one for each guest.
@@ -94,7 +106,8 @@ pub(crate) struct Options {
     /// Address of this machine to which the service sends its webhooks.
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) webhook_host: IpAddr,
-    /// Process of the service on this machine, whose memory and processor time are read. Can be repeated, as `redis=1234`.
+    /// Process of the service on this machine, whose memory and processor time are read. Can be repeated, as
+    /// `redis=1234`.
     #[arg(long, value_name = "[NAME=]PID")]
     pub(crate) pid: Vec<Watched>,
     /// Writes the report as one HTML file.

@@ -48,7 +48,8 @@ pub(crate) struct GuestList {
     inside: u64,
     /// Codes and names of guests.
     pub(crate) guests: Vec<(String, String)>,
-    /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was listed.
+    /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was
+    /// listed.
     checked_in: Option<String>,
 }
 
@@ -77,17 +78,26 @@ impl Door {
         let opened = site.backend.api.send(public::create_door(event, &json!({ "name": gate }))).await;
         let opened = opened.map_err(|error| wrong(error.to_string()))?;
         let url = Url::parse(&opened.door_url).map_err(|_| wrong("its address is not a URL".to_owned()))?;
-        let mut door = Self { path: url.path().to_owned(), cookie: String::new(), ahead: 0, gate: gate.clone(), number };
+        let mut door =
+            Self { path: url.path().to_owned(), cookie: String::new(), ahead: 0, gate: gate.clone(), number };
         door.page(site).await.map_err(wrong)?;
         let entering = door.request(site, Method::POST, "").header(ACCEPT, HTML).header(CONTENT_TYPE, FORM);
         let entered = exchange(entering.body(format!("pin={}", opened.pin))).await;
-        let set = entered.answer.as_ref().and_then(|answer| answer.header(SET_COOKIE.as_str())).and_then(|set| set.split(';').next());
+        let set = entered
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.header(SET_COOKIE.as_str()))
+            .and_then(|set| set.split(';').next());
         match (entered.outcome, set) {
             (Outcome::Status(303), Some(cookie)) => cookie.clone_into(&mut door.cookie),
             (outcome, _) => return Err(wrong(format!("its PIN was answered with {outcome}"))),
         }
         let page = door.page(site).await.map_err(wrong)?;
-        let now = page.split("data-now=\"").nth(1).and_then(|rest| rest.split('"').next()).and_then(|now| now.parse::<i64>().ok());
+        let now = page
+            .split("data-now=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .and_then(|now| now.parse::<i64>().ok());
         door.ahead = now.ok_or_else(|| wrong("its page has no time".to_owned()))? - SystemClock.now().millis();
         Ok(door)
     }
@@ -116,15 +126,24 @@ impl Door {
     /// # Errors
     /// The answer has no list.
     pub(crate) async fn list(&self, site: &Site, after: u64) -> Result<GuestList, DoorError> {
-        let asking = self.request(site, Method::GET, &format!("/guests?after={after}")).header(ACCEPT, "application/json");
+        let asking =
+            self.request(site, Method::GET, &format!("/guests?after={after}")).header(ACCEPT, "application/json");
         let read = site.transport.exchange(Step::Guests, Due::Every(None), asking.timeout(PATIENCE)).await;
-        let list = read.answer.as_ref().filter(|answer| answer.status == 200).and_then(|answer| serde_json::from_slice(&answer.body).ok());
+        let list = read
+            .answer
+            .as_ref()
+            .filter(|answer| answer.status == 200)
+            .and_then(|answer| serde_json::from_slice(&answer.body).ok());
         list.ok_or_else(|| DoorError(format!("{}: its list of guests was answered with {}", self.gate, read.outcome)))
     }
 
-    /// Checks in a guest who was scanned at this time; door and time identify the scan. Returns `None` without a final answer.
+    /// Checks in a guest who was scanned at this time; door and time identify the scan. Returns `None` without a final
+    /// answer.
     pub(crate) async fn check_in(&self, site: &Site, due: Due, code: &str, at: i64) -> Option<CheckInAnswer> {
-        let request = self.request(site, Method::POST, "/check-ins").header(ACCEPT, "application/json").header(CONTENT_TYPE, FORM);
+        let request = self
+            .request(site, Method::POST, "/check-ins")
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, FORM);
         let id = at * DOORS + i64::try_from(self.number).unwrap_or(0);
         let request = request.body(format!("code={code}&at={at}&id={id}")).timeout(PATIENCE);
         answer_in(site.transport.exchange(Step::CheckIn, due, request).await)
@@ -142,11 +161,19 @@ impl Door {
             guests.extend(list.guests);
             match list.checked_in {
                 Some(bits) => {
-                    let bits = STANDARD.decode(bits).map_err(|_| DoorError(format!("{}: its check-ins cannot be read", self.gate)))?;
-                    let is_inside = |place: usize| bits.get(place / 8).is_some_and(|byte| byte & (0x80 >> (place % 8)) != 0);
+                    let bits = STANDARD
+                        .decode(bits)
+                        .map_err(|_| DoorError(format!("{}: its check-ins cannot be read", self.gate)))?;
+                    let is_inside =
+                        |place: usize| bits.get(place / 8).is_some_and(|byte| byte & (0x80 >> (place % 8)) != 0);
                     let guest = |(place, (code, name))| DoorGuest { code, name, is_inside: is_inside(place) };
                     let guests = guests.into_iter().enumerate().map(guest).collect();
-                    return Ok(DoorView { gate: self.gate.clone(), registered: list.registered, inside: list.inside, guests });
+                    return Ok(DoorView {
+                        gate: self.gate.clone(),
+                        registered: list.registered,
+                        inside: list.inside,
+                        guests,
+                    });
                 }
                 None if is_empty => return Err(DoorError(format!("{}: its list of guests has no end", self.gate))),
                 None => {}
@@ -155,7 +182,8 @@ impl Door {
     }
 }
 
-/// Returns the answer to a check-in as the page's script reads it: without an answer, and after a 5xx, the scan is sent again.
+/// Returns the answer to a check-in as the page's script reads it: without an answer, and after a 5xx, the scan is sent
+/// again.
 fn answer_in(exchange: Exchange) -> Option<CheckInAnswer> {
     let answer = exchange.answer.filter(|answer| answer.status < 500)?;
     let state = (answer.status == 200).then(|| serde_json::from_slice::<CheckInState>(&answer.body).ok()).flatten();

@@ -1,5 +1,5 @@
-//! Doors of the event. They check in the listed guests while others still come, one after the other, as a door's page does. Scans
-//! made without a network are sent later, first in, first out.
+//! Doors of the event. They check in the listed guests while others still come, one after the other, as a door's page
+//! does. Scans made without a network are sent later, first in, first out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,7 +89,11 @@ impl Doors {
         DoorsTask { task: tokio::spawn(Arc::new(self).work_until(Arc::clone(site), is_over)), gone }
     }
 
-    async fn work_until(self: Arc<Self>, site: Arc<Site>, is_over: watch::Receiver<bool>) -> Result<Vec<DoorView>, DoorError> {
+    async fn work_until(
+        self: Arc<Self>,
+        site: Arc<Site>,
+        is_over: watch::Receiver<bool>,
+    ) -> Result<Vec<DoorView>, DoorError> {
         let (mut queues, mut phones) = (Vec::new(), JoinSet::new());
         for number in 0..self.doors.len() {
             let (queue, tickets) = unbounded_channel();
@@ -105,7 +109,8 @@ impl Doors {
         Ok(views)
     }
 
-    /// Reads the list at one door after the other, and sends each new guest to a door, or to two. Ends with the last guest of the run.
+    /// Reads the list at one door after the other, and sends each new guest to a door, or to two. Ends with the last
+    /// guest of the run.
     async fn read_list(
         &self,
         site: &Site,
@@ -176,7 +181,11 @@ impl Doors {
                     together.wait().await;
                 }
                 let scan = UnansweredScan { code, at: door.now() };
-                let answer = if is_offline() { None } else { door.check_in(&site, Due::Every(self.cadence), &scan.code, scan.at).await };
+                let answer = if is_offline() {
+                    None
+                } else {
+                    door.check_in(&site, Due::Every(self.cadence), &scan.code, scan.at).await
+                };
                 match answer {
                     Some(answer) => record(&site, door, scan, false, answer),
                     None => drop(keep.send(scan)),
@@ -198,7 +207,8 @@ impl Doors {
 
     fn is_offline(&self, site: &Site) -> bool {
         let now = Instant::now();
-        !site.progress.stopped.load(Ordering::Relaxed) && self.offline.is_some_and(|(from, until)| (from..until).contains(&now))
+        !site.progress.stopped.load(Ordering::Relaxed)
+            && self.offline.is_some_and(|(from, until)| (from..until).contains(&now))
     }
 }
 
@@ -245,5 +255,9 @@ pub(crate) fn figures(scans: &[Scan]) -> (u64, u64, u64) {
         *by_code.entry(&scan.code).or_default() += 1;
     }
     let inside = scans.iter().filter(|scan| matches!(scan.answer, CheckInAnswer::In { .. })).count() as u64;
-    (inside, by_code.values().filter(|count| **count > 1).count() as u64, scans.iter().filter(|scan| scan.kept).count() as u64)
+    (
+        inside,
+        by_code.values().filter(|count| **count > 1).count() as u64,
+        scans.iter().filter(|scan| scan.kept).count() as u64,
+    )
 }

@@ -1,5 +1,5 @@
-//! Starts the guests: at intended moments whatever the service does (open model), or one after the other for each user (closed
-//! model).
+//! Starts the guests: at intended moments whatever the service does (open model), or one after the other for each user
+//! (closed model).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,7 +104,8 @@ fn next(workload: &Workload, progress: &Progress) -> Option<u64> {
     if progress.stopped.load(Ordering::Relaxed) {
         return None;
     }
-    let taken =
-        progress.started.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| (number < workload.guests).then_some(number + 1));
+    let taken = progress
+        .started
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| (number < workload.guests).then_some(number + 1));
     taken.ok()
 }

@@ -1,8 +1,8 @@
 //! The kiosk load tester: sends guests through a running service and checks that the service keeps its promises.
 //!
-//! It knows the service from outside only: HTTP, the authority's protocol and the sandbox issuer's key. Every run ends with a
-//! comparison. The service's ledger, registrations and counts, and the webhooks that arrived, are compared with a journal of its
-//! answers. [`capacity`] makes no run: it computes machines from measured costs.
+//! It knows the service from outside only: HTTP, the authority's protocol and the sandbox issuer's key. Every run ends
+//! with a comparison. The service's ledger, registrations and counts, and the webhooks that arrived, are compared with
+//! a journal of its answers. [`capacity`] makes no run: it computes machines from measured costs.
 
 mod capacity;
 mod cli;
@@ -81,7 +81,10 @@ fn write(options: &Options, summary: &Summary) -> Result<(), Box<dyn std::error:
 /// Computes a plan instead of running.
 fn plan(options: &PlanOptions) -> ExitCode {
     let done = match &options.document {
-        Some(path) => fs::read_to_string(path).map_err(Into::into).and_then(|text| fill(&text)).and_then(|text| Ok(fs::write(path, text)?)),
+        Some(path) => fs::read_to_string(path)
+            .map_err(Into::into)
+            .and_then(|text| fill(&text))
+            .and_then(|text| Ok(fs::write(path, text)?)),
         None => printed(options).map(|text| drop(write!(std::io::stdout(), "{text}"))),
     };
     done.map_or_else(|error| unable(&error.to_string()), |()| ExitCode::SUCCESS)

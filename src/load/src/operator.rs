@@ -1,4 +1,5 @@
-//! The operator and the client backend of a run. They create a client for the run, and read the service's records afterwards.
+//! The operator and the client backend of a run. They create a client for the run, and read the service's records
+//! afterwards.
 
 use std::time::Duration;
 
@@ -54,7 +55,12 @@ impl Operator {
     pub(crate) async fn resident_bytes(&self) -> Option<u64> {
         let answer = exchange(self.api.plain(Method::GET, "/metrics")).await.answer?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
-        let value = text.lines().find_map(|line| line.strip_prefix("process_resident_memory_bytes"))?.trim().parse::<f64>().ok()?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix("process_resident_memory_bytes"))?
+            .trim()
+            .parse::<f64>()
+            .ok()?;
         Some(value as u64)
     }
 }
@@ -69,7 +75,8 @@ impl Backend {
         on_duplicate: OnDuplicate,
     ) -> Result<String, Error> {
         let end = (SystemClock.now() + lasting).to_string();
-        let terms = json!({ "name": "Load test", "claims": CLAIMS, "max_guests": places, "expires_at": end, "webhook_url": webhook,
+        let terms = json!({ "name": "Load test", "claims": CLAIMS, "max_guests": places, "expires_at": end,
+            "webhook_url": webhook,
             "on_duplicate": on_duplicate });
         Ok(self.api.send(public::create_event(&terms)).await?.event_id.to_string())
     }

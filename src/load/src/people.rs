@@ -1,5 +1,5 @@
-//! The people whom guests are. Most guests are a new person. A share of them has come before, with the same name, date of birth
-//! and device key, and a new credential.
+//! The people whom guests are. Most guests are a new person. A share of them has come before, with the same name, date
+//! of birth and device key, and a new credential.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,7 +69,8 @@ mod tests {
     #[test]
     fn the_share_of_guests_who_come_again_is_as_asked() {
         const GUESTS: u64 = 20_000;
-        let again = |share| (0..GUESTS).filter(|guest| person_of(7, *guest, share) != *guest).count() as f64 / GUESTS as f64;
+        let again =
+            |share| (0..GUESTS).filter(|guest| person_of(7, *guest, share) != *guest).count() as f64 / GUESTS as f64;
         assert!((again(0.1) - 0.1).abs() < 0.01);
         assert!(again(0.0).total_cmp(&0.0).is_eq());
     }
@@ -77,9 +78,14 @@ mod tests {
     #[test]
     fn who_comes_again_is_somebody_who_came_first() {
         let people: Vec<u64> = (0..2_000).map(|guest| person_of(7, guest, 0.3)).collect();
-        assert!(people.iter().zip(0..).all(|(person, guest)| *person <= guest && person_of(7, *person, 0.3) == *person));
-        let again: Vec<u64> =
-            (0..).zip(&people).filter(|(guest, person)| *guest != **person).map(|(guest, person)| guest - person).collect();
+        assert!(
+            people.iter().zip(0..).all(|(person, guest)| *person <= guest && person_of(7, *person, 0.3) == *person)
+        );
+        let again: Vec<u64> = (0..)
+            .zip(&people)
+            .filter(|(guest, person)| *guest != **person)
+            .map(|(guest, person)| guest - person)
+            .collect();
         let soon = again.iter().filter(|gap| **gap <= SOON).count();
         assert!(soon * 3 > again.len() && soon < again.len(), "{soon} of {}", again.len());
     }

@@ -74,8 +74,13 @@ async fn listen(listener: TcpListener, arrivals: Arc<Mutex<Arrivals>>, origin: I
     }
 }
 
-async fn take(request: Request<Incoming>, arrivals: &Mutex<Arrivals>, origin: Instant) -> Result<Response<Full<Bytes>>, Infallible> {
-    let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await.map(http_body_util::Collected::to_bytes);
+async fn take(
+    request: Request<Incoming>,
+    arrivals: &Mutex<Arrivals>,
+    origin: Instant,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body =
+        Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await.map(http_body_util::Collected::to_bytes);
     let at = Instant::now() - origin;
     // An unreadable body is counted as such.
     lock(arrivals).add(&body.unwrap_or_default(), at);

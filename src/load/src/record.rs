@@ -1,8 +1,8 @@
 //! Latencies and outcomes of every step, over the whole run and over time.
 //!
-//! Each step has two histograms. `sent` counts from the moment at which the request was sent. `due` corrects for coordinated
-//! omission, and so shows every stall. It counts from the intended moment. The closed model has no such moment: there it adds the
-//! samples that a stalled user did not send.
+//! Each step has two histograms. `sent` counts from the moment at which the request was sent. `due` corrects for
+//! coordinated omission, and so shows every stall. It counts from the intended moment. The closed model has no such
+//! moment: there it adds the samples that a stalled user did not send.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -191,8 +191,8 @@ impl Recorder {
     }
 }
 
-/// Adds a time, and the times that the same user would have measured meanwhile at its cadence: the time less one cadence, less
-/// two, and so on.
+/// Adds a time, and the times that the same user would have measured meanwhile at its cadence: the time less one
+/// cadence, less two, and so on.
 fn histogram_correct(histogram: &mut Latencies, time: Duration, cadence: Duration) {
     add(histogram, time);
     let cadence = cadence.max(Duration::from_millis(1));

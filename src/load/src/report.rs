@@ -155,7 +155,8 @@ impl Percentiles {
     }
 }
 
-/// Delay of a guest's start, or wait for a credential, above which the tester was the cause; in ms at the 99th percentile.
+/// Delay of a guest's start, or wait for a credential, above which the tester was the cause; in ms at the 99th
+/// percentile.
 const LAG_MS: f64 = 10.0;
 /// Share of all processors above which the tester may be the limit.
 const BUSY: f64 = 0.6;

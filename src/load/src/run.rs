@@ -88,12 +88,10 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, Unable> {
     let busy = share(used, took);
     let guests = site.progress.started.load(Ordering::Relaxed).max(1) as f64;
     let of_guest = |after: Duration, before: Duration| after.saturating_sub(before).as_secs_f64() * 1e3 / guests;
-    let processes = options
-        .pid
-        .iter()
-        .zip(spent(&options.pid))
-        .zip(used_by)
-        .filter_map(|((process, after), before)| Some(Process { name: process.name.clone(), ms_per_guest: of_guest(after?, before?) }));
+    let processes =
+        options.pid.iter().zip(spent(&options.pid)).zip(used_by).filter_map(|((process, after), before)| {
+            Some(Process { name: process.name.clone(), ms_per_guest: of_guest(after?, before?) })
+        });
     let processes = processes.collect();
 
     settle(options, &workload, &site, &receiver).await;
@@ -116,8 +114,15 @@ fn granted(workload: &Workload) -> i64 {
     i64::try_from(workload.guests).unwrap_or(i64::MAX).saturating_add(1)
 }
 
-/// Sends one guest alone to a listener, as another client's. A failure here means a wrong target, key or tester, not load.
-async fn rehearse(options: &Options, workload: &Workload, http: &reqwest::Client, operator: &Operator, base: &Url) -> Result<(), Unable> {
+/// Sends one guest alone to a listener, as another client's. A failure here means a wrong target, key or tester, not
+/// load.
+async fn rehearse(
+    options: &Options,
+    workload: &Workload,
+    http: &reqwest::Client,
+    operator: &Operator,
+    base: &Url,
+) -> Result<(), Unable> {
     let alone = Workload { guests: 0, max_guests: 1, think: Duration::ZERO, ..workload.clone() };
     let (site, _receiver) = prepare(options, &alone, http, operator, std::slice::from_ref(base)).await?;
     let visit = Box::pin(Arc::clone(&site).visit(Guest::draw(workload.seed, 0, 0.0, 0.0), Due::Every(None))).await;
@@ -125,7 +130,9 @@ async fn rehearse(options: &Options, workload: &Workload, http: &reqwest::Client
         return Ok(());
     }
     Err(Unable::Rehearsal(
-        site.journal.with(|records| records.problems.first().cloned()).unwrap_or_else(|| "the only guest was turned away".to_owned()),
+        site.journal
+            .with(|records| records.problems.first().cloned())
+            .unwrap_or_else(|| "the only guest was turned away".to_owned()),
     ))
 }
 
@@ -143,7 +150,14 @@ async fn prepare(
     let receiver = Receiver::start(options.webhook_host, origin).await?;
     let place = if workload.has_event() {
         Place::Event(
-            backend.create_event(workload.max_guests, workload.length + EVENT_MARGIN, receiver.url(), workload.on_duplicate).await?,
+            backend
+                .create_event(
+                    workload.max_guests,
+                    workload.length + EVENT_MARGIN,
+                    receiver.url(),
+                    workload.on_duplicate,
+                )
+                .await?,
         )
     } else {
         Place::Api(receiver.url().to_owned())
@@ -200,7 +214,8 @@ async fn settle(options: &Options, workload: &Workload, site: &Site, receiver: &
 
 /// Reads the results of guests who were refused because they are registered already.
 async fn read_refused(site: &Site) {
-    let refused: Vec<String> = site.journal.with(|records| records.replied(Posted::Consent, Reply::Duplicate).map(str::to_owned).collect());
+    let refused: Vec<String> =
+        site.journal.with(|records| records.replied(Posted::Consent, Reply::Duplicate).map(str::to_owned).collect());
     for txn in refused {
         let polled = match site.backend.api.send(public::result(&txn).read_as::<Value>()).await {
             Ok(body) => Polled::read(&body),
@@ -211,12 +226,19 @@ async fn read_refused(site: &Site) {
 }
 
 /// Reads the service's ledger, counts and registrations.
-async fn gather(options: &Options, workload: &Workload, operator: &Operator, site: &Site, receiver: &Receiver) -> Result<Evidence, Unable> {
+async fn gather(
+    options: &Options,
+    workload: &Workload,
+    operator: &Operator,
+    site: &Site,
+    receiver: &Receiver,
+) -> Result<Evidence, Unable> {
     let read_at = SystemClock.now().seconds();
     let (mut event, mut guests) = (None, None);
     if let Place::Event(id) = &site.place {
         let view = site.backend.api.send(public::event(id)).await?;
-        let listed: Vec<RegisteredGuest> = site.backend.api.registrations(id).await?.into_iter().map(Into::into).collect();
+        let listed: Vec<RegisteredGuest> =
+            site.backend.api.registrations(id).await?.into_iter().map(Into::into).collect();
         event = Some((view, listed.iter().map(|guest| guest.txn.clone()).collect()));
         guests = Some(listed);
     }

@@ -1,8 +1,8 @@
 //! Signs the guests' credentials.
 //!
-//! A thread makes people ahead, each with a name, a device key and a signed credential. The holder's key binding names the
-//! transaction, so it is signed later, and so is the new credential of a person who comes again. The waits of guests for a
-//! credential are recorded: they are the tester's delay, not the service's.
+//! A thread makes people ahead, each with a name, a device key and a signed credential. The holder's key binding names
+//! the transaction, so it is signed later, and so is the new credential of a person who comes again. The waits of
+//! guests for a credential are recorded: they are the tester's delay, not the service's.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -117,4 +117,5 @@ impl CredentialSigner {
 }
 
 /// Pauses before an answer that got no response is posted again.
-pub(crate) const REDELIVERIES: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
+pub(crate) const REDELIVERIES: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];

@@ -48,13 +48,17 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
         seconds,
         verdict: Verdict::of(&findings),
         guests,
-        steps: course.steps.iter().map(|(step, record)| StepSummary::of(*step, record, workload.slice, seconds)).collect(),
+        steps: course
+            .steps
+            .iter()
+            .map(|(step, record)| StepSummary::of(*step, record, workload.slice, seconds))
+            .collect(),
         webhooks: webhooks(evidence),
         credits: Credits { spent, least: known, most: known + journal.unknown_openings },
-        places: evidence
-            .event
-            .as_ref()
-            .map(|(event, _)| Places { registered: event.registration_count.into(), max_guests: event.max_guests.get().into() }),
+        places: evidence.event.as_ref().map(|(event, _)| Places {
+            registered: event.registration_count.into(),
+            max_guests: event.max_guests.get().into(),
+        }),
         doors: doors(evidence),
         tester: course.tester,
         memory: course.memory,
@@ -74,8 +78,12 @@ fn doors(evidence: &Evidence) -> Option<Doors> {
 fn in_words(workload: &Workload) -> (String, &'static str) {
     match workload.model {
         Model::Open { rate } => (
-            format!("open model, {} guests at {rate:.1}/s on average (Poisson, seed {})", workload.guests, workload.seed),
-            "Latencies count from the moment at which a request was intended, so every request that a stall delays shows it.",
+            format!(
+                "open model, {} guests at {rate:.1}/s on average (Poisson, seed {})",
+                workload.guests, workload.seed
+            ),
+            "Latencies count from the moment at which a request was intended, so every request that a stall delays \
+                shows it.",
         ),
         Model::Closed { users, interval } => (
             match interval {
@@ -88,7 +96,8 @@ fn in_words(workload: &Workload) -> (String, &'static str) {
                 }
                 None => format!("closed model, {users} users, {} guests, one after the other", workload.guests),
             },
-            "Corrected for coordinated omission: for a request that took longer than its user's interval, the samples that the user did not send are added.",
+            "Corrected for coordinated omission: for a request that took longer than its user's interval, the samples \
+                that the user did not send are added.",
         ),
     }
 }

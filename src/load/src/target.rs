@@ -35,7 +35,9 @@ mod tests {
         for here in ["http://127.0.0.1:8080", "http://127.9.9.9", "http://[::1]:1", "http://localhost"] {
             assert_eq!(admit(&here.parse().unwrap(), false), Ok(()), "{here}");
         }
-        for foreign in ["http://10.0.0.1", "https://example.org", "http://localhost.example.org", "http://[::ffff:7f00:1]"] {
+        for foreign in
+            ["http://10.0.0.1", "https://example.org", "http://localhost.example.org", "http://[::ffff:7f00:1]"]
+        {
             let target = foreign.parse().unwrap();
             assert!(matches!(admit(&target, false), Err(TargetRefusal::Foreign(_))), "{foreign}");
             assert_eq!(admit(&target, true), Ok(()), "{foreign}");

@@ -1,7 +1,7 @@
 //! One guest: at an event through the pages, or of a client backend through the API.
 //!
-//! Each request is due when the person would have made it: the first at the intended arrival, the others after the previous
-//! answer and the time to think.
+//! Each request is due when the person would have made it: the first at the intended arrival, the others after the
+//! previous answer and the time to think.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -105,7 +105,11 @@ impl Site {
             Outcome::Status(409) => return Ok(self.turn_away(&started)),
             outcome => return Err(self.not_opened(Step::Start, outcome, &started)),
         };
-        let cookie = started.answer.as_ref().and_then(|answer| answer.header(SET_COOKIE.as_str())).and_then(|set| set.split(';').next());
+        let cookie = started
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.header(SET_COOKIE.as_str()))
+            .and_then(|set| set.split(';').next());
         let verify = self.browse(guest, Method::GET, &format!("/v/{txn}")).header(COOKIE, cookie.unwrap_or_default());
         let shown = self.transport.exchange(Step::Verify, soon(due), verify).await;
         if shown.outcome != Outcome::Status(200) {
@@ -141,7 +145,8 @@ impl Site {
             (Outcome::Status(200), Some(answer)) => serde_json::from_slice::<InitResponse>(&answer.body),
             (outcome, _) => return Err(self.not_opened(Step::Init, *outcome, &init)),
         };
-        let InitResponse { txn_id, intent_jwt: jwt, .. } = &opened.map_err(|error| Stuck(format!("the answer to init: {error}")))?;
+        let InitResponse { txn_id, intent_jwt: jwt, .. } =
+            &opened.map_err(|error| Stuck(format!("the answer to init: {error}")))?;
         let txn = &txn_id.to_string();
         self.open(guest, txn, &init);
         let intent = self.intent(txn, jwt)?;
@@ -172,7 +177,9 @@ impl Site {
     async fn poll(&self, guest: &Guest, step: Step, due: Due, txn: &str) -> Result<Polled, String> {
         let request = self.sign(self.transport.request(guest.number, Method::GET, &result_path(txn)));
         let polled = self.transport.exchange(step, due, request).await;
-        let (Outcome::Status(200), Some(answer)) = (polled.outcome, &polled.answer) else { return Err(polled.outcome.to_string()) };
+        let (Outcome::Status(200), Some(answer)) = (polled.outcome, &polled.answer) else {
+            return Err(polled.outcome.to_string());
+        };
         let body: Value = serde_json::from_slice(&answer.body).map_err(|_| "no JSON".to_owned())?;
         Ok(Polled::read(&body))
     }
@@ -181,9 +188,12 @@ impl Site {
     async fn answer(&self, guest: &mut Guest, due: Due, intent: &IntentClaims) -> Result<Visit, Stuck> {
         let (posted, body) = match guest.fate {
             Fate::Abandons => return Ok(Visit::Done),
-            Fate::Declines => (Posted::Refusal, json!({ "txn": intent.txn, "errCode": REJECTED, "errInfo": "User Reject" })),
+            Fate::Declines => {
+                (Posted::Refusal, json!({ "txn": intent.txn, "errCode": REJECTED, "errInfo": "User Reject" }))
+            }
             Fate::Completes => {
-                let signed = self.signer.credential(guest.person, intent).await.map_err(|error| Stuck(error.to_string()))?;
+                let signed =
+                    self.signer.credential(guest.person, intent).await.map_err(|error| Stuck(error.to_string()))?;
                 (Posted::Consent, json!({ "txn": intent.txn, "response": signed }))
             }
         };
@@ -194,7 +204,8 @@ impl Site {
         let mut due = due;
         let mut later = REDELIVERIES.iter();
         let exchange = loop {
-            let request = self.transport.request(guest.number, Method::POST, &path).header(CONTENT_TYPE, "application/json");
+            let request =
+                self.transport.request(guest.number, Method::POST, &path).header(CONTENT_TYPE, "application/json");
             let exchange = self.transport.exchange(Step::Callback, due, request.body(body.clone())).await;
             // The identity app repeats a delivery that has no final answer.
             match (again(exchange.outcome), later.next()) {
@@ -233,7 +244,8 @@ impl Site {
         if guest.person != guest.number {
             self.journal.came_again(guest.number, guest.person);
         }
-        self.journal.opened(txn, Entry { guest: guest.number, asked, opened, expires: None, answered: None, polled: None });
+        self.journal
+            .opened(txn, Entry { guest: guest.number, asked, opened, expires: None, answered: None, polled: None });
     }
 
     fn not_opened(&self, step: Step, outcome: Outcome, exchange: &Exchange) -> Stuck {
@@ -293,11 +305,16 @@ const fn again(outcome: Outcome) -> bool {
 
 fn stuck(step: Step, exchange: &Exchange) -> Stuck {
     let body = exchange.answer.as_ref().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
-    let code = body.as_ref().and_then(|body| body["code"].as_str().or(body["responseMsg"].as_str())).unwrap_or_default().to_owned();
+    let code = body
+        .as_ref()
+        .and_then(|body| body["code"].as_str().or(body["responseMsg"].as_str()))
+        .unwrap_or_default()
+        .to_owned();
     Stuck(format!("{}: {} {code}", step.title(), exchange.outcome).trim_end().to_owned())
 }
 
-/// Returns the callback's path. It is requested from the tested address, whatever host name the service uses for itself.
+/// Returns the callback's path. It is requested from the tested address, whatever host name the service uses for
+/// itself.
 fn callback_path(cb: &str) -> Result<String, Stuck> {
     let url = url::Url::parse(cb).map_err(|_| Stuck("the intent's callback is not a URL".to_owned()))?;
     Ok(url.path().to_owned())

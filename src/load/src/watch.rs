@@ -1,5 +1,5 @@
-//! Display and samples during a run: a line each second on stderr, and the service's memory. After Ctrl-C no further guest
-//! starts; those present finish, and the run is judged as usual.
+//! Display and samples during a run: a line each second on stderr, and the service's memory. After Ctrl-C no further
+//! guest starts; those present finish, and the run is judged as usual.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::Ordering;
@@ -46,7 +46,8 @@ impl Watch<'_> {
                 _ = turn.tick() => {
                     if began.elapsed() >= next {
                         next = began.elapsed() + self.workload.slice;
-                        memory.extend(resident(operator, processes).await.map(|bytes| (began.elapsed().as_secs_f64(), bytes)));
+                        memory.extend(resident(operator, processes).await.map(|bytes| (began.elapsed().as_secs_f64(),
+                            bytes)));
                     }
                     self.show(began.elapsed());
                 }
@@ -62,14 +63,26 @@ impl Watch<'_> {
     }
 
     fn show(&self, elapsed: Duration) {
-        let count = |records: &Records| (records.visits, records.entries.len(), records.replied(Posted::Consent, Reply::Accepted).count());
-        let ((visits, opened, completed), scans) = self.site.journal.with(|records| (count(records), records.scans.len()));
+        let count = |records: &Records| {
+            (records.visits, records.entries.len(), records.replied(Posted::Consent, Reply::Accepted).count())
+        };
+        let ((visits, opened, completed), scans) =
+            self.site.journal.with(|records| (count(records), records.scans.len()));
         let started = self.site.progress.started.load(Ordering::Relaxed);
         let bad = |outcome: &Outcome| !matches!(outcome, Outcome::Status(status) if *status < 400 || *status == 409);
-        let errors: u64 = self.site.transport.recorder.outcomes().iter().filter(|(outcome, _)| bad(outcome)).map(|(_, count)| count).sum();
+        let errors: u64 = self
+            .site
+            .transport
+            .recorder
+            .outcomes()
+            .iter()
+            .filter(|(outcome, _)| bad(outcome))
+            .map(|(_, count)| count)
+            .sum();
         let webhooks = self.receiver.with(|seen| seen.by_txn.len());
         let line = format!(
-            "{:>5.0} s  {started}/{} guests, {} present, {opened} transactions, {completed} completed, {scans} scanned, {webhooks} webhooks, {errors} errors",
+            "{:>5.0} s  {started}/{} guests, {} present, {opened} transactions, {completed} completed, {scans} \
+                scanned, {webhooks} webhooks, {errors} errors",
             elapsed.as_secs_f64(),
             self.workload.guests,
             started.saturating_sub(visits)

@@ -90,10 +90,18 @@ impl Workload {
             (options.doors as usize <= DOORS_MAX, "doors", "from 0 to 50"),
             (at_least_0(options.door_offline), "door-offline", "from 0"),
             (options.rate.is_none_or(|rate| rate > 0.0 && rate < 1e6), "rate", "above 0"),
-            (options.minutes.is_none_or(|minutes| minutes > 0.0 && minutes <= MINUTES_MAX), "minutes", "above 0, at most a week"),
+            (
+                options.minutes.is_none_or(|minutes| minutes > 0.0 && minutes <= MINUTES_MAX),
+                "minutes",
+                "above 0, at most a week",
+            ),
             (options.guests.is_none_or(|guests| guests > 0), "guests", "above 0"),
             (options.users.is_none_or(|users| users > 0), "users", "above 0"),
-            (options.max_guests.is_none_or(|places| (1..=PLACES_MAX).contains(&places)), "max-guests", "from 1 to 1000000"),
+            (
+                options.max_guests.is_none_or(|places| (1..=PLACES_MAX).contains(&places)),
+                "max-guests",
+                "from 1 to 1000000",
+            ),
             (at_least_0(options.think_time), "think-time", "from 0"),
             (at_least_0(options.late), "late", "from 0"),
             (at_least_0(options.patience), "patience", "from 0"),
@@ -167,7 +175,11 @@ fn check_doors(options: &Options, guests: u64) -> Result<(), WorkloadError> {
 fn amount(options: &Options) -> Result<(u64, f64), WorkloadError> {
     let (guests, minutes, rate) = (options.guests, options.minutes, options.rate);
     if options.scenario == Scenario::Storm {
-        return if minutes.is_some() || rate.is_some() { Err(WorkloadError::StormLength) } else { Ok((guests.unwrap_or(5_000), 60.0)) };
+        return if minutes.is_some() || rate.is_some() {
+            Err(WorkloadError::StormLength)
+        } else {
+            Ok((guests.unwrap_or(5_000), 60.0))
+        };
     }
     let (usual_minutes, usual_rate) = match options.scenario {
         Scenario::Soak => (30.0, 5.0),
@@ -194,7 +206,8 @@ mod tests {
 
     #[test]
     fn guests_minutes_and_rate_determine_each_other() {
-        let of = |line: &str| workload(line).map(|workload| (workload.guests, workload.length.as_secs(), workload.model));
+        let of =
+            |line: &str| workload(line).map(|workload| (workload.guests, workload.length.as_secs(), workload.model));
         assert_eq!(of("x kiosk --guests 20000 --minutes 4"), Ok((20_000, 240, Model::Open { rate: 20_000.0 / 240.0 })));
         assert_eq!(of("x api --rate 100 --minutes 2"), Ok((12_000, 120, Model::Open { rate: 100.0 })));
         assert_eq!(of("x kiosk --guests 100 --rate 10"), Ok((100, 10, Model::Open { rate: 10.0 })));

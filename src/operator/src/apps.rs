@@ -36,13 +36,21 @@ pub(super) async fn create(
     Ok(Json(CreateAppResponse { app_id }))
 }
 
-pub(super) async fn list(Operator(deps): Operator, request: HttpRequest, Id(client): Id<ClientId>) -> Result<Json<AppsResponse>, ApiError> {
+pub(super) async fn list(
+    Operator(deps): Operator,
+    request: HttpRequest,
+    Id(client): Id<ClientId>,
+) -> Result<Json<AppsResponse>, ApiError> {
     balance_of(&deps.store, &client).await?;
     let apps = deps.store.list_apps(client).await?;
     Ok(Json(AppsResponse { apps: apps.into_iter().map(|app| shown(app, &request)).collect() }))
 }
 
-pub(super) async fn show(Operator(deps): Operator, request: HttpRequest, Id(app): Id<AppId>) -> Result<Json<AppResponse>, ApiError> {
+pub(super) async fn show(
+    Operator(deps): Operator,
+    request: HttpRequest,
+    Id(app): Id<AppId>,
+) -> Result<Json<AppResponse>, ApiError> {
     let app = deps.store.load_app(app).await?;
     Ok(Json(shown(app.ok_or(ServiceError::NotFound("app"))?, &request)))
 }

@@ -1,7 +1,8 @@
 //! The audit log of every operation that changes something: an entry before the change and another with its outcome.
 //!
-//! Without the first entry there is no change. The second is written even after the caller has disconnected, because the change completes
-//! by itself. An entry has the values of known names only, so that a new name cannot leak a secret.
+//! Without the first entry there is no change. The second is written even after the caller has disconnected, because
+//! the change completes by itself. An entry has the values of known names only, so that a new name cannot leak a
+//! secret.
 
 use std::collections::BTreeMap;
 
@@ -133,7 +134,8 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
     let ids: BTreeMap<&str, String> = in_path.chain(in_body).collect();
     let before = standing(&deps, &request).await?;
     let entry = entry(&deps, &request, &who, operation, &ids);
-    let first = with(&entry, deps.clock.now(), &json!({ "stage": "asked", "asked": told(asked), "before": told(before) }));
+    let first =
+        with(&entry, deps.clock.now(), &json!({ "stage": "asked", "asked": told(asked), "before": told(before) }));
     let asked_number = match logging {
         Logging::Around => Some(deps.store.append_audit(first).await?.number),
         Logging::Afterwards => None,
@@ -141,7 +143,8 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
     let carried_out = async move {
         let answer = work().await;
         let Outcome { status, code, after } = answer.outcome();
-        let said = json!({ "stage": "answered", "asked_number": asked_number, "status": status, "code": code, "after": told(after) });
+        let said = json!({ "stage": "answered", "asked_number": asked_number, "status": status, "code": code,
+            "after": told(after) });
         let second = with(&entry, deps.clock.now(), &said);
         if let Err(error) = deps.store.append_audit(second).await {
             metrics::counter!("sakshi_audit_log_unanswered_total").increment(1);
@@ -153,9 +156,16 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
 }
 
 /// Logs an operator's action that is no operation of the API.
-pub(super) async fn note(request: &HttpRequest, deps: &InternalDeps, who: &Who, operation: &str) -> Result<(), ApiError> {
+pub(super) async fn note(
+    request: &HttpRequest,
+    deps: &InternalDeps,
+    who: &Who,
+    operation: &str,
+) -> Result<(), ApiError> {
     let entry = entry(deps, request, who, operation, &BTreeMap::new());
-    deps.store.append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "answered", "status": 200, "code": null }))).await?;
+    deps.store
+        .append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "answered", "status": 200, "code": null })))
+        .await?;
     Ok(())
 }
 
@@ -165,12 +175,20 @@ pub(super) async fn refused(request: &HttpRequest, who: &Who, operation: &'stati
     let ids = request.match_info().iter().map(|(name, id)| (name, id.to_owned())).collect();
     let entry = entry(&deps, request, who, operation, &ids);
     let code = ApiError::Forbidden.code();
-    deps.store.append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "refused", "status": 403, "code": code }))).await?;
+    deps.store
+        .append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "refused", "status": 403, "code": code })))
+        .await?;
     Ok(())
 }
 
 /// Builds the members of every entry.
-fn entry(deps: &InternalDeps, request: &HttpRequest, who: &Who, operation: &str, ids: &BTreeMap<&str, String>) -> Value {
+fn entry(
+    deps: &InternalDeps,
+    request: &HttpRequest,
+    who: &Who,
+    operation: &str,
+    ids: &BTreeMap<&str, String>,
+) -> Value {
     let mut entry = json!({
         "operator_id": who.id,
         "operator": who.name,
@@ -225,7 +243,9 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
         return Ok(json!(deps.store.load_event(event).await?.map(|event| BrandResponse::from(event.terms.brand))));
     }
     match id("client_id").map(str::parse) {
-        Some(Ok(client)) if request.path().ends_with("/credits") => Ok(json!({ "balance": deps.store.balance(client).await? })),
+        Some(Ok(client)) if request.path().ends_with("/credits") => {
+            Ok(json!({ "balance": deps.store.balance(client).await? }))
+        }
         Some(Ok(client)) if request.path().ends_with("/brand") => {
             Ok(json!(deps.store.load_client(client).await?.map(|client| BrandResponse::from(client.brand))))
         }
@@ -251,7 +271,13 @@ fn told(value: Value) -> Value {
 
 fn told_of(name: &str, value: Value) -> Option<Value> {
     if name.ends_with("_webhook_url") {
-        return Some(value.as_str().and_then(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).ok()).map(|url| url.origin()).into());
+        return Some(
+            value
+                .as_str()
+                .and_then(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).ok())
+                .map(|url| url.origin())
+                .into(),
+        );
     }
     TOLD.contains(&name).then(|| told(value))
 }
@@ -264,7 +290,8 @@ mod tests {
     fn an_entry_tells_known_names_and_the_origins_of_urls() {
         let url = "https://client.example/hooks/planted-secret?key=planted";
         let value = json!({
-            "api_key": "planted", "previous": { "key_id": "key_1", "digest": "planted" }, "keys": [{ "label": "kiosk", "token": "planted" }],
+            "api_key": "planted", "previous": { "key_id": "key_1", "digest": "planted" }, "keys": [{ "label": "kiosk",
+                "token": "planted" }],
             "consent_webhook_url": url, "data_webhook_url": null, "name": "Acme", "later_field": "planted",
             "user": { "name": "planted", "email": "planted@example.com", "role": "view" },
             "users": [{ "name": "planted", "email": "planted@example.com", "role": "view", "invite_url": "planted" }],

@@ -52,15 +52,22 @@ pub(super) async fn read(Operator(deps): Operator, range: Range) -> Result<Json<
 }
 
 fn members(text: &str) -> Result<Map<String, Value>, ApiError> {
-    serde_json::from_str(text).map_err(|_| StoreError::Corrupt("an entry of the audit log cannot be read".to_owned()).into())
+    serde_json::from_str(text)
+        .map_err(|_| StoreError::Corrupt("an entry of the audit log cannot be read".to_owned()).into())
 }
 
 fn entry(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
     let entry = members(&record.entry)?.into_iter().collect();
-    Ok(AuditLogEntry { number: record.number, previous_hash: record.previous.to_string(), hash: record.hash.to_string(), entry })
+    Ok(AuditLogEntry {
+        number: record.number,
+        previous_hash: record.previous.to_string(),
+        hash: record.hash.to_string(),
+        entry,
+    })
 }
 
-/// Returns the number before the first entry at or after `since`. Entries are in order of time, except for clock differences between nodes.
+/// Returns the number before the first entry at or after `since`. Entries are in order of time, except for clock
+/// differences between nodes.
 async fn before(store: &Store, head: AuditHead, since: Timestamp) -> Result<u64, ApiError> {
     let (mut before, mut end) = (0, head.number);
     while before < end {

@@ -1,5 +1,5 @@
-//! Authentication on the internal listener. Operators have tokens of their own or the admin token of the settings; connectors have theirs.
-//! Neither kind is valid for the other's routes.
+//! Authentication on the internal listener. Operators have tokens of their own or the admin token of the settings;
+//! connectors have theirs. Neither kind is valid for the other's routes.
 
 use std::collections::BTreeMap;
 use std::future::{Ready, ready};
@@ -67,9 +67,18 @@ pub(super) async fn admit(request: &HttpRequest, operation: &'static str, roles:
 }
 
 /// Refuses a caller without one of the roles. Each refusal of an operator is in the audit log.
-pub(super) async fn allow(request: &HttpRequest, who: &Who, operation: &'static str, roles: &[Role]) -> Result<(), ApiError> {
+pub(super) async fn allow(
+    request: &HttpRequest,
+    who: &Who,
+    operation: &'static str,
+    roles: &[Role],
+) -> Result<(), ApiError> {
     if !roles.contains(&who.role) {
-        tracing::warn!(operator.id = who.id.as_ref().map(OperatorId::as_str), operator.role = who.role.as_str(), "refused by role");
+        tracing::warn!(
+            operator.id = who.id.as_ref().map(OperatorId::as_str),
+            operator.role = who.role.as_str(),
+            "refused by role"
+        );
         audit::refused(request, who, operation).await?;
         return Err(ApiError::Forbidden);
     }
@@ -128,7 +137,12 @@ fn of_settings() -> Who {
 
 async fn with_digest(deps: &InternalDeps, digest: KeyDigest) -> Result<Option<Who>, ApiError> {
     let found = deps.store.find_operator(digest).await?.filter(|operator| operator.is_valid(deps.clock.now()));
-    Ok(found.map(|OperatorRecord { operator_id, name, role, .. }| Who { id: Some(operator_id), subject: None, name, role }))
+    Ok(found.map(|OperatorRecord { operator_id, name, role, .. }| Who {
+        id: Some(operator_id),
+        subject: None,
+        name,
+        role,
+    }))
 }
 
 impl FromRequest for Operator {

@@ -1,4 +1,5 @@
-//! `/admin/v1/clients/{client_id}/brand` and `/admin/v1/events/{event_id}/brand`: the brand of a client, and of one event.
+//! `/admin/v1/clients/{client_id}/brand` and `/admin/v1/events/{event_id}/brand`: the brand of a client, and of one
+//! event.
 
 use actix_web::web::Json;
 use aws_lc_rs::rand;
@@ -38,7 +39,11 @@ impl Branded for ClientId {
 
     async fn change(&self, deps: &InternalDeps, patch: BrandPatch) -> Result<Brand, ApiError> {
         let patch = ClientPatch { brand: patch, ..ClientPatch::default() };
-        let changed = deps.store.patch_client(self.clone(), patch, deps.clock.now()).await?.ok_or(ServiceError::NotFound("client"))?;
+        let changed = deps
+            .store
+            .patch_client(self.clone(), patch, deps.clock.now())
+            .await?
+            .ok_or(ServiceError::NotFound("client"))?;
         tracing::info!(client.id = %self, "brand changed");
         Ok(changed.brand)
     }
@@ -63,7 +68,10 @@ impl Branded for EventId {
 }
 
 /// Shows the brand.
-pub(super) async fn show<T: Branded>(Operator(deps): Operator, Id(owner): Id<T>) -> Result<Json<BrandResponse>, ApiError> {
+pub(super) async fn show<T: Branded>(
+    Operator(deps): Operator,
+    Id(owner): Id<T>,
+) -> Result<Json<BrandResponse>, ApiError> {
     Ok(Json(owner.brand(&deps.store).await?.into()))
 }
 

@@ -9,7 +9,9 @@ use sakshi_domain::tenancy::Client;
 use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
-use sakshi_wire::operator::tenancy::{ClientResponse, ClientsPage, CreateClientRequest, CreateClientResponse, PatchClientRequest};
+use sakshi_wire::operator::tenancy::{
+    ClientResponse, ClientsPage, CreateClientRequest, CreateClientResponse, PatchClientRequest,
+};
 
 use super::arguments::{Id, Paged, RequestBody};
 use super::bearer::Operator;
@@ -64,6 +66,7 @@ pub(super) async fn patch(
         let action = if is_allowed { Action::KeySignInAllowed } else { Action::KeySignInRefused };
         log(&deps, &request, client.client_id.clone(), action, None).await?;
     }
-    tracing::info!(client.id = %client.client_id, client.is_suspended = client.suspended_at.is_some(), "client changed");
+    tracing::info!(client.id = %client.client_id, client.is_suspended = client.suspended_at.is_some(),
+        "client changed");
     Ok(Json(client.into()))
 }

@@ -48,7 +48,10 @@ impl FromRequest for Period {
 
 fn place(text: &str) -> Option<ConsentPlace> {
     let (week, number) = text.split_once('.')?;
-    Some(ConsentPlace { week: week.parse().ok()?, number: number.parse::<u64>().ok().filter(|number| *number < i64::MAX.cast_unsigned())? })
+    Some(ConsentPlace {
+        week: week.parse().ok()?,
+        number: number.parse::<u64>().ok().filter(|number| *number < i64::MAX.cast_unsigned())?,
+    })
 }
 
 impl Period {
@@ -60,7 +63,11 @@ impl Period {
     }
 }
 
-pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>, period: Period) -> Result<Json<ConsentsPage>, ApiError> {
+pub(super) async fn list(
+    Operator(deps): Operator,
+    Id(client): Id<ClientId>,
+    period: Period,
+) -> Result<Json<ConsentsPage>, ApiError> {
     deps.store.load_client(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
     let latest = deps.clock.now() + AHEAD;
     let asked = AskedConsents {

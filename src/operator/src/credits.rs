@@ -14,10 +14,14 @@ use super::arguments::{Id, Paged, RequestBody};
 use super::bearer::Operator;
 use super::{InternalDeps, grants};
 
-pub(super) const REFERENCE_REUSED: ServiceError =
-    ServiceError::Conflict { code: "reference_reused", message: "This reference was used for another amount; use a new one." };
-const OUT_OF_RANGE: ServiceError =
-    ServiceError::Conflict { code: "balance_out_of_range", message: "The balance would be negative or too large to count." };
+pub(super) const REFERENCE_REUSED: ServiceError = ServiceError::Conflict {
+    code: "reference_reused",
+    message: "This reference was used for another amount; use a new one.",
+};
+const OUT_OF_RANGE: ServiceError = ServiceError::Conflict {
+    code: "balance_out_of_range",
+    message: "The balance would be negative or too large to count.",
+};
 
 pub(super) async fn change(
     Operator(deps): Operator,
@@ -41,7 +45,8 @@ pub(super) async fn move_credits(
     match deps.credits.move_credits(client.clone(), movement).await? {
         CreditOutcome::Moved(entry) => {
             let balance = balance_of(&deps.store, &client).await?;
-            tracing::info!(client.id = %client, entry.kind = entry.kind.as_str(), entry.amount = entry.amount, "credits moved");
+            tracing::info!(client.id = %client, entry.kind = entry.kind.as_str(), entry.amount = entry.amount,
+                "credits moved");
             Ok(Json(MoveCreditsResponse { balance, entry: Some(entry.into()), request: None }))
         }
         CreditOutcome::ReferenceReused => Err(REFERENCE_REUSED.into()),
@@ -59,7 +64,11 @@ pub(super) async fn balance_of(store: &Store, client: &ClientId) -> Result<u64, 
     Ok(store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?)
 }
 
-pub(super) async fn statement(Operator(deps): Operator, Id(client): Id<ClientId>, paged: Paged) -> Result<Json<Statement>, ApiError> {
+pub(super) async fn statement(
+    Operator(deps): Operator,
+    Id(client): Id<ClientId>,
+    paged: Paged,
+) -> Result<Json<Statement>, ApiError> {
     balance_of(&deps.store, &client).await?;
     let found = deps.store.statement(client, paged.page).await?;
     let (PageRequest { page, page_size }, next) = (paged.page, paged.next(found.total));

@@ -15,9 +15,10 @@ pub(super) async fn erase(
     RequestBody(asked): RequestBody<EraseRequest>,
 ) -> Result<Json<EraseResponse>, ApiError> {
     let EraseRequest { kind, id } = asked;
-    let subject =
-        ErasureSubject::parse(kind, &id.0).ok_or_else(|| Invalid::one("id", format!("must be an id of the given kind, {kind}")))?;
-    let Erased { transactions, registrations, events, flows, answers, refusals, users } = deps.store.erase(subject).await?;
+    let subject = ErasureSubject::parse(kind, &id.0)
+        .ok_or_else(|| Invalid::one("id", format!("must be an id of the given kind, {kind}")))?;
+    let Erased { transactions, registrations, events, flows, answers, refusals, users } =
+        deps.store.erase(subject).await?;
     tracing::info!(%kind, transactions, registrations, events, flows, "erased");
     Ok(Json(EraseResponse { transactions, registrations, events, flows, answers, refusals, users }))
 }

@@ -1,8 +1,9 @@
 //! Failed logins: refused, limited by address, logged, counted, and put into the audit log.
 //!
-//! A valid token is never refused because of failures from its address: a proxy or a forgotten script would lock operators and connectors
-//! out, and nobody guesses 32 characters. The audit log keeps its entries for ever. So it gets the first failure of an address at once, and
-//! the number of further ones once a minute. Beyond [`ADDRESSES_MAX`] addresses, all others share one entry.
+//! A valid token is never refused because of failures from its address: a proxy or a forgotten script would lock
+//! operators and connectors out, and nobody guesses 32 characters. The audit log keeps its entries for ever. So it gets
+//! the first failure of an address at once, and the number of further ones once a minute. Beyond [`ADDRESSES_MAX`]
+//! addresses, all others share one entry.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -92,7 +93,8 @@ pub(super) fn refuse(deps: &Data<InternalDeps>, request: &HttpRequest, login: Lo
     if let Err(limited) = deps.failed_logins.limit.take(&subscriber(address)) {
         return limited;
     }
-    tracing::warn!(client.address = %address, login.token = login.as_str(), "a login failed: the token is wrong, revoked or expired");
+    tracing::warn!(client.address = %address, login.token = login.as_str(), "a login failed: the token is wrong, \
+        revoked or expired");
     ApiError::BearerUnauthorized
 }
 

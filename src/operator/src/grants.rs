@@ -25,7 +25,8 @@ pub(super) const DECIDED: ServiceError =
 
 /// Returns true if a movement must wait for a second person. One that was already carried out need not wait.
 pub(super) async fn must_wait(deps: &InternalDeps, client: &ClientId, movement: &CreditMove) -> Result<bool, ApiError> {
-    let is_above = deps.second_person_above.is_some_and(|most| i64::try_from(most).is_ok_and(|most| movement.amount > most));
+    let is_above =
+        deps.second_person_above.is_some_and(|most| i64::try_from(most).is_ok_and(|most| movement.amount > most));
     Ok(is_above && !deps.store.has_moved(client.clone(), movement.kind, movement.reference.clone()).await?)
 }
 
@@ -80,11 +81,17 @@ pub(super) async fn refuse(
     Ok(Json(decide(&deps, &request, id, GrantState::Refused).await?))
 }
 
-async fn decide(deps: &InternalDeps, request: &HttpRequest, id: GrantId, decision: GrantState) -> Result<GrantRequestResponse, ApiError> {
+async fn decide(
+    deps: &InternalDeps,
+    request: &HttpRequest,
+    id: GrantId,
+    decision: GrantState,
+) -> Result<GrantRequestResponse, ApiError> {
     let by = who(request)?.signatory();
     match deps.store.decide_grant(DecideGrant { id, by, decision }).await? {
         DecideGrantOutcome::Decided(decided) => {
-            tracing::info!(client.id = %decided.client, grant.id = %decided.id, grant.state = decision.as_str(), "credits decided");
+            tracing::info!(client.id = %decided.client, grant.id = %decided.id, grant.state = decision.as_str(),
+                "credits decided");
             Ok(decided.into())
         }
         DecideGrantOutcome::Refused(DecisionRefusal::SamePerson) => Err(SECOND_PERSON.into()),

@@ -1,4 +1,5 @@
-//! The operator's API for the pages of this listener: the same check of tokens, roles and audit entries, without HTTP between.
+//! The operator's API for the pages of this listener: the same check of tokens, roles and audit entries, without HTTP
+//! between.
 //!
 //! A page's route has the names of the API's ids in its path, so that the same handlers and the audit log read them.
 
@@ -30,11 +31,16 @@ pub async fn sign_in(request: &HttpRequest, deps: &Data<InternalDeps>, token: &s
     Ok(sign_in)
 }
 
-/// Signs in an account of the identity provider and returns the means to check it again. `None` for an account without a role.
+/// Signs in an account of the identity provider and returns the means to check it again. `None` for an account without
+/// a role.
 ///
 /// # Errors
 /// The audit log cannot be written.
-pub async fn sign_in_elsewhere(request: &HttpRequest, deps: &InternalDeps, account: ProviderAccount) -> Result<Option<SignIn>, ApiError> {
+pub async fn sign_in_elsewhere(
+    request: &HttpRequest,
+    deps: &InternalDeps,
+    account: ProviderAccount,
+) -> Result<Option<SignIn>, ApiError> {
     let sign_in = SignIn::Provider(account);
     match find(deps, &sign_in).await? {
         Some(who) => {
@@ -188,6 +194,10 @@ mod tests {
         let (one, unnamed) = (account(&[], Some("s1")), account(&[], None));
         assert!(ends(Some("asha"), Some("s1"), &one) && ends(None, Some("s1"), &one) && ends(Some("asha"), None, &one));
         assert!(ends(Some("asha"), Some("s2"), &unnamed) && ends(Some("asha"), None, &unnamed));
-        assert!(!ends(Some("asha"), Some("s2"), &one) && !ends(Some("ravi"), None, &one) && !ends(None, Some("asha"), &unnamed));
+        assert!(
+            !ends(Some("asha"), Some("s2"), &one)
+                && !ends(Some("ravi"), None, &one)
+                && !ends(None, Some("asha"), &unnamed)
+        );
     }
 }

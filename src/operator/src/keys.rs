@@ -17,7 +17,8 @@ use super::credits::balance_of;
 use super::users::log;
 
 /// Note after the revocation of an imported client's key.
-const REVOKE_THERE_TOO: &str = "The client came from another installation: revoke the key there too, where it still works.";
+const REVOKE_THERE_TOO: &str =
+    "The client came from another installation: revoke the key there too, where it still works.";
 
 pub(super) async fn issue(
     Operator(deps): Operator,
@@ -35,9 +36,14 @@ pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> 
     Ok(Json(KeysResponse { keys: keys::list(&deps.store, client).await? }))
 }
 
-pub(super) async fn revoke(Operator(deps): Operator, Id(id): Id<KeyId>, request: HttpRequest) -> Result<Json<KeyResponse>, ApiError> {
+pub(super) async fn revoke(
+    Operator(deps): Operator,
+    Id(id): Id<KeyId>,
+    request: HttpRequest,
+) -> Result<Json<KeyResponse>, ApiError> {
     let record = keys::revoke(&deps.store, &*deps.clock, id).await?;
-    log(&deps, &request, record.client_id.clone(), Action::KeyRevoked, Some(Subject::Key(record.key_id.clone()))).await?;
+    log(&deps, &request, record.client_id.clone(), Action::KeyRevoked, Some(Subject::Key(record.key_id.clone())))
+        .await?;
     let is_imported = deps.store.imported_at(record.client_id.clone()).await?.is_some();
     let note = is_imported.then(|| REVOKE_THERE_TOO.to_owned());
     Ok(Json(KeyResponse { note, ..record.into() }))
@@ -51,5 +57,9 @@ pub(super) async fn rotate(
 ) -> Result<Json<RotateKeyResponse>, ApiError> {
     let (issued, old) = keys::rotate(&deps.store, &*deps.clock, id, asked.overlap_s.map(|overlap| overlap.0)).await?;
     log(&deps, &request, old.client_id.clone(), Action::KeyRotated, Some(Subject::Key(old.key_id.clone()))).await?;
-    Ok(Json(RotateKeyResponse { key_id: issued.key_id, api_key: KeyText(issued.key.reveal().to_owned()), previous: old.into() }))
+    Ok(Json(RotateKeyResponse {
+        key_id: issued.key_id,
+        api_key: KeyText(issued.key.reveal().to_owned()),
+        previous: old.into(),
+    }))
 }

@@ -1,8 +1,9 @@
 //! The internal listener: the operator's API, probes and metrics.
 //!
-//! `/admin/v1` requires an operator's bearer token, reports require a connector's. Probes and metrics require none: the listener is not
-//! reachable from outside. Live state (actors, tree, health) comes through small traits, so this module knows no actors. `routes.rs` is the
-//! table that defines routes and OpenAPI document. Connectors may have a separate listener, which takes only their reports.
+//! `/admin/v1` requires an operator's bearer token, reports require a connector's. Probes and metrics require none: the
+//! listener is not reachable from outside. Live state (actors, tree, health) comes through small traits, so this module
+//! knows no actors. `routes.rs` is the table that defines routes and OpenAPI document. Connectors may have a separate
+//! listener, which takes only their reports.
 
 mod apps;
 mod arguments;
@@ -169,8 +170,8 @@ pub struct LongestKept {
 }
 
 impl InternalDeps {
-    /// Returns all nodes of the installation, for `GET /admin/v1/nodes`. This node is always included, even while the store is unavailable
-    /// or an arbiter hangs. The others keep reporting for ten seconds after the last call.
+    /// Returns all nodes of the installation, for `GET /admin/v1/nodes`. This node is always included, even while the
+    /// store is unavailable or an arbiter hangs. The others keep reporting for ten seconds after the last call.
     pub async fn nodes(&self) -> NodesResponse {
         (self.nodes)().await
     }
@@ -194,7 +195,9 @@ pub fn configure_reports(cfg: &mut ServiceConfig, deps: InternalDeps) {
 }
 
 fn declare(cfg: &mut ServiceConfig, deps: InternalDeps, part: Part) {
-    cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
+    cfg.app_data(RouteMetrics::unmatched())
+        .app_data(BodyLimit(deps.body_bytes))
+        .app_data(web::Data::new(deps.memory.clone()));
     cfg.app_data(deps.docs.clone()).app_data(Audience::Operators).app_data(deps.trusted_proxies.clone());
     cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::document_of(part)));
     let mut table = part.operations().map(|(_, operation)| operation).peekable();

@@ -1,6 +1,7 @@
 //! `/admin/v1/log-level`: the level of this node's log, changed for a time.
 //!
-//! At `debug` and `trace` libraries may log data that the service hides. So these two apply only to the service's own targets.
+//! At `debug` and `trace` libraries may log data that the service hides. So these two apply only to the service's own
+//! targets.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -65,7 +66,8 @@ impl LogLevel {
     fn change(&self, level: &LogFilter, now: Timestamp, time: Duration) {
         self.0.changed.send_modify(|changed| {
             (self.0.apply)(&format!("{},{}", self.0.usual, level.directives()));
-            *changed = Some(Changed { level: level.as_str().to_owned(), until: now + time, ends: Instant::now() + time });
+            *changed =
+                Some(Changed { level: level.as_str().to_owned(), until: now + time, ends: Instant::now() + time });
         });
     }
 
@@ -85,7 +87,8 @@ impl LogLevel {
     }
 
     fn view(&self) -> LogLevelResponse {
-        let (level, until) = self.0.changed.borrow().as_ref().map(|changed| (changed.level.clone(), changed.until)).unzip();
+        let (level, until) =
+            self.0.changed.borrow().as_ref().map(|changed| (changed.level.clone(), changed.until)).unzip();
         LogLevelResponse { level: level.unwrap_or_else(|| self.0.usual.clone()), usual: self.0.usual.clone(), until }
     }
 }

@@ -17,16 +17,16 @@ use super::examples;
 use super::routes::{GROUPS, Part};
 
 const DESCRIPTION: &str = "\
-The internal listener, which is not to be reached from outside: what the operator does, what connectors report, probes and metrics. The API of \
-client backends has a document of its own at `/openapi.json` of the public listener.
+The internal listener, which is not to be reached from outside: what the operator does, what connectors report, \
+probes and metrics. The API of client backends has a document of its own at `/openapi.json` of the public listener.
 
-Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one that is not listed, is a 400. \
-Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Error`, unknown paths and malformed \
-JSON included.";
+Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one \
+that is not listed, is a 400. Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx \
+has the body `Error`, unknown paths and malformed JSON included.";
 
 const CONNECTOR_TOKEN: &str = "\
-The connectors' token: that of the flow that is reported (`admin.connector_token_esign` and so on of the settings), or `admin.connector_token` for \
-the flows without one of their own. It is good for reports alone.";
+The connectors' token: that of the flow that is reported (`admin.connector_token_esign` and so on of the settings), \
+or `admin.connector_token` for the flows without one of their own. It is good for reports alone.";
 
 /// Error responses that operations share beyond those of every edge.
 const SHARED: [SharedRefusal; 3] = [
@@ -45,7 +45,8 @@ const SHARED: [SharedRefusal; 3] = [
     SharedRefusal {
         status: "429",
         name: "TooManyLogins",
-        description: "The token is not good, and too many from this address were not within a minute. Retry after `Retry-After` seconds.",
+        description: "The token is not good, and too many from this address were not within a minute. Retry after \
+            `Retry-After` seconds.",
         meets: is_secured,
     },
 ];
@@ -97,7 +98,8 @@ fn describe(part: Part) -> Value {
         "components": {
             "schemas": schemas,
             "securitySchemes": {
-                "admin_token": token("An operator's token, or `admin.token` of the settings, which is an owner's. `x-roles` says who may do what."),
+                "admin_token": token("An operator's token, or `admin.token` of the settings, which is an owner's. \
+                    `x-roles` says who may do what."),
                 "connector_token": token(CONNECTOR_TOKEN),
             },
         },

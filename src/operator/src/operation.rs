@@ -1,5 +1,5 @@
-//! One operation: its route and its description in the document. Arguments and responses are read off the handler's types, so the document
-//! cannot diverge.
+//! One operation: its route and its description in the document. Arguments and responses are read off the handler's
+//! types, so the document cannot diverge.
 
 use actix_web::http::Method;
 use actix_web::web::{self, Data, Json, Payload};
@@ -52,7 +52,13 @@ pub struct Operation {
 
 impl Operation {
     /// Builds an operation. `text` describes it; its first sentence is the summary.
-    pub(super) fn new<H, A>(method: Method, path: &'static str, id: &'static str, text: &'static str, handler: H) -> Self
+    pub(super) fn new<H, A>(
+        method: Method,
+        path: &'static str,
+        id: &'static str,
+        text: &'static str,
+        handler: H,
+    ) -> Self
     where
         H: Handler<A, Output: Answer + 'static>,
         A: Argument + FromRequest + 'static,
@@ -68,9 +74,14 @@ impl Operation {
         };
         let (is_of_operators, is_read) = (A::IS_OF_OPERATORS, method == Method::GET);
         let inside = handler.clone();
-        let perform = move |request: HttpRequest, who: Who, logging| -> LocalBoxFuture<'static, Result<Value, ApiError>> {
+        let perform = move |request: HttpRequest,
+                            who: Who,
+                            logging|
+              -> LocalBoxFuture<'static, Result<Value, ApiError>> {
             Box::pin(async move {
-                let arguments = A::from_request(&request, &mut dev::Payload::None).await.map_err(|error| refusal_of(&error.into()))?;
+                let arguments = A::from_request(&request, &mut dev::Payload::None)
+                    .await
+                    .map_err(|error| refusal_of(&error.into()))?;
                 if is_read {
                     return inside.call(arguments).await.into_value();
                 }
@@ -98,7 +109,18 @@ impl Operation {
         // Changes are for owners, unless the table says otherwise.
         let roles = if is_read { Role::ALL } else { &[Role::Owner] };
         let (describe, route, perform) = (vec![Box::new(describe) as Describing], Box::new(route), Box::new(perform));
-        Self { method, path, id, describe, is_of_operators, roles, logging: Logging::Around, route, perform, body_bytes: None }
+        Self {
+            method,
+            path,
+            id,
+            describe,
+            is_of_operators,
+            roles,
+            logging: Logging::Around,
+            route,
+            perform,
+            body_bytes: None,
+        }
     }
 
     /// Restricts it to owners, though it changes nothing.
@@ -169,7 +191,8 @@ impl Described {
 
     fn takes<T: Describe>(&mut self) {
         T::collect(&mut self.schemas);
-        self.operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": T::schema() } } });
+        self.operation["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": T::schema() } } });
     }
 
     fn answers(&mut self, media_type: &str, schema: &Value, description: &str) {
@@ -221,7 +244,8 @@ impl<T: Identifies> Argument for Id<T> {
         let name = to.path.split(['{', '}']).nth(1);
         let about = format!("Identifies the {}.", T::WHAT);
         to.parameter(
-            json!({ "name": name, "in": "path", "required": true, "description": about, "schema": T::schema(), "example": T::EXAMPLE }),
+            json!({ "name": name, "in": "path", "required": true, "description": about, "schema": T::schema(),
+                "example": T::EXAMPLE }),
         );
         let unknown = ApiError::from(ServiceError::NotFound(T::WHAT));
         to.refuses(&unknown, &unknown.message());
@@ -230,38 +254,58 @@ impl<T: Identifies> Argument for Id<T> {
 
 impl Argument for Paged {
     fn describe(to: &mut Described) {
-        let bounds = [("page", PAGE_MAX, 1, "Which page, from 1."), ("page_size", PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT, "Rows of a page.")];
+        let bounds = [
+            ("page", PAGE_MAX, 1, "Which page, from 1."),
+            ("page_size", PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT, "Rows of a page."),
+        ];
         for (name, most, default, about) in bounds {
-            let schema = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": most, "default": default });
-            to.parameter(json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }));
+            let schema =
+                json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": most, "default": default });
+            to.parameter(
+                json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }),
+            );
         }
     }
 }
 
 impl Argument for Range {
     fn describe(to: &mut Described) {
-        let limit = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_SIZE_MAX, "default": PAGE_SIZE_DEFAULT });
+        let limit = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_SIZE_MAX,
+            "default": PAGE_SIZE_DEFAULT });
         for (name, schema, about) in [
-            ("after", json!({ "type": "integer", "format": "int64", "minimum": 0, "default": 0 }), "Entries with a higher number."),
+            (
+                "after",
+                json!({ "type": "integer", "format": "int64", "minimum": 0, "default": 0 }),
+                "Entries with a higher number.",
+            ),
             ("limit", limit, "At most so many entries."),
             ("since", json!({ "type": "string", "format": "date-time" }), "Entries of this time and later."),
         ] {
-            to.parameter(json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }));
+            to.parameter(
+                json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }),
+            );
         }
     }
 }
 
 impl Argument for Period {
     fn describe(to: &mut Described) {
-        let limit = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_SIZE_MAX, "default": PAGE_SIZE_DEFAULT });
+        let limit = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_SIZE_MAX,
+            "default": PAGE_SIZE_DEFAULT });
         let time = json!({ "type": "string", "format": "date-time" });
         for (name, schema, about) in [
             ("from", time.clone(), "People who were asked at this time or later."),
             ("to", time, "People who were asked before this time."),
-            ("after", json!({ "type": "string", "pattern": "^[0-9]{1,6}[.][0-9]{1,18}$" }), "A place, from the `next` of an answer."),
+            (
+                "after",
+                json!({ "type": "string", "pattern": "^[0-9]{1,6}[.][0-9]{1,18}$" }),
+                "A place, from the `next` of an answer.",
+            ),
             ("limit", limit, "At most so many entries."),
         ] {
-            to.parameter(json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }));
+            to.parameter(
+                json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }),
+            );
         }
     }
 }
@@ -327,7 +371,9 @@ impl<T: Answer> Answer for Result<T, ApiError> {
     fn outcome(&self) -> Outcome {
         match self {
             Ok(answer) => answer.outcome(),
-            Err(refusal) => Outcome { status: refusal.status_code().as_u16(), code: Some(refusal.code()), after: Value::Null },
+            Err(refusal) => {
+                Outcome { status: refusal.status_code().as_u16(), code: Some(refusal.code()), after: Value::Null }
+            }
         }
     }
 
@@ -341,7 +387,8 @@ impl<T: Describe + Serialize> Answer for Json<T> {
         T::collect(&mut to.schemas);
         let schema = T::schema();
         let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()).unwrap_or_default();
-        let about = to.schemas.get(name).and_then(|schema| schema["description"].as_str()).unwrap_or_default().to_owned();
+        let about =
+            to.schemas.get(name).and_then(|schema| schema["description"].as_str()).unwrap_or_default().to_owned();
         to.answers("application/json", &schema, &about);
     }
 
@@ -352,7 +399,11 @@ impl<T: Describe + Serialize> Answer for Json<T> {
 
 impl Answer for MetricsPage {
     fn describe(to: &mut Described) {
-        to.answers("text/plain", &json!({ "type": "string" }), "The metrics of this process in the text format of Prometheus.");
+        to.answers(
+            "text/plain",
+            &json!({ "type": "string" }),
+            "The metrics of this process in the text format of Prometheus.",
+        );
     }
 }
 

@@ -16,7 +16,8 @@ pub(super) async fn add(
     Operator(deps): Operator,
     RequestBody(asked): RequestBody<AddOperatorRequest>,
 ) -> Result<Json<AddOperatorResponse>, ApiError> {
-    let token = OperatorToken::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
+    let token =
+        OperatorToken::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
     let operator_id = OperatorId::generate();
     let operator = OperatorRecord {
         operator_id: operator_id.clone(),
@@ -36,7 +37,10 @@ pub(super) async fn list(Operator(deps): Operator) -> Result<Json<OperatorsRespo
     Ok(Json(OperatorsResponse { operators: operators.into_iter().map(Into::into).collect() }))
 }
 
-pub(super) async fn revoke(Operator(deps): Operator, Id(id): Id<OperatorId>) -> Result<Json<OperatorResponse>, ApiError> {
+pub(super) async fn revoke(
+    Operator(deps): Operator,
+    Id(id): Id<OperatorId>,
+) -> Result<Json<OperatorResponse>, ApiError> {
     let operator = deps.store.revoke_operator(id, deps.clock.now()).await?.ok_or(ServiceError::NotFound("operator"))?;
     tracing::info!(operator.id = %operator.operator_id, "operator revoked");
     Ok(Json(operator.into()))

@@ -1,7 +1,7 @@
 //! `POST /internal/v1/flows/{kind}`: the reports of upstreams, by their connectors.
 //!
-//! A body can hold a file of ten megabytes, so its memory is budgeted. Unless it is small, it is parsed off the thread that serves the
-//! probes. Neither responses nor logs repeat any of it.
+//! A body can hold a file of ten megabytes, so its memory is budgeted. Unless it is small, it is parsed off the thread
+//! that serves the probes. Neither responses nor logs repeat any of it.
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Json, Payload};
@@ -36,11 +36,17 @@ pub(super) async fn receive(
     taken.map(|result| Json(ReportResponse { success: true, result: result.into() }))
 }
 
-async fn take_in(deps: &InternalDeps, kind: ReportKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {
+async fn take_in(
+    deps: &InternalDeps,
+    kind: ReportKind,
+    request: &HttpRequest,
+    body: Payload,
+) -> Result<&'static str, ApiError> {
     check_json(request.headers())?;
     let budget = &deps.memory.reports;
     let reader = BodyReader { budget, limit: REPORT_BYTES_MAX, timeout: REPORT_ARRIVAL_MAX };
-    let received = reader.read(OwnerPath::new([Owner::Connector(kind)]), declared_length(request.headers()), body).await;
+    let received =
+        reader.read(OwnerPath::new([Owner::Connector(kind)]), declared_length(request.headers()), body).await;
     let ReceivedBody { bytes, mut permit } = received.map_err(|error| error.to_api_error(REPORT_BYTES_MAX))?;
     // The permit is held until the report is stored: parsing and storing take up to three times its bytes.
     permit.pin()?;

@@ -1,6 +1,7 @@
 //! `POST /admin/v1/reseal`: one step of resealing all records with the current key.
 //!
-//! A step lasts about [`STEP`], in small parts that yield to others. The caller begins the next one, so nothing runs unattended.
+//! A step lasts about [`STEP`], in small parts that yield to others. The caller begins the next one, so nothing runs
+//! unattended.
 
 use std::time::{Duration, Instant};
 

@@ -10,8 +10,8 @@ use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
 use super::{
-    apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, grants, intent_keys, keys, log_level, openapi,
-    operators, probes, reports, reseal, transfers, upgrade, users, views,
+    apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, grants, intent_keys, keys,
+    log_level, openapi, operators, probes, reports, reseal, transfers, upgrade, users, views,
 };
 
 const CONNECTORS: &str = "Connectors";
@@ -42,21 +42,49 @@ pub(super) struct Group {
 
 /// Every group, in the order of the document.
 pub(super) const GROUPS: [Group; 15] = [
-    Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
-    Group { tag: "Brands", about: "What pages show of a client: name, logo, colour, help and privacy notice.", operations: of_brands },
-    Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
+    Group {
+        tag: "Clients",
+        about: "Who pays for verifications; a client has apps, keys and credits.",
+        operations: of_clients,
+    },
+    Group {
+        tag: "Brands",
+        about: "What pages show of a client: name, logo, colour, help and privacy notice.",
+        operations: of_brands,
+    },
+    Group {
+        tag: "Apps",
+        about: "The applications of a client, which it names as `X-API-APP-ID`.",
+        operations: of_apps,
+    },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
     Group { tag: "Users", about: "The people of a client who use the portal, and their roles.", operations: of_users },
     Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
     Group { tag: "Operators", about: "The people who operate the service, and their roles.", operations: of_operators },
-    Group { tag: "Encryption", about: "The keys with which the service encrypts and signs.", operations: of_encryption },
+    Group {
+        tag: "Encryption",
+        about: "The keys with which the service encrypts and signs.",
+        operations: of_encryption,
+    },
     Group { tag: "Erasure", about: "Removing what is known of people before its time.", operations: of_erasure },
     Group { tag: "Audit", about: "What operators have changed.", operations: of_audit },
     Group { tag: "Consents", about: "What people were asked, and whether they agreed.", operations: of_consents },
     Group { tag: "Support", about: "What is known of one transaction or one refused request.", operations: of_support },
-    Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
-    Group { tag: CONNECTORS, about: "What upstreams report of the flows that they carry out.", operations: of_connectors },
-    Group { tag: "Node", about: "The process that answers: its health, its metrics and its actors.", operations: of_node },
+    Group {
+        tag: "Webhooks",
+        about: "What became of the webhooks of a transaction or a flow.",
+        operations: of_webhooks,
+    },
+    Group {
+        tag: CONNECTORS,
+        about: "What upstreams report of the flows that they carry out.",
+        operations: of_connectors,
+    },
+    Group {
+        tag: "Node",
+        about: "The process that answers: its health, its metrics and its actors.",
+        operations: of_node,
+    },
 ];
 
 /// Returns every operation.
@@ -78,7 +106,8 @@ pub(super) enum Part {
 impl Part {
     /// Returns the operations with the tags of their groups.
     pub(super) fn operations(self) -> impl Iterator<Item = (&'static str, Operation)> {
-        let all = GROUPS.iter().flat_map(|group| (group.operations)().into_iter().map(|operation| (group.tag, operation)));
+        let all =
+            GROUPS.iter().flat_map(|group| (group.operations)().into_iter().map(|operation| (group.tag, operation)));
         all.filter(move |(tag, operation)| match self {
             Self::Whole => true,
             Self::WithoutReports => *tag != CONNECTORS,
@@ -90,14 +119,22 @@ impl Part {
 fn of_clients() -> Vec<Operation> {
     vec![
         Operation::new(Method::GET, CLIENTS, "listClients", "Lists the clients, oldest first.", clients::list),
-        Operation::new(Method::POST, CLIENTS, "createClient", "Creates a client. It has no credits, apps and keys yet.", clients::create)
-            .by_support(),
+        Operation::new(
+            Method::POST,
+            CLIENTS,
+            "createClient",
+            "Creates a client. It has no credits, apps and keys \
+            yet.",
+            clients::create,
+        )
+        .by_support(),
         Operation::new(
             Method::POST,
             "/admin/v1/clients/import",
             "importClient",
-            "Makes a client, its apps and its keys what they are at another installation. The body is what `exportClient` answered \
-            there. The same import again changes nothing, and what is not in it stays as it is.",
+            "Makes a client, its apps and its keys what they are at another installation. The body is what \
+            `exportClient` answered there. The same import again changes nothing, and what is not in it stays as it \
+            is.",
             transfers::import,
         )
         .up_to(TRANSFER_BYTES_MAX),
@@ -106,8 +143,9 @@ fn of_clients() -> Vec<Operation> {
             Method::PATCH,
             CLIENT,
             "updateClient",
-            "Changes a client. What the body leaves out stays as it is; null removes a limit. Within a second every node refuses the keys \
-            of a suspended client with 401; what its residents have begun is carried to its end, and its events take no further guests.",
+            "Changes a client. What the body leaves out stays as it is; null removes a limit. Within a second every \
+            node refuses the keys of a suspended client with 401; what its residents have begun is carried to its \
+            end, and its events take no further guests.",
             clients::patch,
         )
         .by_support(),
@@ -125,15 +163,28 @@ fn of_clients() -> Vec<Operation> {
 
 fn of_brands() -> Vec<Operation> {
     vec![
-        Operation::new(Method::GET, CLIENT_BRAND, "getClientBrand", "Shows the brand of a client.", brand::show::<ClientId>),
+        Operation::new(
+            Method::GET,
+            CLIENT_BRAND,
+            "getClientBrand",
+            "Shows the brand of a client.",
+            brand::show::<ClientId>,
+        ),
         Operation::new(
             Method::PATCH,
             CLIENT_BRAND,
             "changeClientBrand",
-            "Changes the brand of a client. What the body leaves out stays as it is; null removes a part. Pages show it within five seconds.",
+            "Changes the brand of a client. What the body leaves out stays as it is; null removes a part. Pages show \
+                it within five seconds.",
             brand::patch::<ClientId>,
         ),
-        Operation::new(Method::GET, EVENT_BRAND, "getEventBrand", "Shows the brand of an event.", brand::show::<EventId>),
+        Operation::new(
+            Method::GET,
+            EVENT_BRAND,
+            "getEventBrand",
+            "Shows the brand of an event.",
+            brand::show::<EventId>,
+        ),
         Operation::new(
             Method::PATCH,
             EVENT_BRAND,
@@ -154,7 +205,13 @@ fn of_apps() -> Vec<Operation> {
             apps::list,
         ),
         Operation::new(Method::POST, APPS, "createApp", "Creates an app of a client.", apps::create).by_support(),
-        Operation::new(Method::GET, APP, "getApp", "Shows an app. Who is no owner sees its URLs without their paths.", apps::show),
+        Operation::new(
+            Method::GET,
+            APP,
+            "getApp",
+            "Shows an app. Who is no owner sees its URLs without their paths.",
+            apps::show,
+        ),
         Operation::new(
             Method::PATCH,
             APP,
@@ -173,7 +230,8 @@ fn of_apps() -> Vec<Operation> {
             Method::GET,
             "/admin/v1/apps/{app_id}/webhook-urls",
             "listAppWebhookOrigins",
-            "Lists where the webhooks of an app's flows go. The client registers the URLs; only their origins are shown.",
+            "Lists where the webhooks of an app's flows go. The client registers the URLs; only their origins are \
+                shown.",
             views::webhook_urls,
         ),
     ]
@@ -195,7 +253,8 @@ fn of_keys() -> Vec<Operation> {
             Method::POST,
             "/admin/v1/keys/{key_id}/rotate",
             "rotateKey",
-            "Issues a successor of a key. It has the same label, environments and networks, and the old key works on for the overlap.",
+            "Issues a successor of a key. It has the same label, environments and networks, and the old key works on \
+                for the overlap.",
             keys::rotate,
         )
         .refuses(sakshi_service::keys::NOT_ACTIVE, "The key is revoked or expired."),
@@ -204,12 +263,21 @@ fn of_keys() -> Vec<Operation> {
 
 fn of_users() -> Vec<Operation> {
     vec![
-        Operation::new(Method::GET, USERS, "listUsers", "Lists the users of a client, disabled ones included.", users::list).by_support(),
+        Operation::new(
+            Method::GET,
+            USERS,
+            "listUsers",
+            "Lists the users of a client, disabled ones \
+            included.",
+            users::list,
+        )
+        .by_support(),
         Operation::new(
             Method::POST,
             USERS,
             "inviteUser",
-            "Invites a user. This answer alone shows the link, which works once within 72 hours; the service sends no e-mail.",
+            "Invites a user. This answer alone shows the link, which works once within 72 hours; the service sends no \
+                e-mail.",
             users::invite,
         )
         .refuses(sakshi_service::users::EMAIL_TAKEN, "Another user has the address, or the client has too many users."),
@@ -239,13 +307,20 @@ fn of_users() -> Vec<Operation> {
 
 fn of_credits() -> Vec<Operation> {
     vec![
-        Operation::new(Method::GET, CREDITS, "getClientCredits", "Tells how many credits a client has left.", credits::balance),
+        Operation::new(
+            Method::GET,
+            CREDITS,
+            "getClientCredits",
+            "Tells how many credits a client has left.",
+            credits::balance,
+        ),
         Operation::new(
             Method::POST,
             CREDITS,
             "grantCredits",
-            "Grants credits to a client, or corrects its balance. The same movement under the same reference changes nothing. One above \
-            `admin.second_person_above` of the settings waits as a request until another operator confirms it, for a day at most.",
+            "Grants credits to a client, or corrects its balance. The same movement under the same reference changes \
+            nothing. One above `admin.second_person_above` of the settings waits as a request until another operator \
+            confirms it, for a day at most.",
             credits::change,
         )
         .refuses(
@@ -270,14 +345,16 @@ fn of_credits() -> Vec<Operation> {
             Method::GET,
             "/admin/v1/credits/requests",
             "listGrantRequests",
-            "Lists the movements of credits that wait for a second operator, and those that were decided within their day.",
+            "Lists the movements of credits that wait for a second operator, and those that were decided within their \
+                day.",
             grants::list,
         ),
         Operation::new(
             Method::POST,
             "/admin/v1/credits/requests/{grant_id}/confirm",
             "confirmGrant",
-            "Confirms a movement of credits that another operator has asked for, and makes it. Confirming it again changes nothing.",
+            "Confirms a movement of credits that another operator has asked for, and makes it. Confirming it again \
+                changes nothing.",
             grants::confirm,
         )
         .refuses(grants::SECOND_PERSON, "The same operator has asked for it, or it was refused."),
@@ -285,7 +362,8 @@ fn of_credits() -> Vec<Operation> {
             Method::POST,
             "/admin/v1/credits/requests/{grant_id}/refuse",
             "refuseGrant",
-            "Refuses a movement of credits that waits for a second operator. The operator who asked may withdraw it in the same way.",
+            "Refuses a movement of credits that waits for a second operator. The operator who asked may withdraw it \
+                in the same way.",
             grants::refuse,
         )
         .refuses(grants::DECIDED, "It was confirmed before."),
@@ -294,8 +372,20 @@ fn of_credits() -> Vec<Operation> {
 
 fn of_operators() -> Vec<Operation> {
     vec![
-        Operation::new(Method::GET, OPERATORS, "listOperators", "Lists the operators, revoked ones included.", operators::list),
-        Operation::new(Method::POST, OPERATORS, "addOperator", "Adds an operator. This answer alone shows the token.", operators::add),
+        Operation::new(
+            Method::GET,
+            OPERATORS,
+            "listOperators",
+            "Lists the operators, revoked ones included.",
+            operators::list,
+        ),
+        Operation::new(
+            Method::POST,
+            OPERATORS,
+            "addOperator",
+            "Adds an operator. This answer alone shows the token.",
+            operators::add,
+        ),
         Operation::new(
             Method::DELETE,
             "/admin/v1/operators/{operator_id}",
@@ -312,8 +402,9 @@ fn of_encryption() -> Vec<Operation> {
             Method::POST,
             "/admin/v1/reseal",
             "reseal",
-            "Seals what is sealed under an old encryption key with the new one, for about two seconds. Repeat it with the `next` of the \
-            answer until there is none; that is a pass. An interrupted pass can go on or begin again.",
+            "Seals what is sealed under an old encryption key with the new one, for about two seconds. Repeat it with \
+            the `next` of the answer until there is none; that is a pass. An interrupted pass can go on or begin \
+            again.",
             reseal::step,
         ),
         Operation::new(
@@ -327,7 +418,8 @@ fn of_encryption() -> Vec<Operation> {
             Method::POST,
             INTENT_KEYS,
             "useIntentKey",
-            "Lets an intent key sign from now on, within a second on every node. A node that does not have it goes on as its settings say.",
+            "Lets an intent key sign from now on, within a second on every node. A node that does not have it goes on \
+                as its settings say.",
             intent_keys::choose,
         ),
     ]
@@ -338,9 +430,10 @@ fn of_erasure() -> Vec<Operation> {
         Method::POST,
         "/admin/v1/erasures",
         "erase",
-        "Erases a transaction, a flow, an event, or what is kept for an app or a client: what was shared and asked, references, kept answers, \
-        and webhooks that are not under way. The ledger keeps its entries. A guest keeps the place among the registered, without claims. \
-        Suspend a client first, for what arises meanwhile may stay. The answer comes when all is done; the same again erases what is left.",
+        "Erases a transaction, a flow, an event, or what is kept for an app or a client: what was shared and asked, \
+        references, kept answers, and webhooks that are not under way. The ledger keeps its entries. A guest keeps \
+        the place among the registered, without claims. Suspend a client first, for what arises meanwhile may stay. \
+        The answer comes when all is done; the same again erases what is left.",
         erasure::erase,
     )]
 }
@@ -350,8 +443,9 @@ fn of_audit() -> Vec<Operation> {
         Method::GET,
         "/admin/v1/audit-log",
         "getAuditLog",
-        "Lists what operators have changed, oldest first. Each change has an entry before it and one with what came of it; where the second is \
-        missing, the node ended in between. Each entry is chained to the one before by its hash.",
+        "Lists what operators have changed, oldest first. Each change has an entry before it and one with what came \
+        of it; where the second is missing, the node ended in between. Each entry is chained to the one before by its \
+        hash.",
         audit_log::read,
     )]
 }
@@ -361,8 +455,9 @@ fn of_consents() -> Vec<Operation> {
         Method::GET,
         "/admin/v1/clients/{client_id}/consents",
         "listConsents",
-        "Lists what people were asked for a client, and whether they agreed. It has an entry for each verification that was answered, and for \
-        each check, document fetch and wealth consent whose request must declare a consent. An erasure leaves it as it is.",
+        "Lists what people were asked for a client, and whether they agreed. It has an entry for each verification \
+        that was answered, and for each check, document fetch and wealth consent whose request must declare a \
+        consent. An erasure leaves it as it is.",
         consents::list,
     )]
 }
@@ -380,8 +475,8 @@ fn of_support() -> Vec<Operation> {
             Method::GET,
             "/admin/v1/requests/{request_id}",
             "findRefusedRequest",
-            "Finds the refused requests that were answered with this `errorId`. Of each app the newest 200 of a day are kept; what nobody \
-            was authenticated for is in the log alone.",
+            "Finds the refused requests that were answered with this `errorId`. Of each app the newest 200 of a day \
+            are kept; what nobody was authenticated for is in the log alone.",
             views::request,
         ),
     ]
@@ -393,7 +488,8 @@ fn of_webhooks() -> Vec<Operation> {
             Method::GET,
             "/admin/v1/transactions/{txn_id}/delivery",
             "getTransactionDelivery",
-            "Shows what became of a transaction's webhook. There is none before the transaction is completed, or without a URL.",
+            "Shows what became of a transaction's webhook. There is none before the transaction is completed, or \
+                without a URL.",
             views::delivery,
         )
         .refuses(ServiceError::NotFound("delivery"), "There is no such transaction, or it has no webhook."),
@@ -413,12 +509,17 @@ fn of_connectors() -> Vec<Operation> {
             Method::POST,
             "/internal/v1/flows/{kind}",
             "reportFlow",
-            "Takes in what an upstream reports of a flow. The body is that of the webhook which the client gets, with `app_id`; \
-            what may be null may be left out. The same report again changes nothing, so repeat it when no answer came.",
+            "Takes in what an upstream reports of a flow. The body is that of the webhook which the client gets, with \
+            `app_id`; what may be null may be left out. The same report again changes nothing, so repeat it when no \
+            answer came.",
             reports::receive,
         )
         .takes::<FlowReport>()
-        .refuses(ServiceError::NotFound("flow of this app"), "The app has no such flow, or there is no such kind of report.")
+        .refuses(
+            ServiceError::NotFound("flow of this app"),
+            "The app has no such flow, or there is no such kind of \
+            report.",
+        )
         .refuses(
             ServiceError::ReportRefused(ReportRefusal::Contradicts("documentStatus")),
             "The report contradicts what is stored of the flow.",
@@ -439,16 +540,17 @@ fn of_node() -> Vec<Operation> {
             Method::GET,
             "/admin/v1/nodes",
             "listNodes",
-            "Shows all nodes of the installation side by side: their trees, the receivers for which webhooks wait, and the figures of the \
-            last two minutes. Nodes tell each other about themselves only while this is asked.",
+            "Shows all nodes of the installation side by side: their trees, the receivers for which webhooks wait, \
+            and the figures of the last two minutes. Nodes tell each other about themselves only while this is asked.",
             views::nodes,
         ),
         Operation::new(
             Method::POST,
             "/admin/v1/store/accept-loss",
             "acceptLoss",
-            "Accepts that the store has lost data, so that all nodes use it again. Until then they answer 503 and write nothing. Restore the \
-            data instead if you can: nodes notice when it is back. Without a loss nothing changes.",
+            "Accepts that the store has lost data, so that all nodes use it again. Until then they answer 503 and \
+            write nothing. Restore the data instead if you can: nodes notice when it is back. Without a loss nothing \
+            changes.",
             data_loss::accept,
         )
         .logged_afterwards(),
@@ -456,25 +558,34 @@ fn of_node() -> Vec<Operation> {
             Method::POST,
             "/admin/v1/store/finish-upgrade",
             "finishUpgrade",
-            "Finishes the upgrade of a store in Redis, once every node runs this release: records are changed to what it writes, and the release \
-            before refuses the store from then on. Ask again while `state` is `walking`. Nothing changes while `state` is `behind`.",
+            "Finishes the upgrade of a store in Redis, once every node runs this release: records are changed to what \
+            it writes, and the release before refuses the store from then on. Ask again while `state` is `walking`. \
+            Nothing changes while `state` is `behind`.",
             upgrade::finish,
         ),
         Operation::new(
             Method::POST,
             "/admin/v1/clock/accept",
             "acceptClock",
-            "Trusts the clock of the node that answers, after a jump because of which it deleted nothing. It deletes expired records again \
-            within ten seconds. Correct the clock first: what has expired by it is lost for good. Each node has a clock of its own.",
+            "Trusts the clock of the node that answers, after a jump because of which it deleted nothing. It deletes \
+            expired records again within ten seconds. Correct the clock first: what has expired by it is lost for \
+            good. Each node has a clock of its own.",
             clock::accept,
         ),
-        Operation::new(Method::GET, LOG_LEVEL, "getLogLevel", "Shows the level of the log of the node that answers.", log_level::show),
+        Operation::new(
+            Method::GET,
+            LOG_LEVEL,
+            "getLogLevel",
+            "Shows the level of the log of the node that \
+            answers.",
+            log_level::show,
+        ),
         Operation::new(
             Method::PUT,
             LOG_LEVEL,
             "changeLogLevel",
-            "Changes the level of the log of the node that answers, for a time. Then the node returns to its usual level by itself. Each node \
-            has a level of its own.",
+            "Changes the level of the log of the node that answers, for a time. Then the node returns to its usual \
+            level by itself. Each node has a level of its own.",
             log_level::change,
         ),
         Operation::new(
@@ -484,10 +595,27 @@ fn of_node() -> Vec<Operation> {
             "Returns to the usual level of the log. Without a change nothing changes.",
             log_level::reset,
         ),
-        Operation::new(Method::GET, "/livez", "getLiveness", "Tells whether the process works. If not, restart it.", probes::livez)
-            .refuses(ApiError::Unhealthy("arbiter 1 hangs".to_owned()), "A thread hangs."),
-        Operation::new(Method::GET, "/readyz", "getReadiness", "Tells whether to send requests to this process.", probes::readyz)
-            .refuses(ApiError::Unhealthy("it is draining".to_owned()), "The process is draining, or the store takes no writes."),
+        Operation::new(
+            Method::GET,
+            "/livez",
+            "getLiveness",
+            "Tells whether the process works. If not, restart \
+            it.",
+            probes::livez,
+        )
+        .refuses(ApiError::Unhealthy("arbiter 1 hangs".to_owned()), "A thread hangs."),
+        Operation::new(
+            Method::GET,
+            "/readyz",
+            "getReadiness",
+            "Tells whether to send requests to this process.",
+            probes::readyz,
+        )
+        .refuses(
+            ApiError::Unhealthy("it is draining".to_owned()),
+            "The process is draining, or the store takes \
+                no writes.",
+        ),
         Operation::new(Method::GET, "/metrics", "getMetrics", "Shows the metrics of this process.", probes::metrics),
         Operation::new(Method::GET, DOCUMENT, "getOpenApiDocument", "Answers with this document.", openapi::document),
     ]

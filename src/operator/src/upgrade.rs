@@ -15,7 +15,14 @@ pub(super) async fn finish(Operator(deps): Operator) -> Result<Json<FinishUpgrad
         FinishState::Walking => ("walking", vec![]),
         FinishState::Finished => ("finished", vec![]),
     };
-    tracing::info!(schema, state = word, behind = behind.len(), looked_at, changed, "an operator finishes the upgrade of the store");
+    tracing::info!(
+        schema,
+        state = word,
+        behind = behind.len(),
+        looked_at,
+        changed,
+        "an operator finishes the upgrade of the store"
+    );
     let behind = behind.iter().map(ToString::to_string).collect();
     Ok(Json(FinishUpgradeResponse { schema, state: word.to_owned(), behind, looked_at, changed }))
 }

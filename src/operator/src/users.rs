@@ -1,5 +1,5 @@
-//! `/admin/v1/clients/{client_id}/users` and `/admin/v1/users/{user_id}`: the people of a client who use the portal. A link is shown once;
-//! the service sends no e-mail.
+//! `/admin/v1/clients/{client_id}/users` and `/admin/v1/users/{user_id}`: the people of a client who use the portal. A
+//! link is shown once; the service sends no e-mail.
 
 use actix_web::HttpRequest;
 use actix_web::web::{Data, Json};
@@ -46,7 +46,9 @@ pub(super) async fn invite(
 ) -> Result<Json<InviteUserResponse>, ApiError> {
     let InviteUserRequest { name, email, role } = asked;
     let name = name.0.0.parse().map_err(|problem: &str| Invalid::one("name", problem))?;
-    let invited = users::invite(&deps.store, &*deps.clock, &deps.docs.0, NewUser { client: client.clone(), name, email, role }).await?;
+    let invited =
+        users::invite(&deps.store, &*deps.clock, &deps.docs.0, NewUser { client: client.clone(), name, email, role })
+            .await?;
     log(&deps, &request, client, Action::UserInvited, Some(Subject::User(invited.user_id.clone()))).await?;
     Ok(answer(invited))
 }
@@ -69,7 +71,8 @@ pub(super) async fn patch(
     for action in users::changes(&before, &user) {
         log(&deps, &request, user.client_id.clone(), action, Some(Subject::User(user.user_id.clone()))).await?;
     }
-    tracing::info!(user.id = %user.user_id, user.role = user.role.as_str(), user.is_disabled = user.disabled_at.is_some(), "user changed");
+    tracing::info!(user.id = %user.user_id, user.role = user.role.as_str(),
+        user.is_disabled = user.disabled_at.is_some(), "user changed");
     Ok(Json(user.into()))
 }
 

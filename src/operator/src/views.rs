@@ -1,5 +1,5 @@
-//! The operator's views: the supervision tree, events with their guests, the state of flows, outcomes of webhooks, and an app's webhook
-//! URLs. Reported content is never shown.
+//! The operator's views: the supervision tree, events with their guests, the state of flows, outcomes of webhooks, and
+//! an app's webhook URLs. Reported content is never shown.
 
 use actix_web::web::Json;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -13,8 +13,8 @@ use sakshi_store::{FlowDeliveries, PageRequest, Store, TransactionRecord};
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::views::{
-    AppEvent, AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequestResponse, RefusedRequests, TransactionResponse, TreeNode,
-    WebhookOrigin, WebhookOrigins,
+    AppEvent, AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequestResponse, RefusedRequests,
+    TransactionResponse, TreeNode, WebhookOrigin, WebhookOrigins,
 };
 
 use super::arguments::{Id, Paged};
@@ -29,13 +29,18 @@ pub(super) async fn nodes(Operator(deps): Operator) -> Json<NodesResponse> {
 }
 
 /// Returns the state of a transaction. Shared data is sealed, and stays so.
-pub(super) async fn transaction(Operator(deps): Operator, Id(txn_id): Id<TxnId>) -> Result<Json<TransactionResponse>, ApiError> {
+pub(super) async fn transaction(
+    Operator(deps): Operator,
+    Id(txn_id): Id<TxnId>,
+) -> Result<Json<TransactionResponse>, ApiError> {
     let record = deps.store.load_transaction(txn_id).await?.ok_or(ServiceError::TransactionNotFound)?;
     let delivery = deps.store.load_delivery(txn_id.into()).await?;
     let (status, opened, ended) = match record {
         TransactionRecord::Pending(opened) => ("pending", opened, None),
         TransactionRecord::Expired(opened) => ("expired", opened, None),
-        TransactionRecord::Completed(record) => ("completed", record.opened, Some((record.verified_at, record.passed, record.refused))),
+        TransactionRecord::Completed(record) => {
+            ("completed", record.opened, Some((record.verified_at, record.passed, record.refused)))
+        }
     };
     let client_name = deps.store.load_client(opened.client.clone()).await?.map(|client| client.name);
     let app_name = deps.store.load_app(opened.app.clone()).await?.map(|app| app.name);
@@ -66,7 +71,10 @@ pub(super) async fn transaction(Operator(deps): Operator, Id(txn_id): Id<TxnId>)
     }))
 }
 
-pub(super) async fn request(Operator(deps): Operator, Id(id): Id<RequestId>) -> Result<Json<RefusedRequests>, ApiError> {
+pub(super) async fn request(
+    Operator(deps): Operator,
+    Id(id): Id<RequestId>,
+) -> Result<Json<RefusedRequests>, ApiError> {
     let requests = find_refused(&deps.store, &id).await?;
     if requests.is_empty() {
         return Err(ServiceError::NotFound("refused request").into());
@@ -74,8 +82,8 @@ pub(super) async fn request(Operator(deps): Operator, Id(id): Id<RequestId>) -> 
     Ok(Json(RefusedRequests { requests }))
 }
 
-/// Returns requests that were refused with this id, newest first. It searches the records of every app, so it is for single lookups by an
-/// operator.
+/// Returns requests that were refused with this id, newest first. It searches the records of every app, so it is for
+/// single lookups by an operator.
 ///
 /// # Errors
 /// The store is unavailable.
@@ -109,7 +117,10 @@ pub(super) async fn delivery(Operator(deps): Operator, Id(txn): Id<TxnId>) -> Re
     Ok(Json(record.ok_or(ServiceError::NotFound("delivery"))?.into()))
 }
 
-pub(super) async fn deliveries(Operator(deps): Operator, Id(flow_id): Id<FlowId>) -> Result<Json<FlowResponse>, ApiError> {
+pub(super) async fn deliveries(
+    Operator(deps): Operator,
+    Id(flow_id): Id<FlowId>,
+) -> Result<Json<FlowResponse>, ApiError> {
     let found = deps.store.flow_deliveries(flow_id).await?.ok_or(ServiceError::NotFound("flow"))?;
     let FlowDeliveries { state, kept_until, deliveries } = found;
     let opened = state.header();
@@ -127,13 +138,20 @@ pub(super) async fn deliveries(Operator(deps): Operator, Id(flow_id): Id<FlowId>
 }
 
 /// Returns scheme, host and port only: the rest of a URL may hold a secret of the client's.
-pub(super) async fn webhook_urls(Operator(deps): Operator, Id(app): Id<AppId>) -> Result<Json<WebhookOrigins>, ApiError> {
+pub(super) async fn webhook_urls(
+    Operator(deps): Operator,
+    Id(app): Id<AppId>,
+) -> Result<Json<WebhookOrigins>, ApiError> {
     let urls = deps.store.webhook_urls(app).await?.ok_or(ServiceError::NotFound("app"))?;
     let webhook_urls = urls.iter().map(|(api_type, url)| WebhookOrigin { api_type, origin: url.origin() }).collect();
     Ok(Json(WebhookOrigins { webhook_urls }))
 }
 
-pub(super) async fn events(Operator(deps): Operator, Id(app): Id<AppId>, paged: Paged) -> Result<Json<AppEventsPage>, ApiError> {
+pub(super) async fn events(
+    Operator(deps): Operator,
+    Id(app): Id<AppId>,
+    paged: Paged,
+) -> Result<Json<AppEventsPage>, ApiError> {
     deps.store.load_app(app.clone()).await?.ok_or(ServiceError::NotFound("app"))?;
     let found = deps.store.list_events(app, paged.page).await?;
     let now = deps.clock.now();

@@ -1,5 +1,5 @@
-//! Activity of a connection below HTTP/2: the bytes written, the time of the last read, and a limit on the bytes that the
-//! receiver sends.
+//! Activity of a connection below HTTP/2: the bytes written, the time of the last read, and a limit on the bytes that
+//! the receiver sends.
 
 use std::io;
 use std::pin::Pin;
@@ -55,7 +55,8 @@ impl Activity {
         self.began.elapsed()
     }
 
-    /// Returns the bytes written so far. If this is unchanged since a request was queued, no byte of the request was sent.
+    /// Returns the bytes written so far. If this is unchanged since a request was queued, no byte of the request was
+    /// sent.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::SeqCst)
     }
@@ -71,7 +72,9 @@ impl Activity {
     /// Raises the allowance, because a request is about to be sent.
     pub(crate) fn add_request(&self) {
         // The closure never returns `None`, so this cannot fail.
-        let _ = self.allowance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some((left + PER_REQUEST).min(ALLOWANCE_MAX)));
+        let _ = self
+            .allowance
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some((left + PER_REQUEST).min(ALLOWANCE_MAX)));
     }
 
     fn record_read(&self, bytes: usize) -> io::Result<()> {
@@ -85,8 +88,8 @@ impl Activity {
 
 /// A connection whose activity is recorded.
 ///
-/// After a failed write it can still be read, so that everything the receiver sent before it closed the connection is seen. Above
-/// all, that shows the requests it did not process. HTTP/2 would give up at once.
+/// After a failed write it can still be read, so that everything the receiver sent before it closed the connection is
+/// seen. Above all, that shows the requests it did not process. HTTP/2 would give up at once.
 #[derive(Debug)]
 pub(crate) struct TrackedIo<Io> {
     io: Io,
@@ -104,7 +107,11 @@ impl<Io> TrackedIo<Io> {
 }
 
 impl<Io: AsyncRead + Unpin> AsyncRead for TrackedIo<Io> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(context, buffer))?;
         match buffer.filled().len() - before {
@@ -149,7 +156,11 @@ mod tests {
     struct Closed(&'static [u8]);
 
     impl AsyncRead for Closed {
-        fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
             Pin::new(&mut self.0).poll_read(context, buffer)
         }
     }
@@ -192,7 +203,10 @@ mod tests {
             let activity = Activity::new();
             (0..requests).for_each(|_| activity.add_request());
             bytes = (BASE_ALLOWANCE + requests * PER_REQUEST).min(ALLOWANCE_MAX);
-            assert!(activity.record_read(usize::try_from(bytes).unwrap()).is_ok() && activity.record_read(1).is_err(), "{requests}");
+            assert!(
+                activity.record_read(usize::try_from(bytes).unwrap()).is_ok() && activity.record_read(1).is_err(),
+                "{requests}"
+            );
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The one attempt to deliver a webhook (specification, "Delivery rules").
 //!
-//! An HTTP/1.1 connection carries one request. If the receiver closed a reused connection just as the request is sent, the
-//! delivery would be lost, because it is never repeated. HTTP/2 says which requests were not processed, so its connections carry
-//! many. Redirects are not followed. The status alone decides the result, whatever happens to the body.
+//! An HTTP/1.1 connection carries one request. If the receiver closed a reused connection just as the request is sent,
+//! the delivery would be lost, because it is never repeated. HTTP/2 says which requests were not processed, so its
+//! connections carry many. Redirects are not followed. The status alone decides the result, whatever happens to the
+//! body.
 //!
-//! A request is sent again, until its time is over, only when it provably did not reach the receiver's application. Either this
-//! machine has no file descriptor, port or memory for a connection, or HTTP/2 says that the request was not processed.
+//! A request is sent again, until its time is over, only when it provably did not reach the receiver's application.
+//! Either this machine has no file descriptor, port or memory for a connection, or HTTP/2 says that the request was not
+//! processed.
 //!
 //! An attempt waits for no name server: [`SendWebhook::resolves`] does before it begins.
 
@@ -45,8 +47,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Number of times that an unprocessed request is sent again without a pause, over another connection.
 const IMMEDIATE_RETRIES: u32 = 3;
-/// Size in bytes above which a body gets an HTTP/2 connection of its own. While the receiver does not read it, it fills the
-/// flow-control window that all requests of a connection share (RFC 9113 §6.9.2).
+/// Size in bytes above which a body gets an HTTP/2 connection of its own. While the receiver does not read it, it fills
+/// the flow-control window that all requests of a connection share (RFC 9113 §6.9.2).
 const SHARED_BYTES_MAX: usize = 32 * 1_024;
 
 /// Options of the webhook client.
@@ -64,8 +66,8 @@ pub struct WebhookClientOptions {
 
 /// Sender that makes the one attempt of a webhook.
 pub trait SendWebhook: Debug + Send + Sync + 'static {
-    /// Waits until the receiver's name resolves or fails for good. Returns `false` when this installation's resolver has failed
-    /// until [`WEBHOOK_RESOLUTION_MAX`] after `since`, or until an attempt's time has passed since then.
+    /// Waits until the receiver's name resolves or fails for good. Returns `false` when this installation's resolver
+    /// has failed until [`WEBHOOK_RESOLUTION_MAX`] after `since`, or until an attempt's time has passed since then.
     fn resolves(&self, _origin: &str, _since: Deadline) -> BoxFuture<'static, bool> {
         ready(true).boxed()
     }
@@ -152,10 +154,12 @@ impl WebhookClient {
             return Box::pin(sender.attempt(target, body, started)).await;
         }
         match self.tls_runtime.run(sender.attempt(target, body, started)) {
-            Ok(task) => task
-                .await
-                .unwrap_or_else(|_panic| Attempt::unanswered(DeliveryOutcome::Broken, FailureReason::Unknown, None, elapsed_ms(started))),
-            Err(_) => Attempt::unanswered(DeliveryOutcome::LocalFailure, FailureReason::Local, None, elapsed_ms(started)),
+            Ok(task) => task.await.unwrap_or_else(|_panic| {
+                Attempt::unanswered(DeliveryOutcome::Broken, FailureReason::Unknown, None, elapsed_ms(started))
+            }),
+            Err(_) => {
+                Attempt::unanswered(DeliveryOutcome::LocalFailure, FailureReason::Local, None, elapsed_ms(started))
+            }
         }
     }
 }
@@ -165,7 +169,11 @@ fn elapsed_ms(started: Instant) -> u32 {
 }
 
 /// Does one part of an attempt, until its time is over. A webhook that was not sent by then is not `timed_out`.
-async fn within<T>(until: Deadline, part: AttemptPart, step: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+async fn within<T>(
+    until: Deadline,
+    part: AttemptPart,
+    step: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let late = if part == AttemptPart::Answer { DeliveryOutcome::TimedOut } else { DeliveryOutcome::Unreachable };
     timeout_at(until, step).await.unwrap_or(Err(Failure::Ended(late, FailureReason::TimedOut, part)))
 }
@@ -201,7 +209,9 @@ impl Sender {
                     continue;
                 }
                 Failure::Local => (DeliveryOutcome::LocalFailure, FailureReason::Local, AttemptPart::Connection),
-                Failure::Refused | Failure::Unprocessed => (DeliveryOutcome::TimedOut, FailureReason::TimedOut, AttemptPart::Answer),
+                Failure::Refused | Failure::Unprocessed => {
+                    (DeliveryOutcome::TimedOut, FailureReason::TimedOut, AttemptPart::Answer)
+                }
             };
             if started.elapsed() + pause >= self.total_timeout {
                 return Attempt::unanswered(outcome, reason, Some(part), elapsed_ms(started));
@@ -223,7 +233,9 @@ impl Sender {
         let slot = match within(until, AttemptPart::Connection, checkout).await? {
             Checkout::Reuse(slot) => slot,
             Checkout::Connect(connecting) => match Box::pin(self.connect_tls(target, connecting, until)).await? {
-                TlsConnection::Http1(stream) => return within(end, AttemptPart::Answer, http1::post(*stream, target, body)).await,
+                TlsConnection::Http1(stream) => {
+                    return within(end, AttemptPart::Answer, http1::post(*stream, target, body)).await;
+                }
                 TlsConnection::Http2(slot) => slot,
             },
         };
@@ -242,14 +254,17 @@ impl Sender {
         let host = target.host().ok_or(UNRESOLVED)?;
         let addresses = async {
             addresses(&self.resolver, &host).await.map_err(|error| match error {
-                ResolveError::Blocked => Failure::Ended(DeliveryOutcome::Blocked, FailureReason::Blocked, AttemptPart::Name),
+                ResolveError::Blocked => {
+                    Failure::Ended(DeliveryOutcome::Blocked, FailureReason::Blocked, AttemptPart::Name)
+                }
                 ResolveError::Exhausted => Failure::Local,
                 ResolveError::NotFound | ResolveError::Unavailable => UNRESOLVED,
             })
         };
         let addresses = within(until, AttemptPart::Name, addresses).await?;
-        let connecting =
-            async { connect(&addresses, target.port).await.map_err(|error| Failure::connecting(&error, AttemptPart::Connection)) };
+        let connecting = async {
+            connect(&addresses, target.port).await.map_err(|error| Failure::connecting(&error, AttemptPart::Connection))
+        };
         let connected = within(until, AttemptPart::Connection, connecting).await;
         if let (Err(_), Host::Domain(name)) = (&connected, host) {
             self.resolver.forget(name);
@@ -262,7 +277,9 @@ impl Sender {
             let url = Url::parse(&proxy.uri().to_string()).map_err(|_| tunnel::NO_TUNNEL)?;
             let (host, port) = (url.host().ok_or(tunnel::NO_TUNNEL)?, url.port_or_known_default().unwrap_or_default());
             let addresses = addresses(&self.proxy_resolver, &host).await.map_err(|_| tunnel::NO_TUNNEL)?;
-            connect(&addresses, port).await.map_err(|error| if is_exhaustion(&error) { Failure::Local } else { tunnel::NO_TUNNEL })
+            connect(&addresses, port)
+                .await
+                .map_err(|error| if is_exhaustion(&error) { Failure::Local } else { tunnel::NO_TUNNEL })
         };
         let late = |_| tunnel::NO_TUNNEL;
         let stream = timeout_at(until, connecting).await.map_err(late)??;
@@ -271,7 +288,12 @@ impl Sender {
     }
 
     /// Connects with TLS, ready for a request.
-    async fn connect_tls(&self, target: &Target, connecting: Connecting, until: Deadline) -> Result<TlsConnection, Failure> {
+    async fn connect_tls(
+        &self,
+        target: &Target,
+        connecting: Connecting,
+        until: Deadline,
+    ) -> Result<TlsConnection, Failure> {
         let stream = self.connect_tcp(target, until).await?;
         let handshake = async {
             let host = target.host().ok_or(Failure::Unprocessed)?;
@@ -327,10 +349,18 @@ mod tests {
     use super::*;
 
     fn failing(total_timeout: Duration) -> WebhookClient {
-        let options =
-            WebhookClientOptions { allow_private: true, connect_timeout: total_timeout, total_timeout, egress: Egress::default() };
+        let options = WebhookClientOptions {
+            allow_private: true,
+            connect_timeout: total_timeout,
+            total_timeout,
+            egress: Egress::default(),
+        };
         let policy = AddressPolicy { allow_private: true };
-        WebhookClient::resolving(&options, GuardedResolver::finding(policy, Arc::new(|_| Err(ResolveError::Unavailable)))).unwrap()
+        WebhookClient::resolving(
+            &options,
+            GuardedResolver::finding(policy, Arc::new(|_| Err(ResolveError::Unavailable))),
+        )
+        .unwrap()
     }
 
     fn url(text: &str) -> WebhookUrl {

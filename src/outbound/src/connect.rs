@@ -31,7 +31,10 @@ pub(crate) async fn connect(addresses: &[SocketAddr], port: u16) -> io::Result<T
     if rest.len() == 0 { first.await } else { race(first, rest).await }
 }
 
-async fn race<Try: Future<Output = io::Result<TcpStream>>>(first: Try, mut rest: impl Iterator<Item = Try>) -> io::Result<TcpStream> {
+async fn race<Try: Future<Output = io::Result<TcpStream>>>(
+    first: Try,
+    mut rest: impl Iterator<Item = Try>,
+) -> io::Result<TcpStream> {
     let mut tries = FuturesUnordered::from_iter([first]);
     let mut failure: Option<io::Error> = None;
     loop {

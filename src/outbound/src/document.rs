@@ -77,8 +77,12 @@ impl DocumentClient {
     /// Creates a client for URLs that others chose: only the proxy and addresses of this policy are connected to.
     #[must_use]
     pub fn guarded(time: Duration, egress: &Egress, policy: AddressPolicy) -> Self {
-        let [resolver, unguarded] = [policy, AddressPolicy { allow_private: true }].map(|policy| Arc::new(GuardedResolver::new(policy)));
-        Self { resolver: Some(Guarded { policy, resolver, unguarded, egress: egress.clone() }), ..Self::new(time, egress) }
+        let [resolver, unguarded] =
+            [policy, AddressPolicy { allow_private: true }].map(|policy| Arc::new(GuardedResolver::new(policy)));
+        Self {
+            resolver: Some(Guarded { policy, resolver, unguarded, egress: egress.clone() }),
+            ..Self::new(time, egress)
+        }
     }
 
     async fn client(&self, url: &Url) -> Result<&Client, DocumentError> {
@@ -95,7 +99,9 @@ impl DocumentClient {
         };
         let built = || async {
             let client = spawn_blocking(build).await.map_err(|_| DocumentError::NoTls)?;
-            client.inspect_err(|error| tracing::error!(%error, "TLS cannot be set up")).map_err(|_| DocumentError::NoTls)
+            client
+                .inspect_err(|error| tracing::error!(%error, "TLS cannot be set up"))
+                .map_err(|_| DocumentError::NoTls)
         };
         self.clients[usize::from(is_open)].get_or_try_init(built).await
     }
@@ -111,8 +117,8 @@ impl DocumentClient {
         self.exchange(async { Ok(self.client(url).await?.get(url.clone()).header(ACCEPT, accept)) }, most).await
     }
 
-    /// Posts a form and returns the JSON document in the answer, of at most this many bytes. The authorization header is never
-    /// logged.
+    /// Posts a form and returns the JSON document in the answer, of at most this many bytes. The authorization header
+    /// is never logged.
     ///
     /// # Errors
     /// The reason why there is none.
@@ -126,7 +132,8 @@ impl DocumentClient {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         if let Some(authorization) = authorization {
-            let mut value = HeaderValue::from_str(authorization.expose_secret()).map_err(|_| DocumentError::Unreachable)?;
+            let mut value =
+                HeaderValue::from_str(authorization.expose_secret()).map_err(|_| DocumentError::Unreachable)?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
@@ -137,9 +144,16 @@ impl DocumentClient {
     ///
     /// # Errors
     /// The reason why there is none.
-    pub(crate) async fn post(&self, url: &Url, headers: HeaderMap, body: String, most: usize) -> Result<Vec<u8>, DocumentError> {
-        let request =
-            async { Ok(self.client(url).await?.post(url.clone()).header(ACCEPT, "application/json").headers(headers).body(body)) };
+    pub(crate) async fn post(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: String,
+        most: usize,
+    ) -> Result<Vec<u8>, DocumentError> {
+        let request = async {
+            Ok(self.client(url).await?.post(url.clone()).header(ACCEPT, "application/json").headers(headers).body(body))
+        };
         self.exchange(request, most).await
     }
 

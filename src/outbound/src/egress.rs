@@ -1,5 +1,5 @@
-//! Outgoing connections: the forward proxy, the trusted certificate authorities, and the client certificate of this installation.
-//! Every HTTP client of the service uses them.
+//! Outgoing connections: the forward proxy, the trusted certificate authorities, and the client certificate of this
+//! installation. Every HTTP client of the service uses them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ const NEVER_PROXIED: &str = "localhost,127.0.0.0/8,::1";
 pub struct EgressOptions {
     /// The forward proxy, `http://[user:password@]host:port`.
     pub proxy: Option<Url>,
-    /// Hosts, domains with their subdomains, and networks that are reached without it. Those of this machine are in any case.
+    /// Hosts, domains with their subdomains, and networks that are reached without it. Those of this machine are in any
+    /// case.
     pub no_proxy: Vec<String>,
     /// PEM of certificate authorities that are trusted in addition to the system's.
     pub roots_pem: Option<Vec<u8>>,
@@ -60,13 +61,20 @@ impl Egress {
     /// A file that is not PEM, or a key that does not fit its certificate.
     pub fn new(options: &EgressOptions) -> Result<Self, ClientError> {
         let no = [&[NEVER_PROXIED.to_owned()], &options.no_proxy[..]].concat().join(",");
-        let proxy = |url: &Url| Arc::new(ForwardProxy { url: url.clone(), matcher: Matcher::builder().all(url.as_str()).no(no).build() });
+        let proxy = |url: &Url| {
+            Arc::new(ForwardProxy { url: url.clone(), matcher: Matcher::builder().all(url.as_str()).no(no).build() })
+        };
         let identity = options.identity_pem.as_ref().map(|(chain, key)| identity(chain, key)).transpose()?;
         Ok(Self {
             proxy: options.proxy.as_ref().map(proxy),
             roots: options.roots_pem.as_deref().map(certificates).transpose()?.unwrap_or_default(),
             identity,
-            pinned: options.pinned_pem.as_deref().map(certificates).transpose()?.and_then(|chain| chain.into_iter().next()),
+            pinned: options
+                .pinned_pem
+                .as_deref()
+                .map(certificates)
+                .transpose()?
+                .and_then(|chain| chain.into_iter().next()),
         })
     }
 
@@ -93,7 +101,9 @@ impl Egress {
                 Arc::new(Verifier::new_with_extra_roots(roots, Arc::clone(&provider)).map_err(ClientError::tls)?)
             }
         };
-        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(ALL_VERSIONS).map_err(ClientError::tls)?;
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(ALL_VERSIONS)
+            .map_err(ClientError::tls)?;
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         Ok(match &self.identity {
             Some(identity) => builder.with_client_cert_resolver(Arc::clone(identity) as Arc<_>),
@@ -106,11 +116,14 @@ impl Egress {
     /// # Errors
     /// Those of [`Egress::tls`].
     pub fn http_client(&self, is_secure: bool) -> Result<ClientBuilder, ClientError> {
-        let builder = ClientBuilder::new().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
+        let builder =
+            ClientBuilder::new().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
         let builder = builder.referer(false).pool_max_idle_per_host(0);
-        let builder = if is_secure { builder.tls_backend_preconfigured(self.tls()?) } else { builder.tls_certs_only([]) };
+        let builder =
+            if is_secure { builder.tls_backend_preconfigured(self.tls()?) } else { builder.tls_certs_only([]) };
         let Some(proxy) = self.proxy.clone() else { return Ok(builder) };
-        let is_for = move |url: &Url| Uri::try_from(url.as_str()).is_ok_and(|uri| proxy.matcher.intercept(&uri).is_some());
+        let is_for =
+            move |url: &Url| Uri::try_from(url.as_str()).is_ok_and(|uri| proxy.matcher.intercept(&uri).is_some());
         let url = self.proxy.as_ref().map(|proxy| proxy.url.clone());
         Ok(builder.proxy(Proxy::custom(move |to| url.clone().filter(|_| is_for(to)))))
     }
@@ -119,7 +132,8 @@ impl Egress {
 fn identity(chain: &[u8], key: &[u8]) -> Result<Arc<SingleCertAndKey>, ClientError> {
     let chain = certificates(chain).map_err(|_| ClientError::Identity)?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| ClientError::Identity)?;
-    let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).map_err(|_| ClientError::Identity)?;
+    let certified =
+        CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).map_err(|_| ClientError::Identity)?;
     Ok(Arc::new(SingleCertAndKey::from(certified)))
 }
 

@@ -11,7 +11,9 @@ pub enum ClientError {
     #[error("outbound.ca_file: must have PEM certificates")]
     ExtraRoots,
     /// The certificate that this installation shows is not PEM, or its key is not or does not fit.
-    #[error("outbound.client_cert: must have PEM certificates, and outbound.client_key the PEM private key of the first")]
+    #[error(
+        "outbound.client_cert: must have PEM certificates, and outbound.client_key the PEM private key of the first"
+    )]
     Identity,
     /// The token for upstreams contains characters that a header cannot carry.
     #[error("the upstreams' token cannot be sent in a header")]

@@ -11,8 +11,8 @@ use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// Time for which an answer's body is read after its status, so that an ordinary receiver can finish sending it. Then the
-/// connection is closed.
+/// Time for which an answer's body is read after its status, so that an ordinary receiver can finish sending it. Then
+/// the connection is closed.
 const BODY_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// Target of a webhook.

@@ -1,5 +1,5 @@
-//! Causes of failures, derived from the errors of libraries and the system. A cause is this machine's, which ran out of file
-//! descriptors, ports or memory, or the receiver's.
+//! Causes of failures, derived from the errors of libraries and the system. A cause is this machine's, which ran out of
+//! file descriptors, ports or memory, or the receiver's.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -56,10 +56,13 @@ fn reason_of(error: &(dyn Error + 'static)) -> Option<FailureReason> {
     }
     match error.downcast_ref::<io::Error>()?.kind() {
         ErrorKind::ConnectionRefused => Some(FailureReason::Refused),
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Some(FailureReason::NoRoute),
-        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
-            Some(FailureReason::Reset)
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => {
+            Some(FailureReason::NoRoute)
         }
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::UnexpectedEof => Some(FailureReason::Reset),
         ErrorKind::TimedOut => Some(FailureReason::TimedOut),
         _ => None,
     }
@@ -92,9 +95,10 @@ fn tls_reason(error: &TlsError) -> FailureReason {
 fn certificate_reason(error: &CertificateError) -> FailureReason {
     use CertificateError as Certificate;
     match error {
-        Certificate::Expired | Certificate::ExpiredContext { .. } | Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
-            FailureReason::TlsExpired
-        }
+        Certificate::Expired
+        | Certificate::ExpiredContext { .. }
+        | Certificate::NotValidYet
+        | Certificate::NotValidYetContext { .. } => FailureReason::TlsExpired,
         Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => FailureReason::TlsName,
         _ => FailureReason::TlsChain,
     }

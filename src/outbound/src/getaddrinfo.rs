@@ -1,11 +1,12 @@
 //! The system's resolver, and the attribution of its failures.
 //!
-//! `getaddrinfo` has a code for each failure; the standard library turns it into text. Measured with glibc 2.36 and a name
-//! server that answers like this:
+//! `getaddrinfo` has a code for each failure; the standard library turns it into text. Measured with glibc 2.36 and a
+//! name server that answers like this:
 //!
 //! | The name server | `getaddrinfo` | Fault |
 //! |---|---|---|
-//! | SERVFAIL, REFUSED or NOTIMP; no answer (after 10 s); no name server, no route to it, none configured | `EAI_AGAIN` | ours |
+//! | SERVFAIL, REFUSED or NOTIMP; no answer (after 10 s) | `EAI_AGAIN` | ours |
+//! | none is configured, or none can be reached | `EAI_AGAIN` | ours |
 //! | NXDOMAIN, FORMERR | `EAI_NONAME` | the name's |
 //! | no A and no AAAA record, also when it failed for one of them | `EAI_NODATA` | the name's |
 //! | an A record, and SERVFAIL or no answer for AAAA | the A record | |

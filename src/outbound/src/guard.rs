@@ -1,5 +1,5 @@
-//! The addresses that webhooks may be sent to: public unicast addresses. The check is on the address that is connected to, never
-//! on a name.
+//! The addresses that webhooks may be sent to: public unicast addresses. The check is on the address that is connected
+//! to, never on a name.
 //!
 //! The ranges are those of the IANA special-purpose registries (RFC 6890 and its successors). For IPv6
 //! only 2000::/3 is allowed, because nothing else is assigned for the public internet. An address that
@@ -23,8 +23,9 @@ impl AddressPolicy {
         self.allow_private || is_public(address)
     }
 
-    /// Returns true if the host of a URL may be tried. Addresses are judged here, because they are not resolved, and so is
-    /// `localhost`, which always means loopback (RFC 6761 §6.3). The addresses of other names are judged when they are resolved.
+    /// Returns true if the host of a URL may be tried. Addresses are judged here, because they are not resolved, and so
+    /// is `localhost`, which always means loopback (RFC 6761 §6.3). The addresses of other names are judged when they
+    /// are resolved.
     #[must_use]
     pub fn permits_host(self, url: &Url) -> bool {
         match url.host() {
@@ -115,20 +116,21 @@ mod tests {
 
     use super::*;
 
-    const REFUSED: &str = "0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.255 127.0.0.1 127.1.2.3 \
-        127.255.255.255 168.63.129.16 169.254.0.1 169.254.169.254 169.254.170.2 172.16.0.1 172.31.255.255 192.0.0.1 192.0.0.192 \
-        192.0.2.1 192.88.99.1 192.168.0.1 192.168.255.255 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 \
-        239.255.255.255 240.0.0.1 255.255.255.255 \
-        :: ::1 ::127.0.0.1 ::8.8.8.8 ::ffff:0:0 ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 ::ffff:0:127.0.0.1 \
-        64:ff9b::127.0.0.1 64:ff9b::10.0.0.1 64:ff9b::a9fe:a9fe 64:ff9b:1::1 64:ff9b:1:2::8.8.8.8 100::1 fc00::1 fd00:ec2::254 \
-        fdff:ffff::1 fe80::1 fe80::5efe:7f00:1 febf::1 fec0::1 ff02::1 ff0e::1 2001::1 2001:0:7f00:1::1 2001:2::1 2001:10::1 \
-        2001:20::1 2001:1ff::1 2001:db8::1 2002:7f00:1::1 2002:808:808::1 3fff::1 3fff:fff::1 4000::1 5f00::1";
+    const REFUSED: &str = "0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.255 \
+        127.0.0.1 127.1.2.3 127.255.255.255 168.63.129.16 169.254.0.1 169.254.169.254 169.254.170.2 172.16.0.1 \
+        172.31.255.255 192.0.0.1 192.0.0.192 192.0.2.1 192.88.99.1 192.168.0.1 192.168.255.255 198.18.0.1 \
+        198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255 \
+        :: ::1 ::127.0.0.1 ::8.8.8.8 ::ffff:0:0 ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254 \
+        ::ffff:0:127.0.0.1 64:ff9b::127.0.0.1 64:ff9b::10.0.0.1 64:ff9b::a9fe:a9fe 64:ff9b:1::1 64:ff9b:1:2::8.8.8.8 \
+        100::1 fc00::1 fd00:ec2::254 fdff:ffff::1 fe80::1 fe80::5efe:7f00:1 febf::1 fec0::1 ff02::1 ff0e::1 2001::1 \
+        2001:0:7f00:1::1 2001:2::1 2001:10::1 2001:20::1 2001:1ff::1 2001:db8::1 2002:7f00:1::1 2002:808:808::1 \
+        3fff::1 3fff:fff::1 4000::1 5f00::1";
 
-    const PUBLIC: &str = "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 168.63.129.15 \
-        168.63.129.17 169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 191.255.255.255 192.0.1.0 192.0.3.0 192.88.98.255 \
-        192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0 198.51.99.255 203.0.112.255 203.0.114.0 223.255.255.255 \
-        2000::1 2001:200::1 2001:4860:4860::8888 2001:db7::1 2001:db9::1 2003::1 2606:4700:4700::1111 2a00:1450::1 3ffe::1 3fff:1000::1 \
-        ::ffff:8.8.8.8 64:ff9b::8.8.8.8";
+    const PUBLIC: &str = "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 \
+        168.63.129.15 168.63.129.17 169.253.255.255 169.255.0.0 172.15.255.255 172.32.0.0 191.255.255.255 192.0.1.0 \
+        192.0.3.0 192.88.98.255 192.167.255.255 192.169.0.0 198.17.255.255 198.20.0.0 198.51.99.255 203.0.112.255 \
+        203.0.114.0 223.255.255.255 2000::1 2001:200::1 2001:4860:4860::8888 2001:db7::1 2001:db9::1 2003::1 \
+        2606:4700:4700::1111 2a00:1450::1 3ffe::1 3fff:1000::1 ::ffff:8.8.8.8 64:ff9b::8.8.8.8";
 
     #[test]
     fn every_form_of_a_non_public_address_is_refused() {
@@ -181,7 +183,9 @@ mod tests {
 
     #[test]
     fn a_public_literal_and_a_name_pass_the_check_on_the_url() {
-        for text in ["https://8.8.8.8/", "https://[2606:4700:4700::1111]/", "https://a.example/", "https://localhost.example/"] {
+        for text in
+            ["https://8.8.8.8/", "https://[2606:4700:4700::1111]/", "https://a.example/", "https://localhost.example/"]
+        {
             assert!(AddressPolicy::default().permits_host(&Url::parse(text).unwrap()), "{text}");
         }
     }
@@ -198,8 +202,9 @@ mod tests {
         #[test]
         fn the_standard_library_agrees_where_it_has_an_opinion(bits: u32) {
             let address = Ipv4Addr::from_bits(bits);
-            let special = address.is_loopback() || address.is_private() || address.is_link_local() || address.is_multicast()
-                || address.is_broadcast() || address.is_documentation() || address.is_unspecified();
+            let special = address.is_loopback() || address.is_private() || address.is_link_local()
+                || address.is_multicast() || address.is_broadcast()
+                || address.is_documentation() || address.is_unspecified();
             prop_assert!(!special || !is_public(address.into()));
         }
     }

@@ -1,8 +1,8 @@
 //! Many requests over one HTTP/2 connection, and proof of those that the receiver did not process.
 //!
-//! A failed request may be sent again (RFC 9113 §8.7) in three cases: its stream is above the last one that GOAWAY names, it was
-//! reset with REFUSED_STREAM, or none of its bytes were written. Any other request may have been processed: its connection broke,
-//! it was reset for another reason, or it was never answered.
+//! A failed request may be sent again (RFC 9113 §8.7) in three cases: its stream is above the last one that GOAWAY
+//! names, it was reset with REFUSED_STREAM, or none of its bytes were written. Any other request may have been
+//! processed: its connection broke, it was reset for another reason, or it was never answered.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -66,8 +66,12 @@ pub(crate) async fn handshake<Io: AsyncRead + AsyncWrite + Unpin>(io: Io) -> Res
 
 /// Keeps a connection running. It is closed soon after the pool has dropped it and its last request has
 /// ended, even if the receiver does not react.
-pub(crate) async fn drive<Io>(mut connection: Box<H2Connection<Io>>, activity: Arc<Activity>, pool: Arc<OriginPool>, id: ConnectionId)
-where
+pub(crate) async fn drive<Io>(
+    mut connection: Box<H2Connection<Io>>,
+    activity: Arc<Activity>,
+    pool: Arc<OriginPool>,
+    id: ConnectionId,
+) where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     let mut checks = interval(CHECK_INTERVAL);
@@ -100,8 +104,11 @@ where
 /// No status arrived. [`Failure::Refused`] and [`Failure::Unprocessed`] prove that the receiver did not
 /// process the request.
 pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> Result<Answer, Failure> {
-    let request =
-        request(target, body.len()).ok_or(Failure::Ended(DeliveryOutcome::Broken, FailureReason::Unknown, AttemptPart::Answer))?;
+    let request = request(target, body.len()).ok_or(Failure::Ended(
+        DeliveryOutcome::Broken,
+        FailureReason::Unknown,
+        AttemptPart::Answer,
+    ))?;
     let (before, began) = (slot.activity.written(), Instant::now());
     slot.activity.add_request();
     let Ok((response, mut sending)) = slot.requests.send_request(request, body.is_empty()) else {
@@ -174,7 +181,8 @@ impl Drop for Waiting {
 fn request(target: &Target, length: usize) -> Option<Request<()>> {
     let mut request = Request::new(());
     *request.method_mut() = Method::POST;
-    let uri = Uri::builder().scheme(Scheme::HTTPS).authority(target.authority.clone()).path_and_query(target.path.clone());
+    let uri =
+        Uri::builder().scheme(Scheme::HTTPS).authority(target.authority.clone()).path_and_query(target.path.clone());
     *request.uri_mut() = uri.build().ok()?;
     *request.headers_mut() = headers();
     request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));

@@ -1,9 +1,9 @@
-//! The pool of connections to each receiver that speaks TLS: it assigns requests to connections, opens new ones, and retires old
-//! ones.
+//! The pool of connections to each receiver that speaks TLS: it assigns requests to connections, opens new ones, and
+//! retires old ones.
 //!
-//! It is not known before the first connection if a receiver speaks HTTP/2. So one attempt connects while the others wait. With
-//! HTTP/2 they then share its connection; with HTTP/1.1 each opens its own. If the connection fails, the waiting attempts all try
-//! for themselves until one succeeds.
+//! It is not known before the first connection if a receiver speaks HTTP/2. So one attempt connects while the others
+//! wait. With HTTP/2 they then share its connection; with HTTP/1.1 each opens its own. If the connection fails, the
+//! waiting attempts all try for themselves until one succeeds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,8 +20,8 @@ use crate::activity::Activity;
 const ORIGINS_MAX: usize = 4_096;
 /// Concurrent requests of one connection, even if the receiver permits more.
 const STREAMS_MAX: usize = 256;
-/// Time for which a connection without requests is kept. It is short, because a receiver that closes an idle connection just as a
-/// request is sent would lose the request.
+/// Time for which a connection without requests is kept. It is short, because a receiver that closes an idle connection
+/// just as a request is sent would lose the request.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 /// Age at which a connection gets no more new requests, so that a change of the receiver's addresses takes effect.
 const AGE_MAX: Duration = Duration::from_secs(60);
@@ -78,7 +78,15 @@ struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { connections: Vec::new(), connecting: 0, waiting: 0, expected: usize::MAX, failed_starts: 0, http1_until: None, next_id: 0 }
+        Self {
+            connections: Vec::new(),
+            connecting: 0,
+            waiting: 0,
+            expected: usize::MAX,
+            failed_starts: 0,
+            http1_until: None,
+            next_id: 0,
+        }
     }
 }
 
@@ -175,8 +183,8 @@ impl OriginPool {
         Connecting { pool: Arc::clone(self), offer_http2, exclusive, finished: false }
     }
 
-    /// Returns true if a connection is still available for requests. A connection that is no longer usable or was idle too long
-    /// is removed here, so that no request can get it.
+    /// Returns true if a connection is still available for requests. A connection that is no longer usable or was idle
+    /// too long is removed here, so that no request can get it.
     pub(crate) fn keeps(&self, id: ConnectionId) -> bool {
         let mut state = self.state();
         state.connections.retain(|pooled| pooled.id != id || (pooled.is_usable() && !pooled.is_idle()));
@@ -220,9 +228,13 @@ impl Connecting {
         self.finish(&mut pool.state(), 1);
     }
 
-    /// Records that the receiver speaks HTTP/2, and returns the slot of this attempt. Others may share the connection, unless one
-    /// with free capacity exists.
-    pub(crate) fn http2(mut self, requests: SendRequest<Bytes>, activity: Arc<Activity>) -> (StreamSlot, Arc<OriginPool>) {
+    /// Records that the receiver speaks HTTP/2, and returns the slot of this attempt. Others may share the connection,
+    /// unless one with free capacity exists.
+    pub(crate) fn http2(
+        mut self,
+        requests: SendRequest<Bytes>,
+        activity: Arc<Activity>,
+    ) -> (StreamSlot, Arc<OriginPool>) {
         let pool = Arc::clone(&self.pool);
         let mut state = pool.state();
         state.failed_starts = 0;
@@ -285,7 +297,12 @@ impl StreamSlot {
             pooled.since = Instant::now();
         }
         pooled.active += 1;
-        Self { pool: Arc::clone(pool), id: pooled.id, requests: pooled.requests.clone(), activity: Arc::clone(&pooled.activity) }
+        Self {
+            pool: Arc::clone(pool),
+            id: pooled.id,
+            requests: pooled.requests.clone(),
+            activity: Arc::clone(&pooled.activity),
+        }
     }
 }
 
@@ -414,7 +431,10 @@ mod tests {
         pool.state().connecting = 0;
         let (requests, activity, _alive) = connection(Duration::ZERO).await;
         let mut opened = None;
-        assert_eq!(broken_by(|| opened = Some(connecting.http2(requests, activity))), ["a connection that is opened ends once"]);
+        assert_eq!(
+            broken_by(|| opened = Some(connecting.http2(requests, activity))),
+            ["a connection that is opened ends once"]
+        );
         pool.state().connections[0].active = 0;
         assert_eq!(broken_by(|| drop(opened)), ["a place on a connection is given back once"]);
         let state = pool.state();

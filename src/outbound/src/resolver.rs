@@ -86,7 +86,8 @@ impl Lookup {
 
     /// Returns the last answer that may still be used.
     fn last_answer(&self) -> Option<(Instant, Arc<[SocketAddr]>)> {
-        let answer = self.answer.peek().and_then(|answer| answer.clone().ok()).map(|addresses| (self.started, addresses));
+        let answer =
+            self.answer.peek().and_then(|answer| answer.clone().ok()).map(|addresses| (self.started, addresses));
         answer.or_else(|| self.stale.clone()).filter(|(started, _)| started.elapsed() < STALE_MAX)
     }
 
@@ -134,8 +135,8 @@ impl GuardedResolver {
         }
     }
 
-    /// Looks a host up again, with pauses, while the resolver fails. Returns `false` if it has no answer by `until`; the absence
-    /// of an address is an answer.
+    /// Looks a host up again, with pauses, while the resolver fails. Returns `false` if it has no answer by `until`;
+    /// the absence of an address is an answer.
     pub(crate) async fn answers(&self, host: &str, until: Instant) -> bool {
         let mut pause = PAUSE;
         loop {
@@ -215,7 +216,10 @@ mod tests {
     ) -> (GuardedResolver, Arc<AtomicUsize>) {
         let lookups = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&lookups);
-        (GuardedResolver::finding(PERMISSIVE, Arc::new(move |_| answer(counter.fetch_add(1, Ordering::SeqCst)))), lookups)
+        (
+            GuardedResolver::finding(PERMISSIVE, Arc::new(move |_| answer(counter.fetch_add(1, Ordering::SeqCst)))),
+            lookups,
+        )
     }
 
     /// Fails instead of waiting for ever.
@@ -238,14 +242,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_resolves_to_loopback_is_blocked_unless_private_targets_are_allowed() {
-        assert_eq!(GuardedResolver::new(AddressPolicy::default()).addresses("localhost").await, Err(ResolveError::Blocked));
+        assert_eq!(
+            GuardedResolver::new(AddressPolicy::default()).addresses("localhost").await,
+            Err(ResolveError::Blocked)
+        );
         assert!(GuardedResolver::new(PERMISSIVE).addresses("localhost").await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_used_again_for_a_while_and_a_failure_is_not() {
         let (resolver, lookups) = answering(|_| Ok(addresses("192.0.2.1")));
-        for (passed, expected) in [(Duration::ZERO, 1), (CACHE_TTL - Duration::from_millis(1), 1), (Duration::from_millis(1), 2)] {
+        for (passed, expected) in
+            [(Duration::ZERO, 1), (CACHE_TTL - Duration::from_millis(1), 1), (Duration::from_millis(1), 2)]
+        {
             advance(passed).await;
             assert!(resolver.addresses("a.example").await.is_ok());
             assert_eq!(lookups.load(Ordering::SeqCst), expected);
@@ -286,7 +295,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn while_the_resolver_fails_the_last_answer_is_used_for_a_minute() {
         for failure in [ResolveError::Unavailable, ResolveError::NotFound, ResolveError::Blocked] {
-            let (resolver, _) = answering(move |lookup| if lookup == 0 { Ok(addresses("192.0.2.1")) } else { Err(failure) });
+            let (resolver, _) =
+                answering(move |lookup| if lookup == 0 { Ok(addresses("192.0.2.1")) } else { Err(failure) });
             let first = resolver.addresses("a.example").await;
             advance(CACHE_TTL).await;
             let second = resolver.addresses("a.example").await;
@@ -322,7 +332,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_name_is_looked_up_again_until_the_resolver_answers() {
         for answer in [Ok(addresses("192.0.2.1")), Err(ResolveError::NotFound), Err(ResolveError::Exhausted)] {
-            let (resolver, lookups) = answering(move |lookup| if lookup < 4 { Err(ResolveError::Unavailable) } else { answer.clone() });
+            let (resolver, lookups) =
+                answering(move |lookup| if lookup < 4 { Err(ResolveError::Unavailable) } else { answer.clone() });
             assert!(resolver.answers("a.example", Instant::now() + Duration::from_secs(30)).await);
             assert_eq!(lookups.load(Ordering::SeqCst), 5);
         }

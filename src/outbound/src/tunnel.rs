@@ -16,7 +16,8 @@ use crate::exchange::Target;
 use crate::failure::Failure;
 
 /// Failure to connect through the proxy; nothing was sent to the receiver.
-pub(crate) const NO_TUNNEL: Failure = Failure::Ended(DeliveryOutcome::Unreachable, FailureReason::Proxy, AttemptPart::Proxy);
+pub(crate) const NO_TUNNEL: Failure =
+    Failure::Ended(DeliveryOutcome::Unreachable, FailureReason::Proxy, AttemptPart::Proxy);
 
 /// Asks the proxy at the other end of `stream` for a connection to the target.
 ///
@@ -29,7 +30,11 @@ pub(crate) async fn open(stream: TcpStream, proxy: &Intercept, target: &Target) 
         let response = sender.send_request(request).await?;
         let status = response.status();
         if !status.is_success() {
-            tracing::warn!(proxy.status = status.as_u16(), receiver = target.authority.as_str(), "the proxy refused a connection");
+            tracing::warn!(
+                proxy.status = status.as_u16(),
+                receiver = target.authority.as_str(),
+                "the proxy refused a connection"
+            );
             return Ok(None);
         }
         hyper::upgrade::on(response).await.map(Some)

@@ -1,7 +1,7 @@
 //! Content negotiation by the `Accept` header (RFC 9110 §12.5.1).
 //!
-//! At an event's URL an intent costs a credit and a page costs nothing. So the answer is an intent only if the request names its
-//! media type and prefers it to a page. Wildcards and prefetches get the page.
+//! At an event's URL an intent costs a credit and a page costs nothing. So the answer is an intent only if the request
+//! names its media type and prefers it to a page. Wildcards and prefetches get the page.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{Accept, Header as _, Quality, USER_AGENT};
@@ -11,19 +11,27 @@ pub(super) const JWT: &str = "application/jwt";
 const HTML: &str = "text/html";
 const JSON: &str = "application/json";
 
-/// Request headers that announce a prefetch: the current one (Fetch Metadata, `Sec-Purpose`) and those of older browsers.
+/// Request headers that announce a prefetch: the current one (Fetch Metadata, `Sec-Purpose`) and those of older
+/// browsers.
 const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 
 /// Returns true if the request prefers an intent.
 pub(super) fn wants_intent(request: &HttpRequest) -> bool {
     let accept = AcceptHeader::of(request);
-    accept.names(JWT) && accept.rank(JWT) > accept.rank(HTML) && accept.rank(JWT) >= accept.rank(JSON) && !is_prefetch(request)
+    accept.names(JWT)
+        && accept.rank(JWT) > accept.rank(HTML)
+        && accept.rank(JWT) >= accept.rank(JSON)
+        && !is_prefetch(request)
 }
 
-/// Returns true if a browser's request does not name its site (before Fetch Metadata): a page of another site may have sent it.
+/// Returns true if a browser's request does not name its site (before Fetch Metadata): a page of another site may have
+/// sent it.
 pub(super) fn may_be_of_another_site(request: &HttpRequest) -> bool {
     let headers = request.headers();
-    let is_browser = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).is_some_and(|agent| agent.starts_with("Mozilla/"));
+    let is_browser = headers
+        .get(USER_AGENT)
+        .and_then(|agent| agent.to_str().ok())
+        .is_some_and(|agent| agent.starts_with("Mozilla/"));
     is_browser && !headers.contains_key("sec-fetch-site")
 }
 
@@ -36,7 +44,8 @@ pub(super) fn wants_json(request: &HttpRequest) -> bool {
 
 /// Returns true if a browser prefetches the URL, so that no credit may be spent.
 fn is_prefetch(request: &HttpRequest) -> bool {
-    let values = PURPOSES.iter().flat_map(|name| request.headers().get_all(*name)).filter_map(|value| value.to_str().ok());
+    let values =
+        PURPOSES.iter().flat_map(|name| request.headers().get_all(*name)).filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split([',', ';'])).any(|word| {
         let word = word.trim();
         ["prefetch", "prerender", "preview"].iter().any(|known| word.eq_ignore_ascii_case(known))
@@ -85,7 +94,10 @@ impl AcceptHeader {
             };
             Rank { quality: entry.quality, specificity }
         });
-        ranges.filter(|rank| rank.specificity > Specificity::Nothing).max_by_key(|rank| (rank.specificity, rank.quality)).unwrap_or(nothing)
+        ranges
+            .filter(|rank| rank.specificity > Specificity::Nothing)
+            .max_by_key(|rank| (rank.specificity, rank.quality))
+            .unwrap_or(nothing)
     }
 }
 
@@ -96,7 +108,8 @@ mod tests {
     use super::*;
 
     fn asks(headers: &[(&'static str, &str)]) -> (bool, bool) {
-        let request = headers.iter().fold(TestRequest::get(), |request, (name, value)| request.append_header((*name, *value)));
+        let request =
+            headers.iter().fold(TestRequest::get(), |request, (name, value)| request.append_header((*name, *value)));
         let request = request.to_http_request();
         (wants_intent(&request), wants_json(&request))
     }
@@ -158,12 +171,18 @@ mod tests {
 
     #[test]
     fn json_is_for_whom_a_page_is_no_better() {
-        for accept in
-            ["application/json", "application/json, text/plain, */*", "application/json, text/html;q=0.5", JWT, "application/json;q=0.1"]
-        {
+        for accept in [
+            "application/json",
+            "application/json, text/plain, */*",
+            "application/json, text/html;q=0.5",
+            JWT,
+            "application/json;q=0.1",
+        ] {
             assert!(asks(&[("accept", accept)]).1, "{accept}");
         }
-        for accept in ["", "*/*", "application/*", "text/html, application/json", "application/json;q=0", "text/html,*/*;q=0.8"] {
+        for accept in
+            ["", "*/*", "application/*", "text/html, application/json", "application/json;q=0", "text/html,*/*;q=0.8"]
+        {
             assert!(!asks(&[("accept", accept)]).1, "{accept}");
         }
     }

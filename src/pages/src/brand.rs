@@ -1,4 +1,5 @@
-//! `GET /assets/logo/{id}` and `GET /assets/brand/{colour}.css`: the logo of a client or an event, and its colour as a style.
+//! `GET /assets/logo/{id}` and `GET /assets/brand/{colour}.css`: the logo of a client or an event, and its colour as a
+//! style.
 
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use actix_web::web::{Data, Path};
@@ -14,7 +15,8 @@ use super::app_icon::POLICY;
 /// The bytes behind an address never change, but a logo may be withdrawn.
 const FOR_A_DAY: &str = "public, max-age=86400, immutable";
 
-/// Responds with a logo. The first request for one counts as a page of its address; later ones are free, because logos are cached.
+/// Responds with a logo. The first request for one counts as a page of its address; later ones are free, because logos
+/// are cached.
 ///
 /// # Errors
 /// 404 when it does not exist; 429 when one address asks for too many that are not kept.

@@ -62,7 +62,10 @@ mod tests {
             (2 * 86_400, "2 days"),
             (90 * 86_400, "90 days"),
         ] {
-            assert_eq!(RetentionLine::new(&texts.results_kept, Duration::from_secs(seconds), texts).time(), time.replace(' ', "\u{a0}"));
+            assert_eq!(
+                RetentionLine::new(&texts.results_kept, Duration::from_secs(seconds), texts).time(),
+                time.replace(' ', "\u{a0}")
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A short-lived cache of one worker's intents for verify pages. A page is loaded more than once: a reload, a second device, polling
-//! without JavaScript. The identity app that scans it requests the same intent.
+//! A short-lived cache of one worker's intents for verify pages. A page is loaded more than once: a reload, a second
+//! device, polling without JavaScript. The identity app that scans it requests the same intent.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -34,7 +34,8 @@ impl PageIntent {
         Ok(Self { jwt, exp, reused_until: now + quarter.min(PAGE_INTENT_REUSED_MAX), code: OnceCell::new() })
     }
 
-    /// Returns the code for the identity app's own scanner as inline SVG, drawn at its first use; `None` when it does not fit.
+    /// Returns the code for the identity app's own scanner as inline SVG, drawn at its first use; `None` when it does
+    /// not fit.
     pub(super) fn code(&self, service: &Service) -> Option<String> {
         let draw = || QrCode::for_screen(&service.authority.qr_payload(&self.jwt)).ok().map(|code| code.inline());
         self.code.get_or_init(draw).clone()

@@ -1,9 +1,10 @@
-//! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as server-sent events at `GET
-//! /e/{eventId}/kiosk/events`.
+//! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as server-sent events at
+//! `GET /e/{eventId}/kiosk/events`.
 //!
-//! The page is public, unless only guests at the kiosk can start: then the address needs the kiosk's key, and the code changes. With the
-//! key and `places=1` it shows the places left; no other count and no guest is shown. It announces each registration for a moment. With
-//! `languages=hindi,english` the call, the steps and the state alternate between those languages.
+//! The page is public, unless only guests at the kiosk can start: then the address needs the kiosk's key, and the code
+//! changes. With the key and `places=1` it shows the places left; no other count and no guest is shown. It announces
+//! each registration for a moment. With `languages=hindi,english` the call, the steps and the state alternate between
+//! those languages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +101,8 @@ struct Moment {
 impl Moment {
     fn of(event: &Event, now: Timestamp) -> Self {
         let valid = code_left(now) + Duration::from_millis(CODE_SHOWN_MS.unsigned_abs());
-        let code_valid_ms = (!event.terms.entry.is_open()).then(|| u64::try_from(valid.as_millis()).unwrap_or_default());
+        let code_valid_ms =
+            (!event.terms.entry.is_open()).then(|| u64::try_from(valid.as_millis()).unwrap_or_default());
         Self { time: event.terms.time_zone.local(now).time, code_valid_ms }
     }
 }
@@ -123,7 +125,9 @@ impl State {
         let occasion = occasion(&event.terms, texts);
         let text = |text: &Option<EventText>| text.as_ref().map(|text| text.as_str().to_owned());
         let unavailable = event.status_reason(now).is_some();
-        let words = |texts: &&'static Texts| if unavailable { texts.event.unavailable_heading } else { texts.event.status(status) };
+        let words = |texts: &&'static Texts| {
+            if unavailable { texts.event.unavailable_heading } else { texts.event.status(status) }
+        };
         Self {
             status: if unavailable { UNAVAILABLE } else { status.as_str() },
             words: words(texts),
@@ -134,7 +138,8 @@ impl State {
             occasion,
             until,
             registered: false,
-            places_left: (screen.places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
+            places_left: (screen.places && matches!(status, EventStatus::Active | EventStatus::AtCapacity))
+                .then(|| event.remaining()),
             code: if event.terms.entry.is_open() || screen.key.is_none() {
                 None
             } else {
@@ -165,7 +170,12 @@ pub(crate) async fn page(
     }
 }
 
-async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
+async fn shown(
+    path: &str,
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
     let screen = Screen::of(request, service, &event).map_err(ApiError::from)?;
@@ -241,7 +251,10 @@ pub(crate) async fn events(
                 return Next::End;
             }
             let before = std::mem::replace(&mut registrations, event.counts.registrations);
-            let state = State { registered: registrations > before, ..State::of(&event, client.as_deref(), &turns, &screen, &service) };
+            let state = State {
+                registered: registrations > before,
+                ..State::of(&event, client.as_deref(), &turns, &screen, &service)
+            };
             if is_due || state != shown {
                 shown = State { registered: false, ..state.clone() };
                 return Next::State(Update { state, moment: Moment::of(&event, service.clock.now()) });
@@ -271,7 +284,10 @@ impl Screen {
     /// [`ServiceError::NotFound`] if the kiosk requires the key and the query lacks it.
     fn of(request: &HttpRequest, service: &Service, event: &Event) -> Result<Self, ServiceError> {
         let query = request.query_string();
-        let key = query.split('&').find(|pair| pair.starts_with("key=")).filter(|_| service.authority.has_kiosk_key(event.id, query));
+        let key = query
+            .split('&')
+            .find(|pair| pair.starts_with("key="))
+            .filter(|_| service.authority.has_kiosk_key(event.id, query));
         let places = key.is_some() && query.split('&').any(|pair| pair == "places=1");
         let screen = Self { key: key.map(str::to_owned), places, languages: in_turn(query) };
         if screen.may_show(event) { Ok(screen) } else { Err(ServiceError::NotFound("event")) }

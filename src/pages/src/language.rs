@@ -1,5 +1,5 @@
-//! The language of a page: the choice by `?lang=`, else that of its transaction or event. Every link carries the choice, so nothing is
-//! stored for it.
+//! The language of a page: the choice by `?lang=`, else that of its transaction or event. Every link carries the
+//! choice, so nothing is stored for it.
 
 use actix_web::HttpRequest;
 
@@ -44,10 +44,11 @@ impl PageLanguage {
 /// Most languages that a screen alternates.
 const IN_TURN_MAX: usize = 3;
 
-/// Returns the languages in `?languages=` of a screen, by their names in the API. Unknown languages and those without texts are ignored, as
-/// in `?lang=`.
+/// Returns the languages in `?languages=` of a screen, by their names in the API. Unknown languages and those without
+/// texts are ignored, as in `?lang=`.
 pub(super) fn in_turn(query: &str) -> Vec<Language> {
-    let names = query.split('&').find_map(|pair| pair.strip_prefix("languages=")).unwrap_or_default().replace("%2C", ",");
+    let names =
+        query.split('&').find_map(|pair| pair.strip_prefix("languages=")).unwrap_or_default().replace("%2C", ",");
     let mut found = Vec::new();
     for language in names.split(',').filter_map(|name| Language::parse(name).ok()) {
         if Texts::tagged(language.tag()).is_some() && !found.contains(&language) {
@@ -70,7 +71,11 @@ pub(crate) struct LanguageLink {
 impl LanguageLink {
     /// Returns links to the page at an address of ours, in the order of the tags.
     pub(super) fn all(address: &str, shown: &'static Texts) -> Vec<Self> {
-        let link = |texts: &'static Texts| Self { texts, address: with_language(address, texts), current: texts.tag == shown.tag };
+        let link = |texts: &'static Texts| Self {
+            texts,
+            address: with_language(address, texts),
+            current: texts.tag == shown.tag,
+        };
         TABLES.into_iter().map(link).collect()
     }
 }
@@ -137,7 +142,9 @@ mod tests {
     #[test]
     fn a_language_that_is_not_written_is_named_until_the_reader_chooses_one() {
         let santali = Some(Language::from_code(18).unwrap());
-        let of = |uri: &str, wanted| PageLanguage::of(&TestRequest::with_uri(uri).to_http_request(), wanted).unwritten.map(|it| it.name);
+        let of = |uri: &str, wanted| {
+            PageLanguage::of(&TestRequest::with_uri(uri).to_http_request(), wanted).unwritten.map(|it| it.name)
+        };
         assert_eq!(of("/v/x", santali), Some("Santali"));
         assert_eq!(of("/v/x?lang=sat", santali), Some("Santali"));
         assert_eq!(of("/v/x?lang=hi", santali), None);

@@ -1,10 +1,12 @@
 //! The pages for residents and guests, and an event's poster for its organiser.
 //!
-//! Begin with `routes.rs`. `verify.rs` is the page of a transaction and `live.rs` its status as server-sent events. `event/` is an event's
-//! page for guests, `kiosk.rs` its screen, `poster.rs` its poster and `door/` the check-in page. `text.rs` has the texts of all languages.
+//! Begin with `routes.rs`. `verify.rs` is the page of a transaction and `live.rs` its status as server-sent events.
+//! `event/` is an event's page for guests, `kiosk.rs` its screen, `poster.rs` its poster and `door/` the check-in page.
+//! `text.rs` has the texts of all languages.
 //!
-//! A page shows the state of a transaction and decides nothing. Pages work without JavaScript and load nothing from other sites. They never
-//! contain a claim's value, except initials on a ticket, and names and photos of guests at a door.
+//! A page shows the state of a transaction and decides nothing. Pages work without JavaScript and load nothing from
+//! other sites. They never contain a claim's value, except initials on a ticket, and names and photos of guests at a
+//! door.
 
 mod accept;
 mod app_icon;

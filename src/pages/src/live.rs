@@ -25,7 +25,8 @@ struct Status {
 
 impl Status {
     fn of(state: &PageState, service: &Service) -> Self {
-        let remaining_s = if let PageState::Waiting(pending) = state { TimeLeft::of(pending, service.clock.now()).0 } else { 0 };
+        let remaining_s =
+            if let PageState::Waiting(pending) = state { TimeLeft::of(pending, service.clock.now()).0 } else { 0 };
         Self { state: state.word(), remaining_s, redirect_url: state.redirect_url().map(str::to_owned) }
     }
 }

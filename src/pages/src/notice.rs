@@ -43,7 +43,8 @@ pub(super) const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 
 /// Declining is a choice, not an error.
 const NEUTRAL_CROSS: Look = Look { tone: "quiet", ..CROSS };
 pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 13a11 11 0 1 0 0 22 11 11 0 0 0 0-22zm0 4.5V24l4.5 3" };
-pub(super) const QUESTION: Look = Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
+pub(super) const QUESTION: Look =
+    Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
 pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
 
 /// The identity app's code for a person who declined (authority protocol, error codes).
@@ -134,7 +135,9 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
         PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(DECLINED) => {
             (StatusCode::OK, NEUTRAL_CROSS, texts.declined_heading, vec![texts.reason(failure)])
         }
-        PageState::NotVerified(_, failure) => (StatusCode::OK, CROSS, texts.not_verified_heading, vec![texts.reason(failure)]),
+        PageState::NotVerified(_, failure) => {
+            (StatusCode::OK, CROSS, texts.not_verified_heading, vec![texts.reason(failure)])
+        }
         PageState::Expired(_) => (StatusCode::GONE, CLOCK, texts.expired_heading, vec![texts.expired]),
         PageState::Unknown => (StatusCode::NOT_FOUND, QUESTION, texts.unknown_heading, vec![texts.unknown]),
     };
@@ -152,7 +155,12 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
     // The reason of a failure is to be read first.
     let followed = matches!(state, PageState::Verified(..));
     let way = if followed { &texts.continue_to } else { &texts.back_to };
-    let back = |id| Link { address: language.at(&format!("/e/{id}")), label: texts.event.to_event, site: None, followed: false };
+    let back = |id| Link {
+        address: language.at(&format!("/e/{id}")),
+        label: texts.event.to_event,
+        site: None,
+        followed: false,
+    };
     let link = state.redirect_url().map(|address| Link {
         address: address.to_owned(),
         label: way.before,
@@ -177,7 +185,18 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
     page(
         status,
         None,
-        &Notice { layout, look, event, heading, words, tips, receipt: Receipt::of(service, state, texts), link, retry_s: None, reference },
+        &Notice {
+            layout,
+            look,
+            event,
+            heading,
+            words,
+            tips,
+            receipt: Receipt::of(service, state, texts),
+            link,
+            retry_s: None,
+            reference,
+        },
     )
 }
 
@@ -189,7 +208,8 @@ fn tips_of(state: &PageState, texts: &Texts) -> Vec<&'static str> {
         _ => return Vec::new(),
     };
     // Guests start again on the event's page, which is linked.
-    let next = opened.event.is_none().then(|| if state.redirect_url().is_some() { texts.start_again } else { texts.new_link });
+    let next =
+        opened.event.is_none().then(|| if state.redirect_url().is_some() { texts.start_again } else { texts.new_link });
     tip.into_iter().chain(next).collect()
 }
 
@@ -203,7 +223,13 @@ pub(super) enum Retry {
 }
 
 /// Renders the page of an unavailable service; the page is at `path`.
-pub(super) fn busy(service: &Service, error: &ApiError, language: PageLanguage, path: &str, again: Retry) -> HttpResponse {
+pub(super) fn busy(
+    service: &Service,
+    error: &ApiError,
+    language: PageLanguage,
+    path: &str,
+    again: Retry,
+) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     if let Some(detail) = error.detail() {
         tracing::error!(error.detail = detail.as_ref(), "a page could not be made");

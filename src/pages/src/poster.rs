@@ -1,4 +1,5 @@
-//! An event's code for print, for its organiser: a poster as a page and as SVG, A4 or A3, and the bare code as SVG and PNG.
+//! An event's code for print, for its organiser: a poster as a page and as SVG, A4 or A3, and the bare code as SVG and
+//! PNG.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
@@ -57,18 +58,34 @@ impl Print {
     ///
     /// # Errors
     /// 404 unless the app has such an event.
-    pub async fn answer(self, request: &HttpRequest, service: &Service, app: &AppId, event: &str) -> Result<HttpResponse, ApiError> {
+    pub async fn answer(
+        self,
+        request: &HttpRequest,
+        service: &Service,
+        app: &AppId,
+        event: &str,
+    ) -> Result<HttpResponse, ApiError> {
         let mut query = Query::of(request.query_string());
         let is_sheet = matches!(self, Self::Page | Self::Drawing);
-        let size = if is_sheet { query.one_of("size", [("A4", PaperSize::A4), ("A3", PaperSize::A3)]) } else { PaperSize::A4 };
+        let size =
+            if is_sheet { query.one_of("size", [("A4", PaperSize::A4), ("A3", PaperSize::A3)]) } else { PaperSize::A4 };
         query.finish()?;
         let event = own_event(service, app, event).await?;
         let address = service.authority.event_url(event.id);
         let code = QrCode::for_print(&address).map_err(ApiError::internal)?;
         let file = |content_type, body: Vec<u8>| Ok(private(StatusCode::OK).content_type(content_type).body(body));
         match self {
-            Self::Page => Ok(as_page(&event, &About::of(service, &event).await, &code, address, &service.authority.public_base, size)),
-            Self::Drawing => file(SVG, as_drawing(&event, &About::of(service, &event).await, &code, &address, size)?.into()),
+            Self::Page => Ok(as_page(
+                &event,
+                &About::of(service, &event).await,
+                &code,
+                address,
+                &service.authority.public_base,
+                size,
+            )),
+            Self::Drawing => {
+                file(SVG, as_drawing(&event, &About::of(service, &event).await, &code, &address, size)?.into())
+            }
             Self::CodeSvg => file(SVG, code.file().into()),
             Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
         }
@@ -124,16 +141,18 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
         address,
     };
     let mut response = rendered(StatusCode::OK, None, &poster);
-    let policy =
-        format!("default-src 'none'; style-src 'self' {base}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    let policy = format!(
+        "default-src 'none'; style-src 'self' {base}; img-src data:; base-uri 'none'; form-action 'none'; \
+            frame-ancestors 'none'"
+    );
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
     response
 }
 
-/// The poster's facts, most of which may be missing: requester, purpose, time and place, identity app, claims. The logo is a `data:` URL,
-/// because a printed page loads nothing.
+/// The poster's facts, most of which may be missing: requester, purpose, time and place, identity app, claims. The logo
+/// is a `data:` URL, because a printed page loads nothing.
 #[derive(Debug, Default)]
 struct About {
     organiser: Option<String>,
@@ -201,7 +220,8 @@ fn above(about: &About, texts: &Texts) -> Vec<Block> {
 
 /// Returns the texts below the steps.
 fn below(event: &Event, about: &About, address: &str, texts: &Texts) -> Vec<Block> {
-    let app = about.app.iter().map(|app| Block::of(&format!("{}: {}", texts.identity_app, isolated(app)), 5.0, 1).bold());
+    let app =
+        about.app.iter().map(|app| Block::of(&format!("{}: {}", texts.identity_app, isolated(app)), 5.0, 1).bold());
     let asked = Block::of(&format!("{}: {}", texts.claims_heading, about.asked.join(" · ")), ASKED_SIZE, 2);
     let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
     let until = format!("{}{}{}", texts.event.open_until.before, isolated(&until), texts.event.open_until.after);
@@ -222,7 +242,8 @@ fn isolated(text: &str) -> String {
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster", tag = "Events", operation_id = "getEventPoster",
     summary = "Get the poster",
     description = "A page to print, with the QR code, three steps and the end of the event.",
-    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4` (default) or `A3`.")),
+    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4` (default) or \
+        `A3`.")),
     responses((status = 200, body = String, content_type = "text/html", description = "The page."),
               (status = 404, description = "The application has no such event.")),
     security(("api_key" = [], "app_id" = []))
@@ -241,10 +262,12 @@ pub(crate) async fn page(
 /// # Errors
 /// 404 unless the app has such an event.
 #[utoipa::path(
-    get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events", operation_id = "getEventPosterSvg",
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events",
+    operation_id = "getEventPosterSvg",
     summary = "Get the poster as SVG",
     description = "One drawing, 210 by 297 mm or 297 by 420 mm, for layout programs.",
-    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4` (default) or `A3`.")),
+    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4` (default) or \
+        `A3`.")),
     responses((status = 200, body = String, content_type = "image/svg+xml", description = "The drawing."),
               (status = 404, description = "The application has no such event.")),
     security(("api_key" = [], "app_id" = []))

@@ -1,5 +1,5 @@
-//! Line breaking for the SVG poster, because SVG does not break lines: at spaces, by the average width of the script's letters. All
-//! measures are millimetres on A4.
+//! Line breaking for the SVG poster, because SVG does not break lines: at spaces, by the average width of the script's
+//! letters. All measures are millimetres on A4.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -45,7 +45,9 @@ impl Heading {
     pub(super) fn of(name: &str, texts: &Texts, has_logo: bool) -> Self {
         let top = HEADING_TOP + if has_logo { LOGO_HEIGHT } else { 0.0 };
         let script = Script::of(name);
-        let fits = |size: &&f64| broken(name, HEADING_WIDTH / **size).len() as f64 * **size * script.heading_leading() <= HEADING_HEIGHT;
+        let fits = |size: &&f64| {
+            broken(name, HEADING_WIDTH / **size).len() as f64 * **size * script.heading_leading() <= HEADING_HEIGHT
+        };
         let size = SIZES.iter().find(fits).copied().unwrap_or(4.0);
         let lines = balanced(name, HEADING_WIDTH / size);
         let leading = size * script.heading_leading();
@@ -152,7 +154,8 @@ pub(super) struct Step {
 impl Step {
     /// Returns the height of the longest step.
     fn height(texts: &Texts) -> f64 {
-        let height = |text: &&str| balanced(text, STEP_WIDTH / STEP_SIZE).len() as f64 * STEP_SIZE * Script::of(text).leading();
+        let height =
+            |text: &&str| balanced(text, STEP_WIDTH / STEP_SIZE).len() as f64 * STEP_SIZE * Script::of(text).leading();
         texts.event.steps.iter().map(height).fold(0.0, f64::max)
     }
 
@@ -209,7 +212,8 @@ impl Script {
 }
 
 const fn is_arabic(letter: char) -> bool {
-    matches!(letter, '\u{600}'..='\u{6ff}' | '\u{750}'..='\u{77f}' | '\u{8a0}'..='\u{8ff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
+    matches!(letter, '\u{600}'..='\u{6ff}' | '\u{750}'..='\u{77f}' | '\u{8a0}'..='\u{8ff}')
+        || matches!(letter, '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}')
 }
 
 /// Returns the direction of the first letter that has one (Unicode Standard Annex 9, rule P2).
@@ -218,8 +222,8 @@ fn direction(text: &str) -> Option<&'static str> {
     Some(if is_arabic(first) || matches!(first, '\u{590}'..='\u{5ff}') { "rtl" } else { "ltr" })
 }
 
-/// Returns the average width of a character in words of its script, as a part of the letter size. The average includes signs that take no
-/// room.
+/// Returns the average width of a character in words of its script, as a part of the letter size. The average includes
+/// signs that take no room.
 const fn width(letter: char) -> f64 {
     match letter {
         '\u{2066}'..='\u{2069}' => 0.0,
@@ -245,7 +249,8 @@ fn placed(lines: Vec<String>, first: f64, leading: f64) -> Vec<Line> {
     lines.into_iter().map(&mut place).collect()
 }
 
-/// Breaks a text into lines of at most `most` times the letter size. Longer words are cut, but never within a grapheme cluster.
+/// Breaks a text into lines of at most `most` times the letter size. Longer words are cut, but never within a grapheme
+/// cluster.
 fn broken(text: &str, most: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -266,8 +271,13 @@ fn broken(text: &str, most: f64) -> Vec<String> {
 fn balanced(text: &str, most: f64) -> Vec<String> {
     let widest = broken(text, most);
     let longest = text.split_whitespace().map(width_of).fold(0.0, f64::max);
-    let narrower = (1..10).map(|step| most * (1.0 - f64::from(step) * 0.05)).take_while(|narrower| *narrower >= longest);
-    narrower.map(|narrower| broken(text, narrower)).take_while(|lines| lines.len() == widest.len()).last().unwrap_or(widest)
+    let narrower =
+        (1..10).map(|step| most * (1.0 - f64::from(step) * 0.05)).take_while(|narrower| *narrower >= longest);
+    narrower
+        .map(|narrower| broken(text, narrower))
+        .take_while(|lines| lines.len() == widest.len())
+        .last()
+        .unwrap_or(widest)
 }
 
 fn cut(word: &str, most: f64) -> Vec<String> {
@@ -301,7 +311,10 @@ mod tests {
 
     #[test]
     fn the_last_line_is_not_a_word_alone_where_it_need_not_be() {
-        assert_eq!(balanced("See what you are asked to share, and start.", 21.0), ["See what you are asked", "to share, and start."]);
+        assert_eq!(
+            balanced("See what you are asked to share, and start.", 21.0),
+            ["See what you are asked", "to share, and start."]
+        );
         assert_eq!(balanced("Tour", 6.0), ["Tour"]);
         assert_eq!(balanced("Donaudampfschiff ahoi", 10.0), ["Donaudampfschiff", "ahoi"]);
     }
@@ -341,7 +354,11 @@ mod tests {
             let last = body.blocks.last().unwrap();
             assert!(last.lines.last().unwrap().y <= BOTTOM, "{}: {last:?}", texts.tag);
             let steps = body.steps.iter().flat_map(|step| &step.lines).map(|line| line.y).fold(0.0, f64::max);
-            assert!(steps < body.blocks[4].lines[0].y && body.code.y + body.code.side < body.numbers_y - 6.5, "{}", texts.tag);
+            assert!(
+                steps < body.blocks[4].lines[0].y && body.code.y + body.code.side < body.numbers_y - 6.5,
+                "{}",
+                texts.tag
+            );
         }
     }
 

@@ -17,14 +17,15 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    /// Returns the client, with its app unless that has the same name. An unavailable store is ignored: a page without the name is better
-    /// than none.
+    /// Returns the client, with its app unless that has the same name. An unavailable store is ignored: a page without
+    /// the name is better than none.
     pub(crate) async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Self> {
         let Named { client, app, brand } = Names::of(service, client, app).await?;
         Some(Self { further: app.filter(|app| *app != client), name: client, brand })
     }
 
-    /// Returns the organiser of an event with its client, because organisers' names are unverified; the client alone without an organiser.
+    /// Returns the organiser of an event with its client, because organisers' names are unverified; the client alone
+    /// without an organiser.
     pub(crate) async fn of_event(service: &Service, event: &Event) -> Option<Self> {
         let client = Self::of(service, &event.client, &event.app).await?;
         let brand = event.terms.brand.clone().or(&client.brand);

@@ -1,4 +1,5 @@
-//! The state of a transaction as far as a page may show it: the outcome and the reason of a failure, never the shared claims.
+//! The state of a transaction as far as a page may show it: the outcome and the reason of a failure, never the shared
+//! claims.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The texts for residents and guests, a file for each language.
 //!
-//! A new language is a file with a [`Texts`] and a row in [`TABLES`]; the compiler requires every text and every claim. Digits are the
-//! English ones in every language, as in India's digital services.
+//! A new language is a file with a [`Texts`] and a row in [`TABLES`]; the compiler requires every text and every claim.
+//! Digits are the English ones in every language, as in India's digital services.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{AcceptLanguage, Header as _, Preference, Quality};
@@ -284,8 +284,8 @@ impl Texts {
         Self::tagged(language.tag()).unwrap_or(&english::TEXTS)
     }
 
-    /// Returns the texts for `Accept-Language`; English where there are none, with the preferred language that has none yet. For pages
-    /// without a known transaction or event.
+    /// Returns the texts for `Accept-Language`; English where there are none, with the preferred language that has none
+    /// yet. For pages without a known transaction or event.
     pub(super) fn asked_for(request: &HttpRequest) -> (&'static Self, Option<&'static Unwritten>) {
         let mut asked = AcceptLanguage::parse(request).map(|asked| asked.0).unwrap_or_default();
         asked.retain(|range| range.quality > Quality::ZERO);
@@ -309,7 +309,8 @@ impl Texts {
         self.direction == "rtl"
     }
 
-    /// Returns the reason for a failure, by its code. The identity app's message is not shown, because it could be anything.
+    /// Returns the reason for a failure, by its code. The identity app's message is not shown, because it could be
+    /// anything.
     pub fn reason(&self, failure: &Failure) -> &'static str {
         match failure.code.as_deref() {
             Some("301") => self.reasons.declined,

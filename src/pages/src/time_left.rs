@@ -48,7 +48,9 @@ mod tests {
     #[test]
     fn a_moment_is_written_by_the_clock_of_its_zone() {
         let at = Timestamp::parse_iso8601("2026-12-31T18:30:00Z").unwrap();
-        let in_words = |zone, language| date_and_time(at, TimeZone::parse(zone).unwrap(), Texts::of(Language::parse(language).unwrap()));
+        let in_words = |zone, language| {
+            date_and_time(at, TimeZone::parse(zone).unwrap(), Texts::of(Language::parse(language).unwrap()))
+        };
         assert_eq!(in_words("UTC", "english"), "31 December 2026, 18:30 UTC");
         assert_eq!(in_words("Asia/Kolkata", "english"), "1 January 2027, 00:00 IST");
         assert_eq!(in_words("Pacific/Marquesas", "hindi"), "31 दिसंबर 2026, 09:00 UTC-09:30");

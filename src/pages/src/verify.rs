@@ -1,5 +1,5 @@
-//! `GET /v/{txnId}`: the verify page (`requestUrl`), and the intent for an identity app that follows a scanned `requestUrl` (specification,
-//! OVSE rules 1 and 2).
+//! `GET /v/{txnId}`: the verify page (`requestUrl`), and the intent for an identity app that follows a scanned
+//! `requestUrl` (specification, OVSE rules 1 and 2).
 
 use std::rc::Rc;
 
@@ -39,8 +39,9 @@ pub(crate) async fn verify(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     let id = path.parse().ok();
-    let mut known =
-        id.and_then(|id| PageIntents::of(&request).current(id, service.clock.now())).map_or(IntentSource::Nothing, IntentSource::Shown);
+    let mut known = id
+        .and_then(|id| PageIntents::of(&request).current(id, service.clock.now()))
+        .map_or(IntentSource::Nothing, IntentSource::Shown);
     let is_shown = matches!(known, IntentSource::Shown(_));
     let state = match rates.pages.take(&rates.client_address(&request)) {
         Ok(()) => {
@@ -71,7 +72,11 @@ pub(crate) async fn verify(
 }
 
 /// Renders the page of a pending transaction.
-async fn shown_waiting(pending: &Pending, language: PageLanguage, intents: Intents<'_>) -> Result<HttpResponse, ApiError> {
+async fn shown_waiting(
+    pending: &Pending,
+    language: PageLanguage,
+    intents: Intents<'_>,
+) -> Result<HttpResponse, ApiError> {
     let (service, request) = (intents.service, intents.request);
     let intent = intents.of(pending).await?;
     waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
@@ -125,7 +130,12 @@ impl Intents<'_> {
 }
 
 /// Renders the page of a registered guest. It sets a cookie by which the event's page recognises the guest.
-async fn shown_registered(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> Option<HttpResponse> {
+async fn shown_registered(
+    service: &Service,
+    state: &PageState,
+    language: PageLanguage,
+    path: &str,
+) -> Option<HttpResponse> {
     let PageState::Verified(opened, _) = state else { return None };
     let event = service.events.get_recent(opened.event?).await.ok()??;
     let View::Completed(record) = service.transactions.get(opened.id).await.ok()? else { return None };

@@ -1,4 +1,5 @@
-//! The page of a pending transaction: the requester, the claims, the way from this device to the identity app, and the time left.
+//! The page of a pending transaction: the requester, the claims, the way from this device to the identity app, and the
+//! time left.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -29,7 +30,8 @@ const STALE_MARGIN: i64 = 30;
 enum Access {
     /// A link on this phone, and a code in case the app is on another.
     Link { address: String, page_code: String },
-    /// A code for another device, one for the app's own scanner, and links for tablets that present themselves as desktops.
+    /// A code for another device, one for the app's own scanner, and links for tablets that present themselves as
+    /// desktops.
     Scan { page_code: String, app_code: Option<String>, android: String, ios: String },
 }
 
@@ -113,9 +115,12 @@ pub(super) async fn waiting(
     let access = match platform {
         Platform::Android => Access::Link { address: android(), page_code },
         Platform::Ios => Access::Link { address: authority.links.ios(&intent.jwt), page_code },
-        Platform::Other => {
-            Access::Scan { page_code, app_code: intent.code(service), android: android(), ios: authority.links.ios(&intent.jwt) }
-        }
+        Platform::Other => Access::Scan {
+            page_code,
+            app_code: intent.code(service),
+            android: android(),
+            ios: authority.links.ios(&intent.jwt),
+        },
     };
     let path = format!("/v/{}", pending.id);
     // The page's own address need not be written fourteen times.

@@ -58,7 +58,10 @@ impl ListFilters {
     pub(super) fn of(query: &str) -> Self {
         let mut query = Query::of(query);
         let before = query.number(&["before"], 0..=u64::MAX, 0);
-        Self { values: FIELDS.map(|(name, _)| query.text(name).unwrap_or_default()), before: (before > 0).then_some(before) }
+        Self {
+            values: FIELDS.map(|(name, _)| query.text(name).unwrap_or_default()),
+            before: (before > 0).then_some(before),
+        }
     }
 
     /// Returns the value of a filter; empty if it is off.
@@ -121,15 +124,23 @@ impl ListFilters {
             known.unwrap_or(value).to_owned()
         };
         let on = FIELDS.iter().zip(&self.values).filter(|(_, value)| !value.is_empty());
-        on.map(|((name, label), value)| Chip { words: format!("{label}: {}", words(name, value)), without: self.address(&[(name, "")]) })
-            .collect()
+        on.map(|((name, label), value)| Chip {
+            words: format!("{label}: {}", words(name, value)),
+            without: self.address(&[(name, "")]),
+        })
+        .collect()
     }
 
     /// Returns the filter, and the number of the ledger's entry before which the list begins.
     ///
     /// # Errors
     /// The store's.
-    pub(super) async fn filter(&self, service: &Service, caller: &Caller, events: &[Event]) -> Result<(Filter, Option<u64>), ServiceError> {
+    pub(super) async fn filter(
+        &self,
+        service: &Service,
+        caller: &Caller,
+        events: &[Event],
+    ) -> Result<(Filter, Option<u64>), ServiceError> {
         let set = |name| Some(self.get(name)).filter(|value| !value.is_empty());
         let find = set("find");
         let named = |text: &str| {
@@ -143,7 +154,9 @@ impl ListFilters {
             before = Some(before.map_or(end, |before| before.min(end)));
         }
         let filter = Filter {
-            status: set("status").and_then(|name| STATUSES.iter().find(|(known, ..)| *known == name)).map(|(.., status)| *status),
+            status: set("status")
+                .and_then(|name| STATUSES.iter().find(|(known, ..)| *known == name))
+                .map(|(.., status)| *status),
             channel: set("channel").map(str::to_owned),
             // An id of an event may also be searched for.
             event: set("event").or(find).and_then(|id| id.parse().ok()),

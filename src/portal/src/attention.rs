@@ -43,12 +43,19 @@ impl Notice {
 ///
 /// # Errors
 /// The store's.
-pub(super) async fn notices(service: &Service, caller: &Caller, days: &[(Day, DayFigures)]) -> Result<Vec<Notice>, ServiceError> {
+pub(super) async fn notices(
+    service: &Service,
+    caller: &Caller,
+    days: &[(Day, DayFigures)],
+) -> Result<Vec<Notice>, ServiceError> {
     let mut notices = credits(service, caller).await?;
     let lost = days.last().map_or(0, |(_, today)| today.lost);
     if lost > 0 {
-        let words =
-            if lost == 1 { "1 webhook was not delivered today.".to_owned() } else { format!("{lost} webhooks were not delivered today.") };
+        let words = if lost == 1 {
+            "1 webhook was not delivered today.".to_owned()
+        } else {
+            format!("{lost} webhooks were not delivered today.")
+        };
         notices.push(Notice::new(words, "/portal/deliveries?state=lost", "See why").urgent());
     }
     notices.extend(events(service, caller).await?);
@@ -100,7 +107,11 @@ async fn events(service: &Service, caller: &Caller) -> Result<Vec<Notice>, Servi
     if notices.len() > EVENTS_NAMED {
         let more = notices.len() - EVENTS_NAMED;
         notices.truncate(EVENTS_NAMED);
-        notices.push(Notice::new(format!("{more} more events turn guests away or are full."), "/portal/events", "Events"));
+        notices.push(Notice::new(
+            format!("{more} more events turn guests away or are full."),
+            "/portal/events",
+            "Events",
+        ));
     }
     Ok(notices)
 }

@@ -1,4 +1,5 @@
-//! `/portal/checks`: forms that verify a number at once, like `POST /api/v1/…/verify`, with the body that a backend gets.
+//! `/portal/checks`: forms that verify a number at once, like `POST /api/v1/…/verify`, with the body that a backend
+//! gets.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;

@@ -57,7 +57,12 @@ impl Curl<'_> {
     }
 
     pub(super) fn qr_intent(self, id: TxnId) -> Command {
-        self.command("Get a code for the app’s scanner", "POST", &format!("{OVSE}/qr-intent"), Some(&json!({ "txnId": id.to_string() })))
+        self.command(
+            "Get a code for the app’s scanner",
+            "POST",
+            &format!("{OVSE}/qr-intent"),
+            Some(&json!({ "txnId": id.to_string() })),
+        )
     }
 
     pub(super) fn result(self, id: TxnId) -> Command {
@@ -100,7 +105,12 @@ impl Curl<'_> {
     pub(super) fn order(self, kind: &str, id: FlowId) -> Option<Command> {
         const TITLE: &str = "Fetch the result";
         match kind {
-            "esign" => Some(self.command(TITLE, "POST", "/api/v1/esign/status", Some(&json!({ "documentId": id.to_string() })))),
+            "esign" => Some(self.command(
+                TITLE,
+                "POST",
+                "/api/v1/esign/status",
+                Some(&json!({ "documentId": id.to_string() })),
+            )),
             "doclocker" => Some(self.command(TITLE, "GET", &format!("/api/v1/doclocker/details/{id}"), None)),
             _ => None,
         }
@@ -256,7 +266,8 @@ mod tests {
     fn a_shell_reads_a_quoted_text_as_one_word() {
         assert_eq!(quoted("a'; rm -rf $HOME #"), r"'a'\''; rm -rf $HOME #'");
         let command = Curl("https://v.example").command("t", "PATCH", "/p", Some(&json!({ "name": "it's" })));
-        let expected = "curl -sS -X PATCH 'https://v.example/p' \\\n  -H \"X-API-KEY: $KEY\" -H \"X-API-APP-ID: $APP\" -H 'Content-Type: application/json' \\\n  -d '{\"name\":\"it'\\''s\"}'";
+        let expected = "curl -sS -X PATCH 'https://v.example/p' \\\n  -H \"X-API-KEY: $KEY\" -H \"X-API-APP-ID: \
+            $APP\" -H 'Content-Type: application/json' \\\n  -d '{\"name\":\"it'\\''s\"}'";
         assert_eq!(command.text, expected);
     }
 }

@@ -1,4 +1,5 @@
-//! `GET /portal/deliveries`: the webhooks of the app, counted by receiver and result, and one by one. Nothing is resent here.
+//! `GET /portal/deliveries`: the webhooks of the app, counted by receiver and result, and one by one. Nothing is resent
+//! here.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +88,11 @@ impl Row {
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let (state, receiver, result) = (query.text("state"), query.text("receiver"), query.text("result"));
     query.finish()?;
@@ -100,14 +105,17 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     };
     let now = service.clock.now();
     let found: Vec<_> = deliveries.iter().filter(is_meant).collect();
-    let choice =
-        |(value, label): (WebhookState, &str)| Choice { value: value.as_str(), label: label.to_owned(), chosen: Some(value) == asked };
+    let choice = |(value, label): (WebhookState, &str)| Choice {
+        value: value.as_str(),
+        label: label.to_owned(),
+        chosen: Some(value) == asked,
+    };
     let template = Page {
         layout: user.layout(Section::Webhooks, &service),
         states: WEBHOOKS.into_iter().filter(|(state, _)| *state != WebhookState::None).map(choice).collect(),
-        only: receiver
-            .as_ref()
-            .map(|receiver| [Some(receiver.clone()), result.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        only: receiver.as_ref().map(|receiver| {
+            [Some(receiver.clone()), result.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        }),
         counts: counted(&deliveries),
         rows: found.iter().take(LISTED).map(|sent| Row::of(sent, now)).collect(),
         found: found.len(),
@@ -126,7 +134,13 @@ fn counted(deliveries: &[LoggedDelivery]) -> Vec<Count> {
                 .append_pair("receiver", &delivery.origin)
                 .append_pair("result", &tag.label)
                 .finish();
-            Count { receiver: delivery.origin.clone(), tag, advice: advice_on(delivery), count: 0, address: format!("?{query}") }
+            Count {
+                receiver: delivery.origin.clone(),
+                tag,
+                advice: advice_on(delivery),
+                count: 0,
+                address: format!("?{query}"),
+            }
         });
         count.count += 1;
     }
@@ -158,9 +172,17 @@ mod tests {
         };
         let [a, b] = ["https://a.example", "https://b.example"];
         let of = |status| Some(Attempt::answered(status, 3));
-        let log =
-            [sent(a, of(200)), sent(a, of(200)), sent(b, of(503)), sent(a, of(200)), sent(a, of(503)), sent(b, of(503)), sent(b, None)];
-        let counts: Vec<_> = counted(&log).into_iter().map(|count| (count.receiver, count.tag.label, count.count)).collect();
+        let log = [
+            sent(a, of(200)),
+            sent(a, of(200)),
+            sent(b, of(503)),
+            sent(a, of(200)),
+            sent(a, of(503)),
+            sent(b, of(503)),
+            sent(b, None),
+        ];
+        let counts: Vec<_> =
+            counted(&log).into_iter().map(|count| (count.receiver, count.tag.label, count.count)).collect();
         let expected = [(b, "503", 2), (a, "503", 1), (a, "200", 3), (b, "waiting", 1)];
         assert_eq!(counts, expected.map(|(receiver, label, count)| (receiver.to_owned(), label.to_owned(), count)));
         assert_eq!(counted(&log)[0].address, "?receiver=https%3A%2F%2Fb.example&result=503");

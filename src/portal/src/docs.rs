@@ -1,7 +1,8 @@
 //! `/docs`: the developers' documentation, without a script and public.
 //!
-//! Its pages are the documents of the repository, with this installation's address in their commands, and a reference built from the
-//! document that `/openapi.json` serves. Each is also served as Markdown. They are built once, at the first request.
+//! Its pages are the documents of the repository, with this installation's address in their commands, and a reference
+//! built from the document that `/openapi.json` serves. Each is also served as Markdown. They are built once, at the
+//! first request.
 
 mod asyncapi;
 mod codes;
@@ -19,7 +20,9 @@ use std::future::{Ready, ready};
 use std::sync::{Arc, OnceLock};
 
 use actix_web::dev::Payload;
-use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use actix_web::http::header::{
+    CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use askama::Template;
@@ -203,7 +206,8 @@ pub async fn show(reader: Reader) -> Result<HttpResponse, ApiError> {
     let (at, page) = page_at(path).ok_or(ServiceError::NotFound("path"))?;
     let kept = &reader.pages.0;
     if is_markdown {
-        let text = kept.markdown[at].get_or_init(|| Compressed::new(plain::page(page, reader.reference(), reader.base())));
+        let text =
+            kept.markdown[at].get_or_init(|| Compressed::new(plain::page(page, reader.reference(), reader.base())));
         return Ok(published(&reader.request, text, "text/markdown; charset=utf-8"));
     }
     let html = match kept.html[at].get() {
@@ -247,7 +251,8 @@ pub async fn find(reader: Reader) -> Result<HttpResponse, ApiError> {
     query.finish()?;
     let hits = Index::of(reader.reference()).find(&words);
     let layout = Layout::public(reader.service.authority.sandbox);
-    let html = SearchPage { layout, frame: Frame::new("/docs/search"), words, hits }.render().map_err(ApiError::internal)?;
+    let html =
+        SearchPage { layout, frame: Frame::new("/docs/search"), words, hits }.render().map_err(ApiError::internal)?;
     Ok(published(&reader.request, &Compressed::new(html), HTML))
 }
 
@@ -265,7 +270,8 @@ pub async fn index(reader: Reader) -> Result<HttpResponse, ApiError> {
 /// # Errors
 /// 429 when one address sends too many requests.
 pub async fn collection(reader: Reader) -> Result<HttpResponse, ApiError> {
-    let made = || postman::collection(&reader.document.value(), reader.base(), reader.service.authority.sandbox).to_string();
+    let made =
+        || postman::collection(&reader.document.value(), reader.base(), reader.service.authority.sandbox).to_string();
     Ok(published(&reader.request, reader.pages.0.postman.get_or_init(|| Compressed::new(made())), "application/json"))
 }
 
@@ -276,7 +282,8 @@ pub async fn collection(reader: Reader) -> Result<HttpResponse, ApiError> {
 pub async fn webhooks(reader: Reader) -> Result<HttpResponse, ApiError> {
     // As served: without the order marks.
     let made = || {
-        serde_json::from_str(reader.document.text()).map_or_else(|_| String::new(), |document| asyncapi::asyncapi(&document).to_string())
+        serde_json::from_str(reader.document.text())
+            .map_or_else(|_| String::new(), |document| asyncapi::asyncapi(&document).to_string())
     };
     Ok(published(&reader.request, reader.pages.0.asyncapi.get_or_init(|| Compressed::new(made())), "application/json"))
 }

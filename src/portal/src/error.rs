@@ -89,8 +89,12 @@ impl ResponseError for PortalError {
 impl PortalError {
     fn page(&self, layout: Layout, reference: Option<String>) -> HttpResponse {
         let mut response = match self {
-            Self::Role { needed, has, is_key } => Problem::of_role(*needed, *has, *is_key, layout).answer(self.status_code()),
-            Self::Refused(error) if *error != ApiError::CrossSite => Problem::of(error, layout, reference).answer(error.status_code()),
+            Self::Role { needed, has, is_key } => {
+                Problem::of_role(*needed, *has, *is_key, layout).answer(self.status_code())
+            }
+            Self::Refused(error) if *error != ApiError::CrossSite => {
+                Problem::of(error, layout, reference).answer(error.status_code())
+            }
             _ => Problem {
                 layout,
                 heading: "This form was not accepted",
@@ -117,7 +121,10 @@ impl Problem {
             404 => ("There is nothing here", "Check the address, or find it from one of the pages above."),
             405 => ("There is nothing here", "Open one of the pages above."),
             429 | 503 => ("Please wait a moment", "Then open the page again."),
-            500.. => ("Something went wrong", "Open the page again. If this happens again, tell the people who run this service."),
+            500.. => (
+                "Something went wrong",
+                "Open the page again. If this happens again, tell the people who run this service.",
+            ),
             _ => ("This cannot be done", "Go back, change what was sent, and send it again."),
         };
         let words = match (status, error.retry_after()) {
@@ -151,8 +158,8 @@ impl Problem {
     }
 }
 
-/// Renders the page of an error for a browser: for residents and guests in their language, else that of the portal, with its navigation and
-/// the signed-in person.
+/// Renders the page of an error for a browser: for residents and guests in their language, else that of the portal,
+/// with its navigation and the signed-in person.
 #[must_use]
 pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&ApiError>) -> Option<HttpResponse> {
     let reference = request_id(request).as_str().to_owned();

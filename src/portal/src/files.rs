@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use sakshi_web::static_file::{BASE_STYLE, DESK_STYLE, FIGURES_STYLE, RECORDS_STYLE, StaticFile};
 
 /// Style sheet of all pages.
-pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/portal.css", &[BASE_STYLE, DESK_STYLE]));
+pub(crate) static STYLE: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/portal.css", &[BASE_STYLE, DESK_STYLE]));
 /// Script of all pages.
 pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
@@ -16,7 +17,8 @@ pub(crate) static TEAM: LazyLock<StaticFile> =
 pub(crate) static FOLLOW: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/transaction.js", include_str!("../assets/transaction.js")));
 /// Additional style sheet of pages with records.
-pub(crate) static RECORDS: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/records.css", &[RECORDS_STYLE]));
+pub(crate) static RECORDS: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/records.css", &[RECORDS_STYLE]));
 /// Style sheet of the credits page.
 pub(crate) static CREDITS: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/credits.css", &[include_str!("../assets/credits.css")]));
@@ -24,13 +26,15 @@ pub(crate) static CREDITS: LazyLock<StaticFile> =
 pub(crate) static EVENT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/event.css", &[include_str!("../assets/event.css")]));
 /// Style sheet of pages with bodies and facts.
-pub(crate) static FIGURES: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/figures.css", &[FIGURES_STYLE]));
+pub(crate) static FIGURES: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/figures.css", &[FIGURES_STYLE]));
 /// Additional style sheet of forms with claims.
 pub(crate) static CLAIMS: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/claims.css", &[include_str!("../assets/claims.css")]));
 /// Additional style sheet of the documentation.
-pub(crate) static DOCS: LazyLock<StaticFile> =
-    LazyLock::new(|| StaticFile::style("/assets/docs.css", &[RECORDS_STYLE, FIGURES_STYLE, include_str!("../assets/docs.css")]));
+pub(crate) static DOCS: LazyLock<StaticFile> = LazyLock::new(|| {
+    StaticFile::style("/assets/docs.css", &[RECORDS_STYLE, FIGURES_STYLE, include_str!("../assets/docs.css")])
+});
 
 /// Script of the documentation.
 pub(crate) static DOCS_SCRIPT: LazyLock<StaticFile> =

@@ -1,5 +1,5 @@
-//! Forms: the submitted fields, read as those of the API's request. Errors are shown beside the fields in the API's words, with the form's
-//! labels.
+//! Forms: the submitted fields, read as those of the API's request. Errors are shown beside the fields in the API's
+//! words, with the form's labels.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -91,9 +91,14 @@ impl Form {
 
     /// Returns the errors of a field or of parts of it, in sentences.
     pub(super) fn problem(&self, name: &str) -> Option<String> {
-        let of_field = |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['));
-        let mut found: Vec<String> =
-            self.problems.iter().filter(|(field, _)| of_field(field)).map(|(field, words)| sentence(field, words)).collect();
+        let of_field =
+            |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['));
+        let mut found: Vec<String> = self
+            .problems
+            .iter()
+            .filter(|(field, _)| of_field(field))
+            .map(|(field, words)| sentence(field, words))
+            .collect();
         found.dedup();
         (!found.is_empty()).then(|| found.join(" "))
     }
@@ -111,8 +116,11 @@ impl Form {
     /// Splits a field of words into one field for each word.
     pub(super) fn split(&self, name: &str) -> Self {
         let words = |(known, value): &(String, String)| {
-            let parts =
-                if known == name { value.split([' ', ',']).filter(|part| !part.is_empty()).collect() } else { vec![value.as_str()] };
+            let parts = if known == name {
+                value.split([' ', ',']).filter(|part| !part.is_empty()).collect()
+            } else {
+                vec![value.as_str()]
+            };
             parts.into_iter().map(|part| (known.clone(), part.to_owned())).collect::<Vec<_>>()
         };
         Self { pairs: self.pairs.iter().flat_map(words).collect(), ..Self::default() }
@@ -122,7 +130,8 @@ impl Form {
     pub(super) fn once(&self, caller: &Caller, operation: &str) -> Option<IdempotentRequest> {
         let key = self.value(ONCE);
         let canonical = form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.pairs).finish();
-        (!key.is_empty()).then(|| IdempotentRequest::new(scope(key.as_bytes(), caller), operation, canonical.as_bytes()))
+        (!key.is_empty())
+            .then(|| IdempotentRequest::new(scope(key.as_bytes(), caller), operation, canonical.as_bytes()))
     }
 
     /// Returns the form with its errors; hands on an error that is not about the form.
@@ -131,16 +140,22 @@ impl Form {
         let status = error.status_code();
         match &error {
             ApiError::Service(ServiceError::Invalid(invalid)) => {
-                self.problems = invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect();
+                self.problems =
+                    invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect();
             }
             ApiError::Service(ServiceError::MalformedNumber(form)) => {
-                self.problems = vec![(form.field.to_owned(), format!("must be {}, such as {}", form.rule, form.example))];
+                self.problems =
+                    vec![(form.field.to_owned(), format!("must be {}, such as {}", form.rule, form.example))];
             }
             ApiError::Service(ServiceError::IdempotencyKeyReused) => {
-                self.trouble = Some("This form was sent before with other values. Check it and send it again.".to_owned());
+                self.trouble =
+                    Some("This form was sent before with other values. Check it and send it again.".to_owned());
             }
             ApiError::Service(ServiceError::EventChanged) => {
-                self.trouble = Some("The event was changed meanwhile. This is how it is now; nothing of your change was saved.".to_owned());
+                self.trouble = Some(
+                    "The event was changed meanwhile. This is how it is now; nothing of your change was saved."
+                        .to_owned(),
+                );
             }
             ApiError::Service(ServiceError::Unauthorized)
             | ApiError::Service(ServiceError::NotFound(_))
@@ -168,8 +183,8 @@ impl Form {
     }
 }
 
-/// Generates a value for the field that identifies one filling-in. Without randomness it is empty, and every submission is a separate
-/// request.
+/// Generates a value for the field that identifies one filling-in. Without randomness it is empty, and every submission
+/// is a separate request.
 pub(super) fn once() -> String {
     let mut bytes = [0; 16];
     if rand::fill(&mut bytes).is_ok() { URL_SAFE_NO_PAD.encode(bytes) } else { String::new() }
@@ -264,12 +279,17 @@ mod tests {
 
     #[test]
     fn a_form_is_read_as_the_fields_of_a_request() {
-        let event = form("claims=name&max_guests=+12+&claims=dob&expires_at=2026-12-31T18%3A30&name=Fair&webhook_url=+&once=x");
+        let event =
+            form("claims=name&max_guests=+12+&claims=dob&expires_at=2026-12-31T18%3A30&name=Fair&webhook_url=+&once=x");
         let event: CreateEventRequest = asked(&event).unwrap();
         assert_eq!((event.claims.iter().count(), event.max_guests.get()), (2, 12));
         assert_eq!(event.expires_at.to_string(), "2026-12-31T18:30:00.000Z");
         let patch: PatchEventRequest = asked(&form("is_active=false&webhook_url=&name=&once=x")).unwrap();
-        assert_eq!((patch.is_active.0, patch.webhook_url.0, patch.name.0), (Some(false), Some(None), None), "what is empty is left out");
+        assert_eq!(
+            (patch.is_active.0, patch.webhook_url.0, patch.name.0),
+            (Some(false), Some(None), None),
+            "what is empty is left out"
+        );
     }
 
     #[test]
@@ -289,6 +309,9 @@ mod tests {
     fn what_is_wrong_with_the_whole_is_said_once_and_what_is_not_the_forms_is_handed_on() {
         let (status, told) = Form::default().refused(ApiError::Service(ServiceError::InsufficientCredits)).unwrap();
         assert_eq!((status.as_u16(), told.trouble()), (402, Some("The credit balance does not cover this operation.")));
-        assert!(matches!(Form::default().refused(ApiError::Service(ServiceError::NotFound("event"))), Err(PortalError::Refused(_))));
+        assert!(matches!(
+            Form::default().refused(ApiError::Service(ServiceError::NotFound("event"))),
+            Err(PortalError::Refused(_))
+        ));
     }
 }

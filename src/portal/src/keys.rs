@@ -1,4 +1,5 @@
-//! `/portal/keys`: the API keys of the client, which admins issue, rotate and revoke like operators. The text of a key is shown once.
+//! `/portal/keys`: the API keys of the client, which admins issue, rotate and revoke like operators. The text of a key
+//! is shown once.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -19,12 +20,18 @@ use super::portal_user::PortalUser;
 use super::when::When;
 
 /// The kinds of the form's fields for a new key.
-const SHAPE: &[(&str, Kind)] = &[("environments", Kind::Words), ("networks", Kind::Words), ("expires_at", Kind::Moment)];
+const SHAPE: &[(&str, Kind)] =
+    &[("environments", Kind::Words), ("networks", Kind::Words), ("expires_at", Kind::Moment)];
 /// The kinds of the form's fields for a rotation.
 const ROTATION: &[(&str, Kind)] = &[("overlap_s", Kind::Whole)];
 /// Overlaps to choose from, in seconds; the first is the default.
-const OVERLAPS: [(u32, &str); 5] =
-    [(86_400, "1 day"), (0, "none: the old key ends now"), (3_600, "1 hour"), (7 * 86_400, "7 days"), (30 * 86_400, "30 days")];
+const OVERLAPS: [(u32, &str); 5] = [
+    (86_400, "1 day"),
+    (0, "none: the old key ends now"),
+    (3_600, "1 hour"),
+    (7 * 86_400, "7 days"),
+    (30 * 86_400, "30 days"),
+];
 
 /// A key of the list.
 struct Row {
@@ -106,7 +113,11 @@ async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result
 ///
 /// # Errors
 /// Not signed in as an admin, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     shown(&user, &service, Outcome { done: request.query_string() == "done=revoked", ..Outcome::default() }).await
 }
 
@@ -136,7 +147,11 @@ async fn issued(user: &PortalUser, service: &Service, form: &Form) -> Result<Str
 ///
 /// # Errors
 /// The client has no such key; the store is unavailable.
-pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn change(
+    submitted: Submitted,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let Submitted { user, mut form } = submitted;
     let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
     let known = load(&service.store, id.clone()).await?;
@@ -166,6 +181,7 @@ pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Da
 
 async fn rotated(service: &Service, id: &KeyId, form: &Form) -> Result<String, ServiceError> {
     let asked: RotateKeyRequest = form.sent(ROTATION).request(service.request_context())?;
-    let (issued, _) = rotate(&service.store, &*service.clock, id.clone(), asked.overlap_s.map(|overlap| overlap.0)).await?;
+    let (issued, _) =
+        rotate(&service.store, &*service.clock, id.clone(), asked.overlap_s.map(|overlap| overlap.0)).await?;
     Ok(issued.key.reveal().to_owned())
 }

@@ -51,7 +51,8 @@ pub(super) fn label(field: &str) -> &str {
 
 /// Formats an error as a sentence about the form.
 pub(super) fn sentence(field: &str, words: &str) -> String {
-    let asks = [("claims", "is required", "Choose at least one detail."), ("consent", "", "Tick that the person has agreed.")];
+    let asks =
+        [("claims", "is required", "Choose at least one detail."), ("consent", "", "Tick that the person has agreed.")];
     if let Some((.., whole)) = asks.iter().find(|(name, start, _)| *name == field && words.starts_with(start)) {
         return (*whole).to_owned();
     }
@@ -72,21 +73,28 @@ mod tests {
     #[test]
     fn every_number_of_a_check_has_a_label() {
         for check in CHECKS {
-            let fields = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
+            let fields =
+                check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
             fields.for_each(|field| assert_ne!(label(field), field, "{}", check.name));
         }
     }
 
     #[test]
     fn a_refusal_is_about_the_label_and_not_about_the_field() {
-        assert_eq!(sentence("max_guests", "must be a whole number from 1 to 1000000"), "Places must be a whole number from 1 to 1000000.");
+        assert_eq!(
+            sentence("max_guests", "must be a whole number from 1 to 1000000"),
+            "Places must be a whole number from 1 to 1000000."
+        );
         assert_eq!(sentence("claims[2]", "is named twice"), "Choice of details is named twice.");
         assert_eq!(
             sentence("app_signature", "is required together with app_id"),
             "Certificate’s SHA-256 is required together with Android package."
         );
         assert_eq!(sentence("claims", "is required"), "Choose at least one detail.");
-        assert_eq!(sentence("consent", "is required and must be Y, given by the end user"), "Tick that the person has agreed.");
+        assert_eq!(
+            sentence("consent", "is required and must be Y, given by the end user"),
+            "Tick that the person has agreed."
+        );
         assert_eq!(sentence("colour", "is not a field of this request"), "colour is not a field of this request.");
     }
 }

@@ -1,9 +1,10 @@
-//! The portal at `/portal`: developers try a verification and manage events, webhook URLs and credits, signed in as a user of their client
-//! or with its API key.
+//! The portal at `/portal`: developers try a verification and manage events, webhook URLs and credits, signed in as a
+//! user of their client or with its API key.
 //!
-//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `overview.rs` is the first page, `docs.rs`
-//! shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at the sign-in, and never stored: not by the
-//! browser, in a page, in a log or in the store. Every page works without JavaScript.
+//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `overview.rs` is the
+//! first page, `docs.rs` shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at
+//! the sign-in, and never stored: not by the browser, in a page, in a log or in the store. Every page works without
+//! JavaScript.
 
 mod asked;
 mod attention;

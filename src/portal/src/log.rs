@@ -65,11 +65,15 @@ struct Object {
 impl Object {
     fn of(subject: &Subject, names: &HashMap<String, String>) -> Self {
         match subject {
-            Subject::Transaction(id) => Self { words: id.to_string(), path: Some(format!("/portal/transactions/{id}")) },
+            Subject::Transaction(id) => {
+                Self { words: id.to_string(), path: Some(format!("/portal/transactions/{id}")) }
+            }
             Subject::Event(id) => Self { words: id.to_string(), path: Some(format!("/portal/events/{id}")) },
             Subject::App(id) => Self { words: id.to_string(), path: None },
             Subject::Key(id) => Self { words: id.to_string(), path: None },
-            Subject::User(id) => Self { words: names.get(id.as_str()).cloned().unwrap_or_else(|| id.to_string()), path: None },
+            Subject::User(id) => {
+                Self { words: names.get(id.as_str()).cloned().unwrap_or_else(|| id.to_string()), path: None }
+            }
         }
     }
 }
@@ -124,11 +128,16 @@ struct Page {
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let mut text = |name| query.text(name).unwrap_or_default();
     let (action, actor, before) = (text("action"), text("who"), place(&text("before")));
-    let filter = LogFilter { action: action.parse().ok(), actor: Some(actor.clone()).filter(|actor| !actor.is_empty()) };
+    let filter =
+        LogFilter { action: action.parse().ok(), actor: Some(actor.clone()).filter(|actor| !actor.is_empty()) };
     let is_filtered = filter != LogFilter::default();
     let found = list(&service, user.caller.client.clone(), filter, before, ENTRIES).await?;
     let names = names(&user, &service).await?;
@@ -136,8 +145,11 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
         let pairs = [("action", action.as_str()), ("who", &actor), ("before", &format!("{month}.{number}"))];
         format!("/portal/log?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish())
     });
-    let choice =
-        |value: &str, label: &str, chosen: &str| Choice { value: value.to_owned(), label: label.to_owned(), is_chosen: value == chosen };
+    let choice = |value: &str, label: &str, chosen: &str| Choice {
+        value: value.to_owned(),
+        label: label.to_owned(),
+        is_chosen: value == chosen,
+    };
     let mut actors: Vec<_> = names.iter().map(|(id, name)| choice(id, name, &actor)).collect();
     actors.sort_by(|one, other| one.label.cmp(&other.label));
     let keys = service.store.list_keys(user.caller.client.clone()).await?;

@@ -1,6 +1,8 @@
-//! `/portal/once/{token}`: a single-use sign-in link of a sandbox, valid for minutes. The demo prints it, so that nobody copies a key.
+//! `/portal/once/{token}`: a single-use sign-in link of a sandbox, valid for minutes. The demo prints it, so that
+//! nobody copies a key.
 //!
-//! The page has a button, because programs that preview links request them too. The store has only the digest of the token.
+//! The page has a button, because programs that preview links request them too. The store has only the digest of the
+//! token.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -41,7 +43,8 @@ struct Page<'a> {
     token: &'a str,
 }
 
-/// Creates a link that signs in with this key for this app, and returns its path. `None` when the system has no randomness.
+/// Creates a link that signs in with this key for this app, and returns its path. `None` when the system has no
+/// randomness.
 ///
 /// # Errors
 /// The store's.
@@ -65,7 +68,8 @@ pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> 
     Ok(Some(format!("/portal/once/{token}")))
 }
 
-/// Returns the digest of a link's token in the store. It differs from a session's digest, so the token does not work as a cookie.
+/// Returns the digest of a link's token in the store. It differs from a session's digest, so the token does not work as
+/// a cookie.
 fn digest(token: &str) -> SessionDigest {
     SessionDigest(sha256(&[b"sakshi portal link", token.as_bytes()]))
 }
@@ -101,7 +105,9 @@ pub(crate) async fn enter(
     require_sandbox(&service)?;
     form?;
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
-    let Some(SessionRecord { holder, app, .. }) = service.store.take_session(digest(&token)).await? else { return Ok(redirect(SPENT)) };
+    let Some(SessionRecord { holder, app, .. }) = service.store.take_session(digest(&token)).await? else {
+        return Ok(redirect(SPENT));
+    };
     match gate.admit_holder(&holder, &app).await {
         Ok(caller) => {
             let (client, actor) = (caller.client.clone(), caller.actor.clone());

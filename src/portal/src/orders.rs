@@ -20,7 +20,8 @@ use super::trial::Choice;
 use super::when::When;
 
 /// The kinds of orders with their labels.
-const KINDS: [(&str, &str); 4] = [("esign", "eSign"), ("doclocker", "Document locker"), ("estamp", "E-stamp"), ("wealth", "Wealth data")];
+const KINDS: [(&str, &str); 4] =
+    [("esign", "eSign"), ("doclocker", "Document locker"), ("estamp", "E-stamp"), ("wealth", "Wealth data")];
 
 fn kind_label(kind: &str) -> &'static str {
     KINDS.iter().find(|(known, _)| *known == kind).map_or("Order", |(_, label)| label)
@@ -89,16 +90,23 @@ struct List {
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn list(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn list(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let asked = query.text("kind");
     query.finish()?;
-    let mut orders = service.store.list_flows(user.caller.client.clone(), user.caller.app.app_id.clone(), ORDERS_MAX).await?;
+    let mut orders =
+        service.store.list_flows(user.caller.client.clone(), user.caller.app.app_id.clone(), ORDERS_MAX).await?;
     orders.retain(|order| asked.as_deref().is_none_or(|kind| kind == order.state.kind()));
     let now = service.clock.now();
     let template = List {
         layout: user.layout(Section::Orders, &service),
-        kinds: KINDS.map(|(value, label)| Choice { value, label: label.to_owned(), chosen: asked.as_deref() == Some(value) }).into(),
+        kinds: KINDS
+            .map(|(value, label)| Choice { value, label: label.to_owned(), chosen: asked.as_deref() == Some(value) })
+            .into(),
         is_filtered: asked.is_some(),
         rows: orders.iter().map(|order| Row::of(order, now)).collect(),
         most: ORDERS_MAX,
@@ -133,7 +141,11 @@ struct Page {
 ///
 /// # Errors
 /// 404 unless the app has such an order.
-pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let unknown = || ServiceError::NotFound("order");
     let id: FlowId = path.parse().map_err(|_| unknown())?;
     let found = service.store.flow_deliveries(id).await?;

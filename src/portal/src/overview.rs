@@ -33,7 +33,11 @@ struct Page {
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     Query::of(request.query_string()).finish()?;
     let app = &user.caller.app;
     let days = Days(service.store.day_figures(app.app_id.clone(), Day::of(service.clock.now())).await?);

@@ -28,9 +28,14 @@ pub(super) struct Person {
 impl Person {
     /// Reads the person of a caller. The holder of a key keeps the application of the key.
     pub(super) async fn of(caller: &Caller, service: &Service) -> Result<Self, StoreError> {
-        let Actor::User { name, .. } = &caller.actor else { return Ok(Self { name: None, role: caller.role, apps: Vec::new() }) };
-        let choice =
-            |app: App| AppChoice { is_current: app.app_id == caller.app.app_id, id: app.app_id.as_str().to_owned(), name: app.name };
+        let Actor::User { name, .. } = &caller.actor else {
+            return Ok(Self { name: None, role: caller.role, apps: Vec::new() });
+        };
+        let choice = |app: App| AppChoice {
+            is_current: app.app_id == caller.app.app_id,
+            id: app.app_id.as_str().to_owned(),
+            name: app.name,
+        };
         let mut apps: Vec<_> = service.store.list_apps(caller.client.clone()).await?.into_iter().map(choice).collect();
         if apps.len() < 2 {
             apps.clear();

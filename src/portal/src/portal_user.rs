@@ -1,7 +1,7 @@
 //! Authentication in the portal: a session whose user or API key is still valid, and whose role the route accepts.
 //!
-//! A [`PortalUser`] is only available as an extractor, so a page cannot forget to authenticate. User, key and app are checked as in the
-//! API. So disabling a user or revoking a key ends the sessions within a second on every node.
+//! A [`PortalUser`] is only available as an extractor, so a page cannot forget to authenticate. User, key and app are
+//! checked as in the API. So disabling a user or revoking a key ends the sessions within a second on every node.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -91,7 +91,9 @@ impl PortalUser {
             Err(error) => return Err(error.into()),
         };
         refuse_elsewhere(request, &caller)?;
-        let Some(client) = service.store.load_client(caller.client.clone()).await? else { return Self::ended(&id, service).await };
+        let Some(client) = service.store.load_client(caller.client.clone()).await? else {
+            return Self::ended(&id, service).await;
+        };
         if matches!(session.holder(), SessionHolder::Key(_)) && !client.portal_key_sign_in {
             return Self::ended(&id, service).await;
         }
@@ -112,7 +114,8 @@ impl PortalUser {
     fn refuse_by_role(&self, request: &HttpRequest) -> Result<(), PortalError> {
         let (needed, has) = (needed(request.method(), &request.match_pattern().unwrap_or_default()), self.caller.role);
         if needed > has {
-            tracing::info!(app.id = %self.caller.app.app_id, role.needed = needed.as_str(), role = has.as_str(), "refused by role");
+            tracing::info!(app.id = %self.caller.app.app_id, role.needed = needed.as_str(), role = has.as_str(),
+                "refused by role");
             return Err(PortalError::Role { needed, has, is_key: self.person.name.is_none() });
         }
         Ok(())
@@ -124,7 +127,12 @@ impl PortalUser {
     }
 
     /// Appends an action of this person to the log of the client.
-    pub(super) async fn log(&self, service: &Service, action: Action, subjects: Vec<Subject>) -> Result<(), ServiceError> {
+    pub(super) async fn log(
+        &self,
+        service: &Service,
+        action: Action,
+        subjects: Vec<Subject>,
+    ) -> Result<(), ServiceError> {
         append(service, &self.caller.client, self.actor(), action, subjects, self.request_id.clone()).await
     }
 
@@ -162,7 +170,10 @@ impl PortalUser {
 }
 
 fn service_of(request: &HttpRequest) -> Result<Data<Service>, PortalError> {
-    Ok(request.app_data::<Data<Service>>().cloned().ok_or_else(|| ApiError::internal("the portal is not configured"))?)
+    Ok(request
+        .app_data::<Data<Service>>()
+        .cloned()
+        .ok_or_else(|| ApiError::internal("the portal is not configured"))?)
 }
 
 impl FromRequest for PortalUser {

@@ -35,7 +35,11 @@ struct Page {
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let mut query = Query::of(request.query_string());
     let find = query.text("find").unwrap_or_default();
     let number = query.number(&["page"], 1..=u32::MAX, 1);

@@ -1,5 +1,5 @@
-//! The role that each route of the portal needs: reading needs `view`, changing `organise`; the exceptions are listed here. The extractor
-//! of the signed-in person checks it, so no page can forget it.
+//! The role that each route of the portal needs: reading needs `view`, changing `organise`; the exceptions are listed
+//! here. The extractor of the signed-in person checks it, so no page can forget it.
 
 use actix_web::http::Method;
 use sakshi_domain::user::UserRole;

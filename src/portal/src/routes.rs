@@ -6,8 +6,8 @@ use sakshi_web::routing::{Audience, Row, row};
 use super::events::{create, guests, list, live, posters, printed, settings, show, workbook};
 use super::team::{account, invite, list as team};
 use super::{
-    checks, credits, deliveries, docs, fallback, files, keys, log, once, orders, overview, refusals, sign_in, status, transaction, trial,
-    verifications, verifications_csv, webhooks,
+    checks, credits, deliveries, docs, fallback, files, keys, log, once, orders, overview, refusals, sign_in, status,
+    transaction, trial, verifications, verifications_csv, webhooks,
 };
 
 /// Every route of the portal.

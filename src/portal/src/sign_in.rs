@@ -1,4 +1,5 @@
-//! `/portal/sign-in` and `/portal/sign-out`: from a user's password and code, or from a key and an app id, to a session, and back.
+//! `/portal/sign-in` and `/portal/sign-out`: from a user's password and code, or from a key and an app id, to a
+//! session, and back.
 //!
 //! Password and code are in one form, so that neither can be confirmed alone.
 
@@ -115,14 +116,20 @@ pub(crate) async fn enter(
     };
     match entered {
         Ok(cookies) => Ok(cookies.iter().fold(redirect("/portal"), |answer, cookie| with_cookie(answer, cookie))),
-        Err(error @ (ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed | ApiError::RateLimited { .. })) => {
+        Err(
+            error @ (ApiError::Service(ServiceError::Unauthorized)
+            | ApiError::AddressNotAllowed
+            | ApiError::RateLimited { .. }),
+        ) => {
             let words = match error {
                 ApiError::AddressNotAllowed => error.message(),
                 ApiError::Service(ServiceError::Unauthorized) if sent.by_key => {
                     "This key and app id do not match, or the key is no longer valid.".to_owned()
                 }
                 ApiError::Service(ServiceError::Unauthorized) => {
-                    "E-mail, password and code do not belong together, or the code was used. Try again with the next code.".to_owned()
+                    "E-mail, password and code do not belong together, or the code was used. Try again with the next \
+                        code."
+                        .to_owned()
                 }
                 _ => format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60)),
             };
@@ -133,7 +140,12 @@ pub(crate) async fn enter(
 }
 
 /// Opens a session of the holder of a key.
-async fn by_key(request: &HttpRequest, service: &Service, form: &Form, sent: &SignInFields) -> Result<Vec<String>, ApiError> {
+async fn by_key(
+    request: &HttpRequest,
+    service: &Service,
+    form: &Form,
+    sent: &SignInFields,
+) -> Result<Vec<String>, ApiError> {
     let (key, app) = (form.value("key").trim(), sent.app_id.as_str());
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
@@ -143,7 +155,8 @@ async fn by_key(request: &HttpRequest, service: &Service, form: &Form, sent: &Si
         return Err(ServiceError::Unauthorized.into());
     }
     let holder = SessionHolder::Key(ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest());
-    let (client, app, actor, action) = (caller.client.clone(), caller.app.app_id.clone(), caller.actor.clone(), Action::SignedIn);
+    let (client, app, actor, action) =
+        (caller.client.clone(), caller.app.app_id.clone(), caller.actor.clone(), Action::SignedIn);
     Ok(vec![open(request, service, Opening { holder, client, app, actor, action }).await?])
 }
 
@@ -160,13 +173,15 @@ async fn by_password(
     let given = users::SignIn { email: &sent.email, password: form.value("password"), code: form.value("code") };
     let SignedIn { user, epoch, by_recovery_code } = users::sign_in(service, address, given).await?;
     let User { user_id: id, client_id: client, name, .. } = user;
-    let app = service.store.list_apps(client.clone()).await?.into_iter().next().ok_or(ServiceError::Unauthorized)?.app_id;
+    let app =
+        service.store.list_apps(client.clone()).await?.into_iter().next().ok_or(ServiceError::Unauthorized)?.app_id;
     let holder = SessionHolder::User { id: id.clone(), epoch };
     // A suspended client has no callers.
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     gate.admit_holder(&holder, &app).await?;
     let action = if by_recovery_code { Action::RecoveryCodeUsed } else { Action::SignedIn };
-    let cookie = open(request, service, Opening { holder, client, app, actor: Actor::User { id, name }, action }).await?;
+    let cookie =
+        open(request, service, Opening { holder, client, app, actor: Actor::User { id, name }, action }).await?;
     Ok([cookie].into_iter().chain(remember(service, &sent.email)).collect())
 }
 

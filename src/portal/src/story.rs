@@ -33,11 +33,14 @@ pub(super) fn steps(found: &TransactionSummary) -> Vec<Step> {
     let from = opened.opened_at;
     let after = |at: Timestamp| format!("after {}", lasted(at.since(from)));
     let has_ended = *status != TransactionStatus::Pending;
-    let mut steps = vec![step("opened", DONE, "Opened", Some(from), format!("channel {}", opened.terms.channel.name()))];
+    let mut steps =
+        vec![step("opened", DONE, "Opened", Some(from), format!("channel {}", opened.terms.channel.name()))];
     steps.push(match page_seen_at {
         Some(at) => step("page", DONE, "Page opened", Some(*at), after(*at)),
         // A native app gets the intent in the response and opens no page.
-        None if has_ended && *status != TransactionStatus::Expired => step("page", OPEN, "No page was opened", None, ""),
+        None if has_ended && *status != TransactionStatus::Expired => {
+            step("page", OPEN, "No page was opened", None, "")
+        }
         None => step("page", OPEN, "Nobody has opened the page", None, ""),
     });
     match (status, found.verified_at) {
@@ -47,7 +50,13 @@ pub(super) fn steps(found: &TransactionSummary) -> Vec<Step> {
             steps.push(step("answered", FAILED, why(found.code.as_deref()), Some(at), after(at) + &code));
         }
         (TransactionStatus::Expired, None) => {
-            steps.push(step("answered", FAILED, "Expired", Some(opened.expires_at), "nobody answered; no webhook is sent"));
+            steps.push(step(
+                "answered",
+                FAILED,
+                "Expired",
+                Some(opened.expires_at),
+                "nobody answered; no webhook is sent",
+            ));
         }
         (_, None) => steps.push(step("answered", OPEN, "Waiting for the answer", None, "")),
     }
@@ -58,7 +67,9 @@ pub(super) fn steps(found: &TransactionSummary) -> Vec<Step> {
 }
 
 fn webhook(found: &TransactionSummary) -> Step {
-    let Some(delivery) = &found.delivery else { return step("delivery", OPEN, "No webhook", None, "no URL was given; poll the result") };
+    let Some(delivery) = &found.delivery else {
+        return step("delivery", OPEN, "No webhook", None, "no URL was given; poll the result");
+    };
     let DeliveryLine { words, is_lost, .. } = DeliveryLine::of(delivery);
     let (style, title) = match (is_lost, delivery.attempt) {
         (true, _) => (FAILED, "Webhook not delivered"),
@@ -104,10 +115,18 @@ mod tests {
             delivery: None,
         };
         let step = |style, title: &str| (style, title.to_owned());
-        assert_eq!(told(&found), [step(DONE, "Opened"), step(OPEN, "Nobody has opened the page"), step(OPEN, "Waiting for the answer")]);
+        assert_eq!(
+            told(&found),
+            [step(DONE, "Opened"), step(OPEN, "Nobody has opened the page"), step(OPEN, "Waiting for the answer")]
+        );
         found.status = TransactionStatus::Expired;
         assert_eq!(told(&found)[2], step(FAILED, "Expired"));
-        found = TransactionSummary { status: TransactionStatus::Passed, page_seen_at: later(3), verified_at: later(9), ..found };
+        found = TransactionSummary {
+            status: TransactionStatus::Passed,
+            page_seen_at: later(3),
+            verified_at: later(9),
+            ..found
+        };
         found.delivery = Some(DeliveryRecord {
             id: DeliveryId(1),
             origin: "https://client.example".into(),
@@ -116,7 +135,10 @@ mod tests {
             attempt: Some(Attempt::answered(503, 12)),
         });
         let told_now = told(&found);
-        assert_eq!(told_now[1..4], [step(DONE, "Page opened"), step(DONE, "Verified"), step(FAILED, "Webhook not delivered")]);
+        assert_eq!(
+            told_now[1..4],
+            [step(DONE, "Page opened"), step(DONE, "Verified"), step(FAILED, "Webhook not delivered")]
+        );
         assert_eq!(told_now[4], step(OPEN, "Result not fetched"));
         found = TransactionSummary {
             status: TransactionStatus::Failed,
@@ -126,6 +148,9 @@ mod tests {
             ..found
         };
         let told_now = told(&found);
-        assert_eq!(told_now[2..], [step(FAILED, "Person declined"), step(OPEN, "No webhook"), step(DONE, "Result fetched by your server")]);
+        assert_eq!(
+            told_now[2..],
+            [step(FAILED, "Person declined"), step(OPEN, "No webhook"), step(DONE, "Result fetched by your server")]
+        );
     }
 }

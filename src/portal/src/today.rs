@@ -72,20 +72,24 @@ impl Days {
     pub(super) fn stacks(&self) -> [Stack; 4] {
         let (most, sum) = (self.most().max(1), parts(&self.sum()));
         let mut below = vec![0; self.0.len()];
-        [("verified", "Verified", 0), ("declined", "Declined", 1), ("failed", "Failed", 2), ("unanswered", "No answer", 3)].map(
-            |(style, name, part)| {
-                let mut path = String::new();
-                for (place, ((_, figures), below)) in self.0.iter().zip(&mut below).enumerate() {
-                    let count = parts(figures)[part];
-                    let (from, to) = (*below * HEIGHT / most, (*below + count) * HEIGHT / most);
-                    *below += count;
-                    if to > from {
-                        path += &format!("M{} {}h14v{}h-14z", place * STEP + 3, HEIGHT - to, to - from);
-                    }
+        [
+            ("verified", "Verified", 0),
+            ("declined", "Declined", 1),
+            ("failed", "Failed", 2),
+            ("unanswered", "No answer", 3),
+        ]
+        .map(|(style, name, part)| {
+            let mut path = String::new();
+            for (place, ((_, figures), below)) in self.0.iter().zip(&mut below).enumerate() {
+                let count = parts(figures)[part];
+                let (from, to) = (*below * HEIGHT / most, (*below + count) * HEIGHT / most);
+                *below += count;
+                if to > from {
+                    path += &format!("M{} {}h14v{}h-14z", place * STEP + 3, HEIGHT - to, to - from);
                 }
-                Stack { style, name, count: sum[part], path }
-            },
-        )
+            }
+            Stack { style, name, count: sum[part], path }
+        })
     }
 }
 

@@ -1,5 +1,5 @@
-//! `GET /portal/transactions/{txnId}`: a transaction of the app from its code to its outcome, with the webhook's body and the response to a
-//! poll. Shared details are hidden until they are requested, which the client's log records.
+//! `GET /portal/transactions/{txnId}`: a transaction of the app from its code to its outcome, with the webhook's body
+//! and the response to a poll. Shared details are hidden until they are requested, which the client's log records.
 
 use std::sync::Arc;
 
@@ -158,7 +158,11 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// 404 unless the app has such a transaction. Nothing is shown without its log entry.
-pub(crate) async fn show_details(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show_details(
+    submitted: Submitted,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let Submitted { user, .. } = submitted;
     let id = own(&user, &path, &service).await?.opened.id;
     user.log(&service, Action::DetailsShown, vec![Subject::Transaction(id)]).await?;
@@ -241,7 +245,11 @@ fn ended(service: &Service, record: CompletedRecord, user: &PortalUser, details:
             let shared = Shared::all(&claims);
             let names = shared.iter().map(|claim| (claim.label.clone(), claim.name.clone())).collect();
             let is_shown = details == Details::Shown;
-            Stage::Verified { names, values: is_shown.then_some(shared), body: if is_shown { Some(body()?) } else { None } }
+            Stage::Verified {
+                names,
+                values: is_shown.then_some(shared),
+                body: if is_shown { Some(body()?) } else { None },
+            }
         }
         Outcome::NotVerified(failure) => {
             let reason = Texts::of(Language::ENGLISH).reason(&failure);

@@ -1,5 +1,5 @@
-//! `GET /portal/trial`, the trial screen: a form that opens a verification like `POST /init`, at the same cost (specification, "What the
-//! service does" 5).
+//! `GET /portal/trial`, the trial screen: a form that opens a verification like `POST /init`, at the same cost
+//! (specification, "What the service does" 5).
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -89,14 +89,19 @@ pub(super) fn asked(claim: Claim) -> &'static str {
 /// Returns the claims by group, with the form's choices.
 pub(super) fn groups(form: &Form) -> Vec<Group> {
     let mut left = Claim::ALL.into_iter();
-    let choice = |claim: Claim| Choice { value: claim.name(), label: asked(claim).to_owned(), chosen: form.has("claims", claim.name()) };
+    let choice = |claim: Claim| Choice {
+        value: claim.name(),
+        label: asked(claim).to_owned(),
+        chosen: form.has("claims", claim.name()),
+    };
     let mut next = |count| left.by_ref().take(count).map(choice).collect();
     GROUPS.map(|(name, usual, more)| Group { name, usual: next(usual), more: next(more) }).into()
 }
 
 /// Returns the languages, with the form's choice.
 pub(super) fn languages(form: &Form) -> Vec<Choice> {
-    let capital = |name: &str| name.chars().take(1).map(|first| first.to_ascii_uppercase()).chain(name.chars().skip(1)).collect();
+    let capital =
+        |name: &str| name.chars().take(1).map(|first| first.to_ascii_uppercase()).chain(name.chars().skip(1)).collect();
     LANGUAGES.map(|name| Choice { value: name, label: capital(name), chosen: form.has("language", name) }).into()
 }
 
@@ -111,7 +116,12 @@ struct Page {
     once: String,
 }
 
-async fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> Result<HttpResponse, PortalError> {
+async fn shown(
+    status: StatusCode,
+    user: &PortalUser,
+    form: Form,
+    service: &Service,
+) -> Result<HttpResponse, PortalError> {
     let balance = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
     let template = Page {
         layout: user.layout(Section::Verifications, service),
@@ -129,7 +139,8 @@ async fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Serv
 /// # Errors
 /// Not signed in, or the store is unavailable.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let usual = [("claims", "name"), ("claims", "dob"), ("claims", "age_above_18"), ("channel", "qr"), ("language", "english")];
+    let usual =
+        [("claims", "name"), ("claims", "dob"), ("claims", "age_above_18"), ("channel", "qr"), ("language", "english")];
     shown(StatusCode::OK, &user, Form::filled(&usual), &service).await
 }
 
@@ -153,12 +164,21 @@ pub(crate) async fn open(
     }
 }
 
-async fn opened(user: &PortalUser, form: &Form, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<TxnId, ApiError> {
+async fn opened(
+    user: &PortalUser,
+    form: &Form,
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+) -> Result<TxnId, ApiError> {
     let caller = &user.caller;
     rates.init.take(&caller.app.app_id)?;
     let asked: InitRequest = form.sent(SHAPE).request(service.request_context())?;
     let terms = asked.terms(request_id(request), user.caller.app.evidence);
-    let id = open_transaction(service, caller.clone(), terms, false, form.once(caller, OPERATION)).await?.into_answer()?.txn_id;
+    let id = open_transaction(service, caller.clone(), terms, false, form.once(caller, OPERATION))
+        .await?
+        .into_answer()?
+        .txn_id;
     user.log(service, Action::VerificationOpened, vec![Subject::Transaction(id)]).await?;
     Ok(id)
 }

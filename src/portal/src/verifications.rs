@@ -45,7 +45,8 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn of(found: TransactionSummary, names: &HashMap<EventId, String>, now: Timestamp) -> Self {
-        let (status, label, _) = STATUSES.into_iter().find(|(.., status)| *status == found.status).unwrap_or(STATUSES[0]);
+        let (status, label, _) =
+            STATUSES.into_iter().find(|(.., status)| *status == found.status).unwrap_or(STATUSES[0]);
         let why = match found.status {
             TransactionStatus::Passed => String::new(),
             TransactionStatus::Failed => why(found.code.as_deref()).to_owned(),
@@ -105,7 +106,11 @@ struct Page {
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let asked = ListFilters::of(request.query_string());
     let app = &user.caller.app.app_id;
     if let Ok(id) = asked.get("find").parse() {
@@ -116,9 +121,11 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     }
     let events = newest_events(&service, app).await?;
     let (filter, before) = asked.filter(&service, &user.caller, &events).await?;
-    let Listing { verifications, older, read_back_to, looked_at } = list(&service, &user.caller, &filter, before, LISTED).await?;
+    let Listing { verifications, older, read_back_to, looked_at } =
+        list(&service, &user.caller, &filter, before, LISTED).await?;
     let (now, names) = (service.clock.now(), event_names(&service, &events, &verifications).await?);
-    let today = service.store.day_figures(app.clone(), Day::of(now)).await?.pop().map(|(_, today)| today).unwrap_or_default();
+    let today =
+        service.store.day_figures(app.clone(), Day::of(now)).await?.pop().map(|(_, today)| today).unwrap_or_default();
     let option = |event: &Event| {
         let (id, name) = (event.id.to_string(), event.terms.name.as_str().to_owned());
         let chosen = asked.get("event") == id;

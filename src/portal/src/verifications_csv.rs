@@ -29,7 +29,11 @@ const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,ev
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn csv(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn csv(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let asked = ListFilters::of(request.query_string());
     let events = newest_events(&service, &user.caller.app.app_id).await?;
     let (filter, mut before) = asked.filter(&service, &user.caller, &events).await?;

@@ -62,7 +62,13 @@ impl Page {
     }
 }
 
-async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, service: &Service) -> Result<HttpResponse, PortalError> {
+async fn shown(
+    status: StatusCode,
+    user: &PortalUser,
+    form: &Form,
+    done: bool,
+    service: &Service,
+) -> Result<HttpResponse, PortalError> {
     let urls = service.store.webhook_urls(user.caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     let row = |(api_type, what): (ApiType, &'static str)| {
         let registered = urls.get(api_type).map(|url| url.as_str().to_owned());
@@ -88,7 +94,11 @@ async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, s
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     shown(StatusCode::OK, &user, &Form::default(), request.query_string() == "done=1", &service).await
 }
 

@@ -1,5 +1,5 @@
-//! The sandbox identity app: it reads an intent, shows the requester and the requested claims, and lets the tester answer like a
-//! user of the real app.
+//! The sandbox identity app: it reads an intent, shows the requester and the requested claims, and lets the tester
+//! answer like a user of the real app.
 //!
 //! The pages work without JavaScript and under a strict content security policy. Scripts use a JSON
 //! endpoint. Both post a real callback to the intent's `cb`.
@@ -27,14 +27,18 @@ pub use unasked::{answer_unasked, check_hint};
 /// Bytes of a form or a JSON body, which contains an intent or its QR value.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Mounts `/sandbox/app` with its style sheet and JSON endpoint, `/sandbox/residents`, and the issuer's endpoint for the status
-/// of its credentials.
+/// Mounts `/sandbox/app` with its style sheet and JSON endpoint, `/sandbox/residents`, and the issuer's endpoint for
+/// the status of its credentials.
 pub fn configure(cfg: &mut ServiceConfig, state: Data<SandboxApp>) {
     cfg.service(
         web::scope("/sandbox/app")
             .app_data(state.clone())
             .app_data(QueryConfig::default().error_handler(|_, _| PageError(AppError::Unreadable).into()))
-            .app_data(FormConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| PageError(AppError::MalformedBody).into()))
+            .app_data(
+                FormConfig::default()
+                    .limit(BODY_BYTES_MAX)
+                    .error_handler(|_, _| PageError(AppError::MalformedBody).into()),
+            )
             .app_data(JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| AppError::MalformedBody.into()))
             .service(web::resource("").get(pages::show).post(pages::decide))
             .service(web::resource("/app.css").get(style))

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use reqwest::{ClientBuilder, Response, redirect};
 
-/// Builds a client of the service at `base` with this timeout. The system's root certificates are loaded only for HTTPS: that
-/// takes longer than the rest of a node's start.
+/// Builds a client of the service at `base` with this timeout. The system's root certificates are loaded only for
+/// HTTPS: that takes longer than the rest of a node's start.
 pub(crate) fn client(base: &str, timeout: Duration) -> ClientBuilder {
-    let builder = reqwest::Client::builder().http1_only().no_proxy().redirect(redirect::Policy::none()).timeout(timeout);
+    let builder =
+        reqwest::Client::builder().http1_only().no_proxy().redirect(redirect::Policy::none()).timeout(timeout);
     if base.starts_with("http:") { builder.tls_certs_only([]) } else { builder }
 }
 

@@ -1,5 +1,5 @@
-//! Inboxes: URLs of the sandbox that take webhooks for developers whose machines have no public address. A listener opens one,
-//! directs webhooks to its URL, and reads them, oldest first.
+//! Inboxes: URLs of the sandbox that take webhooks for developers whose machines have no public address. A listener
+//! opens one, directs webhooks to its URL, and reads them, oldest first.
 //!
 //! They are in the memory of this node, within limits. An inbox that nobody reads for a while is closed.
 
@@ -42,8 +42,8 @@ const TRIAL_TIME_MAX: Duration = Duration::from_secs(10);
 pub enum InboxError {
     /// It was never opened, or is closed, or belongs to another app.
     #[error(
-        "There is no such inbox: nobody read it for ten minutes, newer ones of the app took its place, the node was restarted, or another \
-             node answers."
+        "There is no such inbox: nobody read it for ten minutes, newer ones of the app took its place, the node was \
+             restarted, or another node answers."
     )]
     NoSuchInbox,
     /// Too much is unread.
@@ -193,7 +193,13 @@ impl Inboxes {
     ///
     /// # Errors
     /// [`InboxError::NoSuchInbox`], also when the inbox is another app's.
-    pub async fn next(&self, app: &AppId, id: &str, after: u64, wait: Duration) -> Result<Option<InboxWebhook>, InboxError> {
+    pub async fn next(
+        &self,
+        app: &AppId,
+        id: &str,
+        after: u64,
+        wait: Duration,
+    ) -> Result<Option<InboxWebhook>, InboxError> {
         let mut arrived = {
             let mut inboxes = self.inboxes();
             let inbox = inboxes.get_mut(id).filter(|inbox| inbox.app == *app).ok_or(InboxError::NoSuchInbox)?;
@@ -266,7 +272,10 @@ mod tests {
             assert_eq!((first.number, &first.received().unwrap().body[..]), (1, &b"first"[..]));
         }
         let second = read(1).await.unwrap().received().unwrap();
-        assert_eq!((&second.body[..], &second.headers["content-type"]), (&[0, 255][..], &"application/json".parse().unwrap()));
+        assert_eq!(
+            (&second.body[..], &second.headers["content-type"]),
+            (&[0, 255][..], &"application/json".parse().unwrap())
+        );
         assert!(read(2).await.is_none());
         let waits = inboxes.next(&app, "one", 2, Duration::from_secs(30));
         let arrives = async { inboxes.put("one", request(b"third")).unwrap() };
@@ -301,7 +310,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_inbox_that_its_own_url_does_not_lead_to_is_refused() {
-        let refused = Inboxes::new("http://127.0.0.1:9").unwrap().open(&AppId::generate()).await.unwrap_err().to_string();
-        assert!(refused.contains("http://127.0.0.1:9/sandbox/inboxes/") && refused.contains("server.public_base_url"), "{refused}");
+        let refused =
+            Inboxes::new("http://127.0.0.1:9").unwrap().open(&AppId::generate()).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("http://127.0.0.1:9/sandbox/inboxes/") && refused.contains("server.public_base_url"),
+            "{refused}"
+        );
     }
 }

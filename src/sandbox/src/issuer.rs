@@ -135,7 +135,13 @@ impl SandboxIssuer {
     ///
     /// # Errors
     /// The cryptographic library failed.
-    pub fn issue(&self, resident: &Resident, claims: ClaimSet, holder: &HolderKey, now: Timestamp) -> Result<String, KeyError> {
+    pub fn issue(
+        &self,
+        resident: &Resident,
+        claims: ClaimSet,
+        holder: &HolderKey,
+        now: Timestamp,
+    ) -> Result<String, KeyError> {
         self.issue_with_status(resident, claims, holder, now, |_| None)
     }
 
@@ -193,10 +199,16 @@ impl SandboxIssuer {
     ///
     /// # Errors
     /// The cryptographic library failed.
-    pub fn status_answer(&self, credential_id: Uuid, state: PublishedState, now: Timestamp) -> Result<String, KeyError> {
+    pub fn status_answer(
+        &self,
+        credential_id: Uuid,
+        state: PublishedState,
+        now: Timestamp,
+    ) -> Result<String, KeyError> {
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": self.key_id});
         let expiry = (now + STATUS_LIFETIME).seconds();
-        let payload = json!({"iss": self.name, "sub": credential_id, "status": state.as_str(), "iat": now.seconds(), "exp": expiry});
+        let payload = json!({"iss": self.name, "sub": credential_id, "status": state.as_str(), "iat": now.seconds(),
+            "exp": expiry});
         self.key.sign(&header, &payload)
     }
 }

@@ -45,7 +45,8 @@ impl SigningKey {
     /// # Errors
     /// The bytes are not a P-256 key in PKCS#8.
     pub fn from_pkcs8(bytes: &[u8]) -> Result<Self, KeyError> {
-        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, bytes).map_err(|_| KeyError::Malformed)?;
+        let pair =
+            EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, bytes).map_err(|_| KeyError::Malformed)?;
         Self::from_pair(pair)
     }
 

@@ -118,7 +118,8 @@ impl WebhookReceiver {
     /// # Errors
     /// No port could be bound.
     pub async fn start(behaviour: Behaviour) -> io::Result<Self> {
-        let recorder = Recorder { behaviour: Mutex::new(behaviour), received: Mutex::default(), count: watch::Sender::new(0) };
+        let recorder =
+            Recorder { behaviour: Mutex::new(behaviour), received: Mutex::default(), count: watch::Sender::new(0) };
         Self::bind(SocketAddr::from(([127, 0, 0, 1], 0)), Handler::Record(recorder)).await
     }
 
@@ -210,7 +211,11 @@ async fn connection(stream: TcpStream, handler: Arc<Handler>) {
 }
 
 /// Answers a request; an error closes the connection.
-async fn answer(request: Request<Incoming>, handler: &Handler, answered_idle: &AtomicBool) -> Result<Response<Full<Bytes>>, Dropped> {
+async fn answer(
+    request: Request<Incoming>,
+    handler: &Handler,
+    answered_idle: &AtomicBool,
+) -> Result<Response<Full<Bytes>>, Dropped> {
     let (head, body) = request.into_parts();
     let body = Limited::new(body, BODY_BYTES_MAX).collect().await.map_err(|_| Dropped)?.to_bytes();
     let path = head.uri.path_and_query().map_or_else(String::new, ToString::to_string);

@@ -208,7 +208,14 @@ impl Resident {
 
     fn address(&self) -> String {
         let home = &self.home;
-        let parts = [Some(home.building), Some(home.street), home.landmark, Some(home.locality), Some(home.town), Some(home.district)];
+        let parts = [
+            Some(home.building),
+            Some(home.street),
+            home.landmark,
+            Some(home.locality),
+            Some(home.town),
+            Some(home.district),
+        ];
         let parts: Vec<&str> = parts.into_iter().flatten().collect();
         format!("{}, {} - {}", parts.join(", "), home.state, home.pincode)
     }
@@ -221,7 +228,8 @@ impl Resident {
     }
 }
 
-/// Returns the portrait grown to about `size` bytes by comment segments after its first marker, which any JPEG reader skips.
+/// Returns the portrait grown to about `size` bytes by comment segments after its first marker, which any JPEG reader
+/// skips.
 fn padded_portrait(size: usize) -> Vec<u8> {
     let (start, rest) = PORTRAIT.split_at(2);
     let mut image = start.to_vec();
@@ -274,8 +282,12 @@ mod tests {
     fn the_residents_cover_what_is_worth_testing() {
         assert_eq!(text("asha", Claim::Dob).unwrap(), "14-02-1990");
         assert!(text("asha", Claim::Name).unwrap().is_ascii());
-        assert!(text("vikram", Claim::LocalName).unwrap().chars().any(|letter| ('\u{900}'..'\u{980}').contains(&letter)));
-        assert!(text("meena", Claim::LocalName).unwrap().chars().any(|letter| ('\u{B80}'..'\u{C00}').contains(&letter)));
+        assert!(
+            text("vikram", Claim::LocalName).unwrap().chars().any(|letter| ('\u{900}'..'\u{980}').contains(&letter))
+        );
+        assert!(
+            text("meena", Claim::LocalName).unwrap().chars().any(|letter| ('\u{B80}'..'\u{C00}').contains(&letter))
+        );
         assert_eq!(text("kabir", Claim::AgeAbove18).unwrap(), "No");
         assert_eq!(text("lata", Claim::AgeAbove75).unwrap(), "Yes");
         assert_eq!(text("rohan", Claim::NriStatus).unwrap(), "Yes");

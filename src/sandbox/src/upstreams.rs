@@ -44,7 +44,8 @@ pub fn configure_pages(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) {
     let scope = |folder: &str| {
         let json = JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| FlowError::MalformedBody.into());
         let unreadable = |request: &HttpRequest| PageLocation::of(request).problem(FlowError::MalformedBody);
-        let form = FormConfig::default().limit(BODY_BYTES_MAX).error_handler(move |_, request| unreadable(request).into());
+        let form =
+            FormConfig::default().limit(BODY_BYTES_MAX).error_handler(move |_, request| unreadable(request).into());
         web::scope(&format!("/sandbox/{folder}")).app_data(state.clone()).app_data(json).app_data(form)
     };
     let order_page = |path: &str| web::resource(path).get(pages::show).post(pages::decide);

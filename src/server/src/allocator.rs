@@ -7,12 +7,13 @@ use libmimalloc_sys::{mi_option_set_default, mi_option_t};
 /// `mi_option_purge_delay` of the allocator, which its Rust interface does not name.
 const PURGE_DELAY: mi_option_t = 15;
 
-/// Delay before freed memory is returned, in milliseconds. No delay costs a tenth more processor time per request; the allocator's default
-/// of one second doubles memory use under an attack.
+/// Delay before freed memory is returned, in milliseconds. No delay costs a tenth more processor time per request; the
+/// allocator's default of one second doubles memory use under an attack.
 const DELAY_MS: c_long = 10;
 
-/// Returns freed memory soon, so that memory use under an attack matches what the process counts. `MIMALLOC_PURGE_DELAY`, in milliseconds,
-/// overrides it. Call it before a second thread starts, in a program that allocates with mimalloc.
+/// Returns freed memory soon, so that memory use under an attack matches what the process counts.
+/// `MIMALLOC_PURGE_DELAY`, in milliseconds, overrides it. Call it before a second thread starts, in a program that
+/// allocates with mimalloc.
 pub fn give_memory_back_soon() {
     #[allow(unsafe_code, reason = "the allocator has no other way to set an option")]
     // SAFETY: it stores a number in a table of the allocator.

@@ -39,7 +39,9 @@ pub fn build(
     let policy = AddressPolicy { allow_private: settings.profile == Profile::Sandbox };
     let source = Arc::new(DocumentClient::guarded(STATUS_FETCH_MAX, egress, policy));
     Ok(AuthorityContext {
-        signer: Arc::new(IntentSigner::new(keys.intent_key, authority.intent.clone()).with_further(keys.further_intent_keys)),
+        signer: Arc::new(
+            IntentSigner::new(keys.intent_key, authority.intent.clone()).with_further(keys.further_intent_keys),
+        ),
         callbacks: CallbackAddresses::new(&public_base, &keys.callback_secrets)?,
         links: authority.links.clone(),
         qr_host: authority.qr_host.as_ref().map_or(public_base.as_str(), Url::as_str).trim_end_matches('/').to_owned(),

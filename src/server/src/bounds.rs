@@ -80,7 +80,8 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
 
 /// Attempts at a door's PIN per minute and address. The link cannot be guessed.
 const PIN_TRIES_PER_MINUTE: u32 = 10;
-/// Attempts per minute from all addresses. With a hundred million PINs, a month of attempts succeeds with a chance of 1.3 %.
+/// Attempts per minute from all addresses. With a hundred million PINs, a month of attempts succeeds with a chance of
+/// 1.3 %.
 const PIN_TRIES_PER_MINUTE_OF_DOOR: u32 = 30;
 
 /// Returns the rate limits of the public listener, counted over all workers. Streams may use half of the `connections`.

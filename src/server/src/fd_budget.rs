@@ -1,5 +1,5 @@
-//! The file descriptors of this process, and their division. Every connection takes one; connections from outside are limited, so that
-//! webhooks, the store and the operator always get one.
+//! The file descriptors of this process, and their division. Every connection takes one; connections from outside are
+//! limited, so that webhooks, the store and the operator always get one.
 
 use rlimit::{Resource, getrlimit, increase_nofile_limit};
 use sakshi_domain::checks::CHECKS;
@@ -62,7 +62,8 @@ impl FdBudget {
                 descriptors.limit = limit,
                 descriptors.public = public,
                 descriptors.webhooks = budget.webhooks,
-                "this process may open few files: connections and webhooks at one time are bounded by that; raise the limit (ulimit -n)"
+                "this process may open few files: connections and webhooks at one time are bounded by that; raise the \
+                    limit (ulimit -n)"
             );
         }
         budget
@@ -82,7 +83,8 @@ mod tests {
                     let own = OWN + PROBES + OWN_PER_WORKER * workers + ORDERS * budget.orders_of_a_kind;
                     let most = own + budget.internal * listeners + budget.webhooks + budget.public_per_worker * workers;
                     assert!(
-                        most <= limit.max(OWN + PROBES + OWN_PER_WORKER * workers + INTERNAL * listeners + 1 + workers + ORDERS),
+                        most <= limit
+                            .max(OWN + PROBES + OWN_PER_WORKER * workers + INTERNAL * listeners + 1 + workers + ORDERS),
                         "{limit} {workers} {webhooks}: {budget:?}"
                     );
                     assert!(budget.webhooks <= webhooks);
@@ -102,6 +104,9 @@ mod tests {
             FdBudget { public_per_worker: 175, internal: 64, webhooks: 350, orders_of_a_kind: 11 }
         );
         assert_eq!(FdBudget::of(1_048_576, 2, 1, 4_096).public_per_worker, PUBLIC_PER_WORKER_MAX);
-        assert_eq!(FdBudget::of(0, 4, 1, 4_096), FdBudget { public_per_worker: 1, internal: 64, webhooks: 1, orders_of_a_kind: 1 });
+        assert_eq!(
+            FdBudget::of(0, 4, 1, 4_096),
+            FdBudget { public_per_worker: 1, internal: 64, webhooks: 1, orders_of_a_kind: 1 }
+        );
     }
 }

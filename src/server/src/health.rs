@@ -1,5 +1,5 @@
-//! Readiness: every arbiter runs, every shard has started, the store accepts writes, the token that signs intents is available, and the
-//! process is not draining. Changes are logged here, because probes are too frequent to log.
+//! Readiness: every arbiter runs, every shard has started, the store accepts writes, the token that signs intents is
+//! available, and the process is not draining. Changes are logged here, because probes are too frequent to log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use tokio::time::{sleep, timeout};
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of such a check.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The same for a shared store, because a balancer can send requests to other nodes. A probe also checks a shared store, unless that
-/// happened within [`MOMENT`].
+/// The same for a shared store, because a balancer can send requests to other nodes. A probe also checks a shared
+/// store, unless that happened within [`MOMENT`].
 const PATIENCE_SHARED: Duration = Duration::from_millis(750);
 const MOMENT: Duration = Duration::from_millis(200);
 
@@ -35,8 +35,19 @@ pub(crate) struct Health {
 impl Health {
     /// Watches the store on the current arbiter from now on.
     #[must_use]
-    pub(crate) fn watch(tree: Tree, drain: Drain, store: Store, signer: Arc<IntentSigner>, clock: Arc<dyn Clock>) -> Self {
-        let state = Arc::new(StoreHealth { store, drain: drain.clone(), last: Mutex::new(Ok(())), looked: AsyncMutex::new(None) });
+    pub(crate) fn watch(
+        tree: Tree,
+        drain: Drain,
+        store: Store,
+        signer: Arc<IntentSigner>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let state = Arc::new(StoreHealth {
+            store,
+            drain: drain.clone(),
+            last: Mutex::new(Ok(())),
+            looked: AsyncMutex::new(None),
+        });
         let (seen, watched) = (Arc::clone(&state), tree.clone());
         actix_rt::spawn(async move {
             let mut hung = None;

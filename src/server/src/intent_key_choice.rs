@@ -1,5 +1,6 @@
-//! Follows the operators' choice of the intent key: each node reads it from the store and switches within a second. A node never stops
-//! signing: without the chosen key it follows its settings, and while the store is unavailable it keeps its key.
+//! Follows the operators' choice of the intent key: each node reads it from the store and switches within a second. A
+//! node never stops signing: without the chosen key it follows its settings, and while the store is unavailable it
+//! keeps its key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,10 @@ impl Choice {
         if has_it {
             tracing::info!(intent.kid = kid, "operators have chosen the intent key");
         } else {
-            tracing::error!(intent.kid = kid, "operators have chosen an intent key that this node does not have; the settings decide here");
+            tracing::error!(
+                intent.kid = kid,
+                "operators have chosen an intent key that this node does not have; the settings decide here"
+            );
         }
         self.kid = kid;
     }

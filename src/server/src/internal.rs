@@ -1,4 +1,5 @@
-//! The internal listener's app: the operator's API and console, connectors' reports, probes, and the sandbox's stand-ins for upstreams.
+//! The internal listener's app: the operator's API and console, connectors' reports, probes, and the sandbox's
+//! stand-ins for upstreams.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,8 +35,13 @@ pub(crate) fn app(
     console: Console,
     stand_ins: Option<StandIns>,
 ) -> App<
-    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody + use<>>, Error = Error, InitError = ()>
-    + use<>,
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody + use<>>,
+        Error = Error,
+        InitError = (),
+    > + use<>,
 > {
     App::new().wrap(from_fn(edge)).configure(move |config| {
         sakshi_operator::configure(config, deps);
@@ -50,8 +56,13 @@ pub(crate) fn app(
 pub(crate) fn connectors(
     deps: InternalDeps,
 ) -> App<
-    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody + use<>>, Error = Error, InitError = ()>
-    + use<>,
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody + use<>>,
+        Error = Error,
+        InitError = (),
+    > + use<>,
 > {
     App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure_reports(config, deps))
 }

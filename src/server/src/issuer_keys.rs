@@ -1,8 +1,8 @@
 //! Keeps the issuer's keys up to date while the node serves.
 //!
-//! The file is read again when it changes and on SIGHUP. With a URL, keys are fetched at the start, periodically and on SIGHUP, and the
-//! file keeps the last good set. An unknown key triggers one more read. An unreadable or invalid set changes nothing; odd keys in a set are
-//! skipped.
+//! The file is read again when it changes and on SIGHUP. With a URL, keys are fetched at the start, periodically and on
+//! SIGHUP, and the file keeps the last good set. An unknown key triggers one more read. An unreadable or invalid set
+//! changes nothing; odd keys in a set are skipped.
 
 use std::fs;
 use std::io::Write as _;
@@ -73,7 +73,9 @@ impl Source {
     /// Reads the keys from the URL if there is one, otherwise from the file. Returns `None` if they are unchanged.
     async fn read(&mut self) -> Result<Option<Jwks>, ReadError> {
         let bytes = match &self.remote {
-            Some((url, client)) => client.fetch(url, "application/jwk-set+json, application/json", JWKS_BYTES_MAX).await?,
+            Some((url, client)) => {
+                client.fetch(url, "application/jwk-set+json, application/json", JWKS_BYTES_MAX).await?
+            }
             None => {
                 self.seen = stamp(&self.path);
                 fs::read(&self.path).map_err(|error| ReadError::File { path: self.path.clone(), error })?

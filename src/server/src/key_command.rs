@@ -1,4 +1,5 @@
-//! Reads encryption keys from an operator's command, such as a key vault's client. It prints Base64, one key a line, the sealing key first.
+//! Reads encryption keys from an operator's command, such as a key vault's client. It prints Base64, one key a line,
+//! the sealing key first.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -56,7 +57,8 @@ pub(crate) fn run(command: &[String]) -> Result<Vec<SecretKey>, KeyCommandError>
     if !status.success() {
         return Err(KeyCommandError::Failed(status));
     }
-    let keys: Result<Vec<_>, _> = text.lines().filter(|line| !line.trim().is_empty()).map(SecretKey::from_base64).collect();
+    let keys: Result<Vec<_>, _> =
+        text.lines().filter(|line| !line.trim().is_empty()).map(SecretKey::from_base64).collect();
     keys.ok().filter(|keys| !keys.is_empty()).ok_or(KeyCommandError::NoKeys("must be 32 random bytes in Base64"))
 }
 

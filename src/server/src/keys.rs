@@ -1,5 +1,5 @@
-//! Keys and trusted issuers, read before anything starts. Files that the settings name are read; a sandbox generates missing keys once,
-//! under the store's directory.
+//! Keys and trusted issuers, read before anything starts. Files that the settings name are read; a sandbox generates
+//! missing keys once, under the store's directory.
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -32,8 +32,8 @@ const ENCRYPTION_KEY: &str = "encryption.key";
 pub struct KeyMaterial {
     /// Encrypts personal data.
     pub vault: Arc<Vault>,
-    /// Make callback addresses unguessable; the same on every node with the same encryption keys. Addresses made with previous keys are
-    /// still accepted.
+    /// Make callback addresses unguessable; the same on every node with the same encryption keys. Addresses made with
+    /// previous keys are still accepted.
     pub callback_secrets: Vec<Zeroizing<Vec<u8>>>,
     /// Signs intents.
     pub intent_key: IntentKey,
@@ -67,7 +67,9 @@ pub enum KeyError {
         error: std::io::Error,
     },
     /// The sandbox's store exists, but its key is missing.
-    #[error("store.encryption_key: {0} is gone, and the store beside it was sealed with it; put it back, or set the key")]
+    #[error(
+        "store.encryption_key: {0} is gone, and the store beside it was sealed with it; put it back, or set the key"
+    )]
     KeyLost(PathBuf),
     /// An intent key cannot be read.
     #[error("{key}: {error}")]
@@ -123,7 +125,8 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
-    let intent_key = intent_key(settings, sandbox_keys.as_ref(), TokenUse::Sign)?.ok_or(KeyError::Missing("authority.intent_key"))?;
+    let intent_key = intent_key(settings, sandbox_keys.as_ref(), TokenUse::Sign)?
+        .ok_or(KeyError::Missing("authority.intent_key"))?;
     let further_intent_keys = further_intent_keys(settings, TokenUse::Sign)?;
     let mut issuers: Vec<TrustedIssuer> = trusted_issuer(settings)?.into_iter().collect();
     let sandbox = sandbox_issuer(sandbox_keys.as_ref())?;
@@ -144,11 +147,13 @@ pub(crate) fn vault(settings: &Settings) -> Result<Vault, KeyError> {
     Ok(Vault::new(&keys)?)
 }
 
-/// Returns every problem that [`read_all`] would have, and writes nothing. Keys that the sandbox would generate are no problem.
+/// Returns every problem that [`read_all`] would have, and writes nothing. Keys that the sandbox would generate are no
+/// problem.
 #[must_use]
 pub fn check_all(settings: &Settings) -> Vec<KeyError> {
     let sandbox_keys = SandboxKeys::of(settings, false);
-    let vault = encryption_keys(settings, sandbox_keys.as_ref()).and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
+    let vault = encryption_keys(settings, sandbox_keys.as_ref())
+        .and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
     let found = [
         vault.err(),
         intent_key(settings, sandbox_keys.as_ref(), TokenUse::Check).err(),
@@ -162,11 +167,16 @@ pub fn check_all(settings: &Settings) -> Vec<KeyError> {
 }
 
 /// Returns the key that encrypts new records, then those that decrypt older ones; `None` when there is none yet.
-fn encryption_keys(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
+fn encryption_keys(
+    settings: &Settings,
+    sandbox_keys: Option<&SandboxKeys>,
+) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
     let store = &settings.store;
     let mut keys = match (&store.encryption_key, sandbox_keys) {
         (Some(KeySource::Given(key)), _) => vec![key.bytes().clone()],
-        (Some(KeySource::Command(command)), _) => key_command::run(command)?.iter().map(|key| key.bytes().clone()).collect(),
+        (Some(KeySource::Command(command)), _) => {
+            key_command::run(command)?.iter().map(|key| key.bytes().clone()).collect()
+        }
         (Some(KeySource::Wrapped { keys, by }), _) => {
             let unwrapped: Result<_, _> = keys.iter().map(|key| pkcs11::unwrap_key(by, key)).collect();
             unwrapped.map_err(|error| KeyError::Token { key: "store.encryption_key_wrapped", error })?
@@ -187,13 +197,18 @@ fn encryption_keys(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> R
     Ok(Some(keys))
 }
 
-fn intent_key(settings: &Settings, sandbox_keys: Option<&SandboxKeys>, use_of: TokenUse) -> Result<Option<IntentKey>, KeyError> {
+fn intent_key(
+    settings: &Settings,
+    sandbox_keys: Option<&SandboxKeys>,
+    use_of: TokenUse,
+) -> Result<Option<IntentKey>, KeyError> {
     const SETTING: &str = "authority.intent_key";
     match (&settings.authority.intent_key, sandbox_keys) {
         (Some(place), _) => key_at(settings, SETTING, place, use_of),
         (None, Some(sandbox_keys)) => {
             let pem = sandbox_keys.read_or_generate("intent.pem", || Ok(new_intent_key()?.into_bytes()))?;
-            pem.map(|pem| IntentKey::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| unusable(SETTING, error))).transpose()
+            pem.map(|pem| IntentKey::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| unusable(SETTING, error)))
+                .transpose()
         }
         (None, None) => Ok(None),
     }
@@ -213,7 +228,12 @@ enum TokenUse {
 }
 
 /// Returns a private key for intents; `None` for a token's key that was only checked.
-fn key_at(settings: &Settings, setting: &'static str, place: &KeyPlace, use_of: TokenUse) -> Result<Option<IntentKey>, KeyError> {
+fn key_at(
+    settings: &Settings,
+    setting: &'static str,
+    place: &KeyPlace,
+    use_of: TokenUse,
+) -> Result<Option<IntentKey>, KeyError> {
     match place {
         KeyPlace::File(path) => {
             let pem = read(setting, path)?;
@@ -261,7 +281,9 @@ pub(crate) fn egress(settings: &Settings) -> Result<Egress, KeyError> {
 }
 
 fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError> {
-    let (Some(issuer), Some(path)) = (&settings.authority.issuer, &settings.authority.jwks_path) else { return Ok(None) };
+    let (Some(issuer), Some(path)) = (&settings.authority.issuer, &settings.authority.jwks_path) else {
+        return Ok(None);
+    };
     if settings.authority.jwks_url.is_some() && !path.exists() {
         // It is fetched at the start.
         return Ok(None);
@@ -272,7 +294,9 @@ fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError
 
 fn sandbox_issuer(sandbox_keys: Option<&SandboxKeys>) -> Result<Option<(sandbox::Issuer, TrustedIssuer)>, KeyError> {
     let Some(sandbox_keys) = sandbox_keys else { return Ok(None) };
-    let Some(pkcs8) = sandbox_keys.read_or_generate("issuer.p8", || Ok(sandbox::new_issuer_key()?))? else { return Ok(None) };
+    let Some(pkcs8) = sandbox_keys.read_or_generate("issuer.p8", || Ok(sandbox::new_issuer_key()?))? else {
+        return Ok(None);
+    };
     let issuer = sandbox::issuer(&pkcs8)?;
     let trusted = TrustedIssuer { issuer: sandbox::ISSUER.into(), jwks: Jwks::parse(issuer.jwks_json().as_bytes())? };
     Ok(Some((issuer, trusted)))
@@ -286,7 +310,11 @@ fn derive(key: &[u8], purpose: &[u8]) -> Zeroizing<Vec<u8>> {
 
 fn random_key() -> Result<Vec<u8>, KeyError> {
     let mut bytes = vec![0; 32];
-    let failed = |_| KeyError::Unreadable { key: "store.encryption_key", path: "/dev/urandom".into(), error: ErrorKind::Other.into() };
+    let failed = |_| KeyError::Unreadable {
+        key: "store.encryption_key",
+        path: "/dev/urandom".into(),
+        error: ErrorKind::Other.into(),
+    };
     rand::fill(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
@@ -307,7 +335,8 @@ struct SandboxKeys {
 
 impl SandboxKeys {
     fn of(settings: &Settings, generate: bool) -> Option<Self> {
-        (settings.profile == Profile::Sandbox).then(|| Self { directory: settings.store.path.join("sandbox-keys"), generate })
+        (settings.profile == Profile::Sandbox)
+            .then(|| Self { directory: settings.store.path.join("sandbox-keys"), generate })
     }
 
     fn path(&self, name: &str) -> PathBuf {

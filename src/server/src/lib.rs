@@ -1,5 +1,5 @@
-//! The process around the service: settings, keys, wiring, telemetry, graceful shutdown, and the command line. The rules of the service
-//! live in the domain, and the actors apply them.
+//! The process around the service: settings, keys, wiring, telemetry, graceful shutdown, and the command line. The
+//! rules of the service live in the domain, and the actors apply them.
 
 // Clippy enables all features at once.
 #[cfg(all(feature = "rehearsal", feature = "shipped", not(clippy)))]

@@ -126,15 +126,23 @@ impl Node {
     ///
     /// # Errors
     /// The first part that fails to start; started parts are stopped.
-    pub async fn start(settings: &Settings, metrics: PrometheusRecorder, log_level: LogLevel) -> Result<Self, StartError> {
-        // Resources of the machine: a directory, file descriptors, keys, two sockets. A sandbox keeps its keys in the directory, whatever
-        // its store is.
+    pub async fn start(
+        settings: &Settings,
+        metrics: PrometheusRecorder,
+        log_level: LogLevel,
+    ) -> Result<Self, StartError> {
+        // Resources of the machine: a directory, file descriptors, keys, two sockets. A sandbox keeps its keys in the
+        // directory, whatever its store is.
         if settings.profile == Profile::Sandbox || matches!(settings.store.kind, StoreKind::Embedded) {
             let path = &settings.store.path;
             storage::prepare_directory(path).map_err(|error| StartError::StorePath { path: path.clone(), error })?;
         }
         let workers = bounds::workers(settings);
-        let fds = FdBudget::claim(workers, 1 + usize::from(settings.server.connector_addr.is_some()), settings.webhooks.max_in_flight);
+        let fds = FdBudget::claim(
+            workers,
+            1 + usize::from(settings.server.connector_addr.is_some()),
+            settings.webhooks.max_in_flight,
+        );
         let tls = tls_files::Listeners::read(&settings.server).map_err(KeyError::from)?;
         let egress = keys::egress(settings)?;
         issuer_keys::prepare(settings, &egress).await?;
@@ -204,14 +212,15 @@ impl Node {
 
         // The listeners.
         let answers = memory.answers.clone();
-        let listener = |name, tls: &Option<ListenerTls>, workers, connections_per_worker, probes_per_worker| ListenerConfig {
-            name,
-            workers,
-            connections_per_worker,
-            probes_per_worker,
-            answers: answers.clone(),
-            tls: tls.clone(),
-        };
+        let listener =
+            |name, tls: &Option<ListenerTls>, workers, connections_per_worker, probes_per_worker| ListenerConfig {
+                name,
+                workers,
+                connections_per_worker,
+                probes_per_worker,
+                answers: answers.clone(),
+                tls: tls.clone(),
+            };
         let shared = public::Shared {
             service,
             tree: tree.clone(),
@@ -239,7 +248,10 @@ impl Node {
             Arc::new(Health::watch(tree.clone(), drain.clone(), store.clone(), signer, Arc::clone(&clock)))
         };
         let deps = InternalDeps {
-            longest: LongestKept { result_ttl: settings.ovse.result_ttl, registration_ttl: settings.ovse.registration_ttl },
+            longest: LongestKept {
+                result_ttl: settings.ovse.result_ttl,
+                registration_ttl: settings.ovse.registration_ttl,
+            },
             store: store.clone(),
             clock,
             accept_clock: Arc::new(move || watched.accept_clock()),
@@ -267,7 +279,8 @@ impl Node {
             body_bytes: settings.limits.body_bytes,
         };
         let console = Console {
-            is_https: tls.internal.is_some() || settings.console.base_url.as_ref().is_some_and(|url| url.scheme() == "https"),
+            is_https: tls.internal.is_some()
+                || settings.console.base_url.as_ref().is_some_and(|url| url.scheme() == "https"),
             sandbox: settings.profile == Profile::Sandbox,
             low_credits: settings.telemetry.low_credits,
             kept: settings.ovse.window + settings.ovse.result_ttl,
@@ -285,7 +298,9 @@ impl Node {
         let start = |socket| Listener::start(config, socket, move || internal::connectors(reports.clone()));
         let connectors = connector_socket.map(start).transpose()?;
         let config = listener("internal", &tls.internal, 1, fds.internal, PROBES);
-        let internal = Listener::start(config, internal_socket, move || internal::app(deps.clone(), console.clone(), stand_ins.clone()))?;
+        let internal = Listener::start(config, internal_socket, move || {
+            internal::app(deps.clone(), console.clone(), stand_ins.clone())
+        })?;
         let node = Self {
             public_addr,
             internal_addr,
@@ -318,10 +333,14 @@ impl Node {
         Ok(())
     }
 
-    /// Stops the node. It becomes unready, and after the notice accepts no new connections. Requests and webhooks in flight may finish
-    /// within the drain timeout; then actors, store and listeners stop.
+    /// Stops the node. It becomes unready, and after the notice accepts no new connections. Requests and webhooks in
+    /// flight may finish within the drain timeout; then actors, store and listeners stop.
     pub async fn stop(self) {
-        tracing::info!(drain.notice_s = self.drain_notice.as_secs(), drain.timeout_s = self.drain_timeout.as_secs(), "draining");
+        tracing::info!(
+            drain.notice_s = self.drain_notice.as_secs(),
+            drain.timeout_s = self.drain_timeout.as_secs(),
+            "draining"
+        );
         self.drain.announce();
         sleep(self.drain_notice).await;
         let end = Instant::now() + self.drain_timeout;
@@ -330,7 +349,11 @@ impl Node {
         let requests = self.drain.finish(end.saturating_duration_since(Instant::now())).await;
         let attempts = self.tree.drain(end.saturating_duration_since(Instant::now())).await;
         if requests + attempts > 0 {
-            tracing::warn!(requests, webhook.attempts = attempts, "the drain's time is over; what is still under way is cut off");
+            tracing::warn!(
+                requests,
+                webhook.attempts = attempts,
+                "the drain's time is over; what is still under way is cut off"
+            );
         }
         self.public.stop().await;
         self.internal.stop().await;

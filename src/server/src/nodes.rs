@@ -1,5 +1,5 @@
-//! The nodes of the installation, seen from this one. Nodes on a shared store publish one snapshot a second, only while somebody watches.
-//! This node is read without the store and the actors, so the view works while something hangs.
+//! The nodes of the installation, seen from this one. Nodes on a shared store publish one snapshot a second, only while
+//! somebody watches. This node is read without the store and the actors, so the view works while something hangs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,11 @@ impl Nodes {
         let mut nodes: Vec<_> = others.into_iter().map(|other| of_other(other, now)).collect();
         nodes.push(NodeState { is_this: true, ..self.this() });
         nodes.sort_by(|one, other| {
-            (one.started_at.is_none(), one.started_at, &one.node).cmp(&(other.started_at.is_none(), other.started_at, &other.node))
+            (one.started_at.is_none(), one.started_at, &one.node).cmp(&(
+                other.started_at.is_none(),
+                other.started_at,
+                &other.node,
+            ))
         });
         NodesResponse { now, nodes }
     }
@@ -101,8 +105,8 @@ fn receiver_queue(view: ReceiverView) -> ReceiverQueue {
     ReceiverQueue { origin, client_id: client, waiting: waiting as u64, in_flight: in_flight as u64, oldest_s }
 }
 
-/// Builds another node's state from its snapshot and last heartbeat. An unreadable snapshot, such as one of another release, counts as
-/// missing.
+/// Builds another node's state from its snapshot and last heartbeat. An unreadable snapshot, such as one of another
+/// release, counts as missing.
 fn of_other(other: OtherNode, now: Timestamp) -> NodeState {
     let OtherNode { node, seen_at, snapshot } = other;
     let told: Option<NodeState> = snapshot.and_then(|told| serde_json::from_slice(&told).ok());

@@ -53,8 +53,13 @@ pub struct Shared {
 pub fn app(
     shared: &Shared,
 ) -> App<
-    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody + use<>>, Error = Error, InitError = ()>
-    + use<>,
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody + use<>>,
+        Error = Error,
+        InitError = (),
+    > + use<>,
 > {
     let mut service = shared.service.clone();
     if let Some(Handles { transactions, events, flows }) = shared.tree.start_shard() {
@@ -66,7 +71,11 @@ pub fn app(
     let stand_ins = shared.stand_ins.clone();
     App::new()
         .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::SnakeCase)))
-        .app_data(Data::new(CamelCaseDocument(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::CamelCase))))
+        .app_data(Data::new(CamelCaseDocument(document_of(
+            &service.authority.public_base,
+            PosterApi::openapi,
+            KeyCase::CamelCase,
+        ))))
         .app_data(DocsBase(service.authority.public_base.as_str().into()))
         .app_data(ErrorPages(sakshi_portal::error_page))
         .app_data(Data::new(shared.docs.clone()))

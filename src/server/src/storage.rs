@@ -1,5 +1,5 @@
-//! The store that the settings name, opened first and closed last, and its clock. A single node uses its own clock; nodes that share a
-//! store use the store's, so that a transaction expires on all of them at once.
+//! The store that the settings name, opened first and closed last, and its clock. A single node uses its own clock;
+//! nodes that share a store use the store's, so that a transaction expires on all of them at once.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -15,7 +15,9 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore, Migrated};
 use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisOptions, RedisServers, RedisStore};
-use sakshi_store::{Installation, OpenError, Ownership, Retention, SCHEMA, Store, StoreError, Upgrading, Vault, embedded, redis};
+use sakshi_store::{
+    Installation, OpenError, Ownership, Retention, SCHEMA, Store, StoreError, Upgrading, Vault, embedded, redis,
+};
 use secrecy::ExposeSecret;
 
 use crate::settings::{RedisSettings, Settings, StoreKind};
@@ -55,15 +57,23 @@ impl Storage {
                 let embedded = EmbeddedStore::open(options)?;
                 if let Some(Migrated { from, to, backup }) = embedded.migrated() {
                     let backup = backup.display();
-                    tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded; the backup is from before");
+                    tracing::warn!(schema.from = from, schema.to = to, %backup, "the store was upgraded; the backup \
+                        is from before");
                 }
-                Ok(Self { store: (*embedded).clone(), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
+                Ok(Self {
+                    store: (*embedded).clone(),
+                    clock,
+                    kind: Kind::Embedded(embedded, settings.store.path.clone()),
+                })
             }
             StoreKind::Redis(redis) => {
                 let store = RedisStore::open(redis_options(redis, settings, vault, retention)?).await?;
                 let ahead_ms = store.clock_ahead_ms();
                 if u128::from(ahead_ms.unsigned_abs()) >= CLOCK_OFFSET_REPORTED.as_millis() {
-                    tracing::warn!(redis.ahead_ms = ahead_ms, "the clocks of this machine and of Redis differ: one of them is wrong");
+                    tracing::warn!(
+                        redis.ahead_ms = ahead_ms,
+                        "the clocks of this machine and of Redis differ: one of them is wrong"
+                    );
                 }
                 Ok(Self { clock: store.clock(), store: (*store).clone(), kind: Kind::Redis(store) })
             }
@@ -145,7 +155,8 @@ pub(crate) fn backup_mark(directory: &Path) -> PathBuf {
 fn show_directory(directory: &Path) {
     gauge!("sakshi_store_size_bytes").set(size_of_files(directory));
     if let Some((at, _)) = stamp(&backup_mark(directory)) {
-        gauge!("sakshi_store_backup_timestamp_seconds").set(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
+        gauge!("sakshi_store_backup_timestamp_seconds")
+            .set(at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64());
     }
     if let Ok(disk) = statvfs(directory) {
         // Gauges are floats by their format.
@@ -190,8 +201,9 @@ fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
         return Ok(servers);
     }
     let read = |path: &Option<PathBuf>| {
-        let bytes =
-            path.as_ref().map(|path| fs::read(path).map_err(|error| unusable(&format!("{} cannot be read: {error}", path.display()))));
+        let bytes = path.as_ref().map(|path| {
+            fs::read(path).map_err(|error| unusable(&format!("{} cannot be read: {error}", path.display())))
+        });
         bytes.transpose()
     };
     let identity = read(client_cert)?.zip(read(client_key)?);
@@ -203,7 +215,10 @@ fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
 /// Returns the owner that the store must have. Without an `authority.issuer` it is the sandbox.
 pub(crate) fn ownership(settings: &Settings) -> Ownership {
     let authority = settings.authority.issuer.clone().unwrap_or_else(|| sandbox::ISSUER.to_owned());
-    Ownership { owner: Installation { profile: settings.profile, authority }, takes_over: settings.store.take_over_from.clone() }
+    Ownership {
+        owner: Installation { profile: settings.profile, authority },
+        takes_over: settings.store.take_over_from.clone(),
+    }
 }
 
 /// Returns the schema of this release, and the handling of files of earlier releases.
@@ -214,12 +229,15 @@ fn upgrading(settings: &Settings) -> Upgrading {
 /// Checks, without writing, that a node of these settings could open or create its store.
 ///
 /// # Errors
-/// [`OpenError::Refused`] with the error that `serve` would end with, [`OpenError::Unreadable`] when the store cannot be read from here.
+/// [`OpenError::Refused`] with the error that `serve` would end with, [`OpenError::Unreadable`] when the store cannot
+/// be read from here.
 pub(crate) async fn may_open(settings: &Settings) -> Result<(), OpenError> {
     // A sandbox without a key has no store yet.
     let vault = keys::vault(settings).ok();
     match (&settings.store.kind, vault) {
-        (StoreKind::Embedded, vault) => embedded::may_open(&settings.store.path, vault.as_ref(), &ownership(settings), upgrading(settings)),
+        (StoreKind::Embedded, vault) => {
+            embedded::may_open(&settings.store.path, vault.as_ref(), &ownership(settings), upgrading(settings))
+        }
         (StoreKind::Redis(_), None) => Ok(()),
         (StoreKind::Redis(redis), Some(vault)) => {
             let options = redis_options(redis, settings, Arc::new(vault), bounds::retention(settings));
@@ -228,8 +246,8 @@ pub(crate) async fn may_open(settings: &Settings) -> Result<(), OpenError> {
     }
 }
 
-/// Creates the directory that `store.path` names, readable by its owner only, and tries to write into it. A problem is thus reported for
-/// the setting, not for the first file.
+/// Creates the directory that `store.path` names, readable by its owner only, and tries to write into it. A problem is
+/// thus reported for the setting, not for the first file.
 ///
 /// # Errors
 /// The directory cannot be created or written to.

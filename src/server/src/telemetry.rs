@@ -1,6 +1,7 @@
 //! The log on stderr, the metrics recorder, and a panic hook that is cheap and logs no personal data.
 //!
-//! The standard hook walks the stack on every panic, which stalls the crashing actor's neighbours. A panic's text may hold personal data.
+//! The standard hook walks the stack on every panic, which stalls the crashing actor's neighbours. A panic's text may
+//! hold personal data.
 
 mod buffered_log;
 pub mod catalogue;
@@ -46,13 +47,17 @@ impl Guard {
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
-/// The level is a word (`warn`) or a list of words by target (`info,sakshi_store=debug`). A thread of its own writes the lines. Spans are
-/// sent to the collector, if one is set. A second call changes nothing.
+/// The level is a word (`warn`) or a list of words by target (`info,sakshi_store=debug`). A thread of its own writes
+/// the lines. Spans are sent to the collector, if one is set. A second call changes nothing.
 ///
 /// # Errors
 /// The thread, or the client for the collector, cannot be created.
 pub fn start(settings: &Telemetry) -> io::Result<Guard> {
-    let spans = settings.otlp_endpoint.as_ref().map(|endpoint| Spans::to(endpoint, settings.traces_per_thousand)).transpose()?;
+    let spans = settings
+        .otlp_endpoint
+        .as_ref()
+        .map(|endpoint| Spans::to(endpoint, settings.traces_per_thousand))
+        .transpose()?;
     start_at(settings.log_format, spans, "info,actix_server=warn")
 }
 
@@ -61,7 +66,8 @@ pub fn start(settings: &Telemetry) -> io::Result<Guard> {
 /// # Errors
 /// The thread cannot be started.
 pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::Result<Guard> {
-    let asked = ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
+    let asked =
+        ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
     let (usual, refused) = usual(asked.as_deref(), default);
     let (lines, guard) = BufferedLog::start(io::stderr())?;
     let layer = fmt::layer().with_writer(lines).with_target(true);
@@ -84,7 +90,8 @@ pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::R
         set_hook(Box::new(report));
     }
     if let Some(error) = refused {
-        tracing::warn!(%error, "the level that the environment asks for is not understood, so the usual one is in effect");
+        tracing::warn!(%error, "the level that the environment asks for is not understood, so the usual one is in \
+            effect");
     }
     Ok(Guard { level, _spans: spans, _log: guard })
 }
@@ -141,16 +148,23 @@ mod tests {
         assert!(levels.would_enable("sakshi", &Level::INFO) && !levels.would_enable("actix_server", &Level::INFO));
         let (levels, refused) = read("warn,sakshi_store=debug");
         assert!(
-            refused.is_none() && levels.would_enable("sakshi_store::redis", &Level::DEBUG) && !levels.would_enable("sakshi", &Level::INFO)
+            refused.is_none()
+                && levels.would_enable("sakshi_store::redis", &Level::DEBUG)
+                && !levels.would_enable("sakshi", &Level::INFO)
         );
-        assert!(levels.would_enable("actix_http", &Level::WARN) && !levels.would_enable("actix_http::h1::dispatcher", &Level::ERROR));
+        assert!(
+            levels.would_enable("actix_http", &Level::WARN)
+                && !levels.would_enable("actix_http::h1::dispatcher", &Level::ERROR)
+        );
     }
 
     #[test]
     fn no_level_shows_spans_or_the_odd_bytes_of_a_peer() {
         let levels = filter("info,sakshi=trace,sakshi_trace=trace,actix_http::h1::dispatcher=trace");
         assert!(levels.would_enable("sakshi_store::redis", &Level::TRACE));
-        assert!(!levels.would_enable(sakshi_trace::TARGET, &Level::ERROR) && !levels.would_enable(NO_HTTP, &Level::ERROR));
+        assert!(
+            !levels.would_enable(sakshi_trace::TARGET, &Level::ERROR) && !levels.would_enable(NO_HTTP, &Level::ERROR)
+        );
     }
 
     #[test]

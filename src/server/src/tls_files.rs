@@ -1,5 +1,5 @@
-//! TLS files of the listeners, read at the start, when they change and on SIGHUP. Unusable files are refused at the start; later, the
-//! earlier ones stay.
+//! TLS files of the listeners, read at the start, when they change and on SIGHUP. Unusable files are refused at the
+//! start; later, the earlier ones stay.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -52,8 +52,13 @@ impl Listeners {
     /// # Errors
     /// The first file that cannot be used.
     pub(crate) fn read(server: &Server) -> Result<Self, TlsFileError> {
-        let read = |files: &Option<ListenerFiles>| files.as_ref().map(|files| load(files, ListenerTls::new)).transpose();
-        Ok(Self { public: read(&server.tls)?, internal: read(&server.internal_tls)?, connectors: read(&server.connector_tls)? })
+        let read =
+            |files: &Option<ListenerFiles>| files.as_ref().map(|files| load(files, ListenerTls::new)).transpose();
+        Ok(Self {
+            public: read(&server.tls)?,
+            internal: read(&server.internal_tls)?,
+            connectors: read(&server.connector_tls)?,
+        })
     }
 
     /// Follows changes of the files from now on, on the current arbiter.
@@ -61,8 +66,13 @@ impl Listeners {
     /// # Errors
     /// The signal handler cannot be installed.
     pub(crate) fn watch(&self, server: &Server) -> std::io::Result<()> {
-        let pairs = [(&self.public, &server.tls), (&self.internal, &server.internal_tls), (&self.connectors, &server.connector_tls)];
-        let mut followed: Vec<_> = pairs.into_iter().filter_map(|(tls, files)| Some(Followed::new(tls.clone()?, files.clone()?))).collect();
+        let pairs = [
+            (&self.public, &server.tls),
+            (&self.internal, &server.internal_tls),
+            (&self.connectors, &server.connector_tls),
+        ];
+        let mut followed: Vec<_> =
+            pairs.into_iter().filter_map(|(tls, files)| Some(Followed::new(tls.clone()?, files.clone()?))).collect();
         if followed.is_empty() {
             return Ok(());
         }
@@ -123,7 +133,10 @@ impl Followed {
     }
 }
 
-fn load<T>(files: &ListenerFiles, make: impl FnOnce(ListenerPem<'_>) -> Result<T, ListenerTlsError>) -> Result<T, TlsFileError> {
+fn load<T>(
+    files: &ListenerFiles,
+    make: impl FnOnce(ListenerPem<'_>) -> Result<T, ListenerTlsError>,
+) -> Result<T, TlsFileError> {
     let read = |path: &PathBuf| fs::read(path).map_err(|error| TlsFileError::Unreadable { path: path.clone(), error });
     let (certificate, key) = (read(&files.certificate)?, Zeroizing::new(read(&files.key)?));
     let authorities = files.client_authorities.as_ref().map(read).transpose()?;
@@ -149,7 +162,11 @@ fn show_expiry(keys: &'static str, certificate: &[u8]) {
 }
 
 fn stamps(files: &ListenerFiles) -> Stamps {
-    [Some(&files.certificate), Some(&files.key), files.client_authorities.as_ref()].into_iter().flatten().map(|path| stamp(path)).collect()
+    [Some(&files.certificate), Some(&files.key), files.client_authorities.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|path| stamp(path))
+        .collect()
 }
 
 /// Returns the modification time and length of a file; `None` when there is none.

@@ -16,12 +16,17 @@ use crate::settings::Settings;
 /// Longest timeout of opening a connection to an upstream.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// Builds the upstreams that the settings name, with up to `most` orders of each kind in flight. `internal` is the address of the internal
-/// listener.
+/// Builds the upstreams that the settings name, with up to `most` orders of each kind in flight. `internal` is the
+/// address of the internal listener.
 ///
 /// # Errors
 /// The HTTP client cannot be built.
-pub fn build(settings: &Settings, egress: &Egress, internal: SocketAddr, most: usize) -> Result<Upstreams, ClientError> {
+pub fn build(
+    settings: &Settings,
+    egress: &Egress,
+    internal: SocketAddr,
+    most: usize,
+) -> Result<Upstreams, ClientError> {
     let set = &settings.upstreams;
     let client = UpstreamClient::new(&UpstreamOptions {
         token: set.token.expose_secret().to_owned(),
@@ -32,7 +37,8 @@ pub fn build(settings: &Settings, egress: &Egress, internal: SocketAddr, most: u
     })?;
     let at = |url: &Option<Url>, flow: &str| {
         let is_sandbox = settings.profile == Profile::Sandbox;
-        let stand_in = || Url::parse(&format!("http://{internal}/sandbox/upstreams/{flow}")).ok().filter(|_| is_sandbox);
+        let stand_in =
+            || Url::parse(&format!("http://{internal}/sandbox/upstreams/{flow}")).ok().filter(|_| is_sandbox);
         url.clone().or_else(stand_in).map(|url| client.at(url, most))
     };
     Ok(Upstreams {
@@ -40,7 +46,10 @@ pub fn build(settings: &Settings, egress: &Egress, internal: SocketAddr, most: u
         doclocker: at(&set.doclocker_url, "doclocker"),
         estamp: at(&set.estamp_url, "estamp"),
         wealth: at(&set.wealth_url, "wealth"),
-        checks: CHECKS.iter().filter_map(|check| Some((check.name, at(&set.check_urls.get(check.name).cloned(), check.name)?))).collect(),
+        checks: CHECKS
+            .iter()
+            .filter_map(|check| Some((check.name, at(&set.check_urls.get(check.name).cloned(), check.name)?)))
+            .collect(),
     })
 }
 

@@ -1,9 +1,9 @@
 //! Authentication of callers: the holder of a key, for one of its apps (specification, "Authentication").
 //!
-//! Only a [`KeyGate`] makes a [`Caller`], so no use case can be called without one. A gate checks pairs of key and app, and keeps
-//! each result for less than a second. There is one gate per worker, without locks: a cached pair costs one SHA-256 and one
-//! look-up, and nothing is allocated. Callers of the same uncached pair wait for one question to the store. A request that waits is
-//! checked again, so a revocation also ends requests that have begun.
+//! Only a [`KeyGate`] makes a [`Caller`], so no use case can be called without one. A gate checks pairs of key and app,
+//! and keeps each result for less than a second. There is one gate per worker, without locks: a cached pair costs one
+//! SHA-256 and one look-up, and nothing is allocated. Callers of the same uncached pair wait for one question to the
+//! store. A request that waits is checked again, so a revocation also ends requests that have begun.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -64,8 +64,8 @@ impl Caller {
         OwnerPath::app(&self.client, &self.app.app_id)
     }
 
-    /// Checks the caller again, if the last check is too old. A key that was revoked while a request waited thus ends that
-    /// request, too. Call it after every wait and before every debit.
+    /// Checks the caller again, if the last check is too old. A key that was revoked while a request waited thus ends
+    /// that request, too. Call it after every wait and before every debit.
     ///
     /// # Errors
     /// [`ServiceError::Unauthorized`] when the pair is no longer valid; a store error when the store cannot answer.
@@ -77,8 +77,8 @@ impl Caller {
         gate.admit_holder(&self.check.holder, &self.app.app_id).await.map(drop)
     }
 
-    /// Waits until the caller is found to be no longer valid. While the store cannot answer, it goes on waiting; check once more
-    /// before acting.
+    /// Waits until the caller is found to be no longer valid. While the store cannot answer, it goes on waiting; check
+    /// once more before acting.
     pub async fn until_revoked(&self) {
         let mut until = self.check.until;
         loop {
@@ -148,8 +148,8 @@ struct Grant {
 }
 
 impl Grant {
-    /// Builds the grant of a key. It has a backend's rights but manages neither keys nor users, so a leaked key creates no
-    /// further access.
+    /// Builds the grant of a key. It has a backend's rights but manages neither keys nor users, so a leaked key creates
+    /// no further access.
     fn of_key(KeyGrant { key, client, app, .. }: KeyGrant) -> Self {
         let ApiKeyRecord { key_id, networks, expires_at, .. } = key;
         Self { actor: Actor::Key { id: key_id }, role: UserRole::Organise, networks, expires_at, client, app }
@@ -241,7 +241,9 @@ impl KeyGate {
             SessionHolder::Key(key) => {
                 let (key, question) = (*key, store.find_key(*key, app));
                 async move {
-                    let Some(found) = question.await?.filter(|found| found.key.is_valid(now, profile)) else { return Ok(None) };
+                    let Some(found) = question.await?.filter(|found| found.key.is_valid(now, profile)) else {
+                        return Ok(None);
+                    };
                     if found.used_at.is_none_or(|used| now.since(used) >= USE_INTERVAL) {
                         note_use(&store, key, found.used_at, now).await;
                     }
@@ -251,13 +253,23 @@ impl KeyGate {
             }
             SessionHolder::User { id, epoch } => {
                 let (epoch, question) = (*epoch, store.find_user(id.clone(), app));
-                async move { Ok(question.await?.filter(|found| found.user.is_active() && found.epoch == epoch).map(Grant::of_user)) }
-                    .boxed_local()
+                async move {
+                    Ok(question
+                        .await?
+                        .filter(|found| found.user.is_active() && found.epoch == epoch)
+                        .map(Grant::of_user))
+                }
+                .boxed_local()
             }
         }
     }
 
-    fn conclude(self: &Rc<Self>, (pair, holder): (Pair, SessionHolder), found: Option<Grant>, mut until: Instant) -> Checked {
+    fn conclude(
+        self: &Rc<Self>,
+        (pair, holder): (Pair, SessionHolder),
+        found: Option<Grant>,
+        mut until: Instant,
+    ) -> Checked {
         let now = self.clock.now();
         let good = found.and_then(|Grant { actor, role, networks, expires_at, client, app }| {
             let app = app.filter(|app| app.client_id == client.client_id)?;
@@ -378,7 +390,9 @@ mod tests {
     #[actix_rt::test]
     async fn a_result_is_kept_for_less_than_a_second_and_not_beyond_the_end_of_the_key() {
         let fixture = Fixture::new().await;
-        for (left, kept) in [(None, CACHED), (Some(HOUR), CACHED), (Some(Duration::from_millis(100)), Duration::from_millis(100))] {
+        for (left, kept) in
+            [(None, CACHED), (Some(HOUR), CACHED), (Some(Duration::from_millis(100)), Duration::from_millis(100))]
+        {
             let begun = Instant::now();
             let caller = fixture.admitted(left.map(|left| NOW + left)).await;
             let until = caller.check.until;

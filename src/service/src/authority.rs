@@ -1,5 +1,5 @@
-//! Settings shared with the identity authority, ready for use: the intent signer, callback addresses, links that launch the app,
-//! the host of QR values, and the trusted issuers.
+//! Settings shared with the identity authority, ready for use: the intent signer, callback addresses, links that launch
+//! the app, the host of QR values, and the trusted issuers.
 
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ impl AuthorityContext {
     /// Signs the intent of a transaction afresh.
     ///
     /// # Errors
-    /// [`ServiceError::Unavailable`] while the signing token is unavailable; otherwise only if the cryptographic library fails.
+    /// [`ServiceError::Unavailable`] while the signing token is unavailable; otherwise only if the cryptographic
+    /// library fails.
     pub async fn intent(&self, pending: &Pending, now: Timestamp) -> Result<SignedIntent, ServiceError> {
         let signed = self.signer.sign(pending, &self.callbacks.for_txn(pending.id), now).await?;
         metrics::counter!("sakshi_intents_total", "made" => "signed").increment(1);

@@ -1,7 +1,7 @@
 //! The use case of callbacks: the identity app hands in its answer.
 //!
-//! Nobody authenticates here. Trust rests on the capability of the address, the issuer's signature and the transaction's being
-//! pending; a stranger's garbage ends nothing.
+//! Nobody authenticates here. Trust rests on the capability of the address, the issuer's signature and the
+//! transaction's being pending; a stranger's garbage ends nothing.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ pub async fn callback_target(service: &Service, id: TxnId, sender: IpAddr) -> Re
     Ok(CallbackTarget { id, transaction, owners })
 }
 
-/// Reads and verifies a body that was sent to the address of a transaction, and ends the transaction with its answer. Also
-/// returns the format of the reply, once the body was read.
+/// Reads and verifies a body that was sent to the address of a transaction, and ends the transaction with its answer.
+/// Also returns the format of the reply, once the body was read.
 pub async fn answer_callback(
     service: &Service,
     target: CallbackTarget,
@@ -136,7 +136,11 @@ pub async fn answer_callback(
             let replay_window = valid_for.saturating_add(CLOCK_SKEW_MAX).min(service.rules.replay_window);
             let result_ttl = service.rules.result_ttl;
             let complete = Complete { answer, known, evidence, guest, replay_window, result_ttl };
-            service.transactions.complete(id, complete).await.map_or_else(|error| not_served(&error), CallbackOutcome::Done)
+            service
+                .transactions
+                .complete(id, complete)
+                .await
+                .map_or_else(|error| not_served(&error), CallbackOutcome::Done)
         }
         Err(outcome) => outcome,
     };
@@ -203,14 +207,15 @@ struct Presented {
 /// The result of reading a body.
 struct Reading {
     form: CallbackForm,
-    /// The answer that ends the transaction once its credential's status is good, or the reply to one that does not end it.
+    /// The answer that ends the transaction once its credential's status is good, or the reply to one that does not end
+    /// it.
     answer: Result<(Answer, Option<Presented>), CallbackOutcome>,
     /// The key that the credential names and the issuer does not have.
     unknown_key: Option<String>,
 }
 
-/// Judges a body: a small one at once, a large one off this worker, which serves others too. `None` when there is no memory or no
-/// processor time for it.
+/// Judges a body: a small one at once, a large one off this worker, which serves others too. `None` when there is no
+/// memory or no processor time for it.
 async fn judged(
     service: &Service,
     target: &Arc<CallbackTarget>,
@@ -225,9 +230,11 @@ async fn judged(
     }
     let (authority, content_type) = (Arc::clone(&service.authority), content_type.map(str::to_owned));
     let (target, body, owners) = (Arc::clone(target), Arc::clone(body), target.owners.clone());
-    let work = service.cpu.run(owners, move || judge(&authority, &target, content_type.as_deref(), (*body).as_ref(), now));
+    let work =
+        service.cpu.run(owners, move || judge(&authority, &target, content_type.as_deref(), (*body).as_ref(), now));
     tokio::select! {
-        judged = work => judged.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be delivered again")).ok(),
+        judged = work => judged.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be \
+            delivered again")).ok(),
         () = permit.revoked() => {
             unread_for_memory();
             None
@@ -245,7 +252,13 @@ fn judge(
 ) -> Reading {
     let message = match callback::parse(content_type, body) {
         Ok(message) => message,
-        Err(error) => return Reading { form: error.form, answer: Err(CallbackOutcome::Unreadable(error.fault)), unknown_key: None },
+        Err(error) => {
+            return Reading {
+                form: error.form,
+                answer: Err(CallbackOutcome::Unreadable(error.fault)),
+                unknown_key: None,
+            };
+        }
     };
     let answer = match transaction {
         _ if message.txn.parse() != Ok(*id) => Err(CallbackOutcome::OtherTransaction),
@@ -253,9 +266,10 @@ fn judge(
         OpenOrCompleted::Completed(record) => Err(CallbackOutcome::Done(redelivery(*id, &message.body, record))),
     };
     let unknown_key = match (&answer, &message.body) {
-        (Err(CallbackOutcome::CredentialRefused(CredentialRefusal::KeyIdUnknown)), CallbackBody::Credential(credential)) => {
-            sdjwt::credential_key_id(credential)
-        }
+        (
+            Err(CallbackOutcome::CredentialRefused(CredentialRefusal::KeyIdUnknown)),
+            CallbackBody::Credential(credential),
+        ) => sdjwt::credential_key_id(credential),
         _ => None,
     };
     Reading { form: message.form, answer, unknown_key }
@@ -275,10 +289,12 @@ fn understand(
         CallbackBody::Credential(credential) => {
             let audience = authority.callbacks.audience();
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
-            let verified = authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
+            let verified =
+                authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
             let own = is_asked(pending.terms.claims, verified.claims.as_map(), verified.missing, verified.malformed);
             own.map_err(|_| CallbackOutcome::TryAgain)?;
-            let kept = if pending.terms.keeps_evidence() { sdjwt::minimised(credential, pending.terms.claims) } else { None };
+            let kept =
+                if pending.terms.keeps_evidence() { sdjwt::minimised(credential, pending.terms.claims) } else { None };
             let proof = kept.map(|credential| Proof {
                 credential,
                 holder_bound: verified.holder_bound,
@@ -288,7 +304,8 @@ fn understand(
                 status: None,
                 received_at: now,
             });
-            let guest = pending.event.map(|_| GuestDetails { name: claims::name(&verified.claims), traits: verified.traits() });
+            let guest =
+                pending.event.map(|_| GuestDetails { name: claims::name(&verified.claims), traits: verified.traits() });
             let guest = guest.unwrap_or_default();
             let presented = Presented { status: verified.status.clone(), valid_for: verified.valid_for, guest, proof };
             Ok((verified.into_answer(), Some(presented)))
@@ -339,9 +356,21 @@ mod tests {
             is_asked(asked, &given(kept), set(missing), set(malformed)).err().map(Broken::name)
         };
         assert_eq!(broken(&[Claim::Name], &[Claim::Dob], &[Claim::Email]), None);
-        assert_eq!(broken(&[Claim::Name, Claim::Photo], &[Claim::Dob], &[]), Some("a claim that is kept was asked for"));
-        assert_eq!(broken(&[Claim::Name], &[Claim::Dob, Claim::Photo], &[]), Some("a claim that is missing was asked for"));
-        assert_eq!(broken(&[Claim::Name], &[Claim::Dob], &[Claim::Photo]), Some("a claim that is malformed was asked for"));
-        assert_eq!(broken(&[Claim::Name], &[Claim::Dob], &[]), Some("a claim that was asked for is kept, missing or malformed"));
+        assert_eq!(
+            broken(&[Claim::Name, Claim::Photo], &[Claim::Dob], &[]),
+            Some("a claim that is kept was asked for")
+        );
+        assert_eq!(
+            broken(&[Claim::Name], &[Claim::Dob, Claim::Photo], &[]),
+            Some("a claim that is missing was asked for")
+        );
+        assert_eq!(
+            broken(&[Claim::Name], &[Claim::Dob], &[Claim::Photo]),
+            Some("a claim that is malformed was asked for")
+        );
+        assert_eq!(
+            broken(&[Claim::Name], &[Claim::Dob], &[]),
+            Some("a claim that was asked for is kept, missing or malformed")
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Checking in guests at a door: by the code that their page shows, or found by name.
 //!
-//! The page of a guest shows a code with a proof that changes every 30 seconds, so a screenshot is recognised. A door that is
-//! offline sends its scans later, with their times.
+//! The page of a guest shows a code with a proof that changes every 30 seconds, so a screenshot is recognised. A door
+//! that is offline sends its scans later, with their times.
 
 use std::sync::Arc;
 
@@ -129,7 +129,8 @@ pub async fn check_in(
     if done == CheckInDone::Now {
         tracing::info!(event.id = %event.id, txn.id = %guest.txn, "guest checked in");
     }
-    metrics::counter!("sakshi_check_ins_total", "already" => if done == CheckInDone::Now { "false" } else { "true" }).increment(1);
+    metrics::counter!("sakshi_check_ins_total", "already" => if done == CheckInDone::Now { "false" } else { "true" })
+        .increment(1);
     Ok((listed(&service.vault, &event.terms.secret, guest)?, done))
 }
 
@@ -137,12 +138,22 @@ pub async fn check_in(
 ///
 /// # Errors
 /// As [`check_in`].
-pub async fn check_in_response(service: &Service, app: &AppId, id: &str, asked: CheckInRequest) -> Result<CheckInResponse, ServiceError> {
+pub async fn check_in_response(
+    service: &Service,
+    app: &AppId,
+    id: &str,
+    asked: CheckInRequest,
+) -> Result<CheckInResponse, ServiceError> {
     let event = own_event(service, app, id).await?;
     let request = (CheckInId::generate(), service.clock.now());
     let (guest, done) = check_in(service, &event, asked.code, asked.gate.as_ref(), request).await?;
     let known = guest.check_in.ok_or_else(|| ServiceError::internal("a guest who was checked in is not"))?;
-    Ok(CheckInResponse { txn_id: guest.txn, checked_in_at: known.at, gate: gate_of(known), already: done == CheckInDone::Before })
+    Ok(CheckInResponse {
+        txn_id: guest.txn,
+        checked_in_at: known.at,
+        gate: gate_of(known),
+        already: done == CheckInDone::Before,
+    })
 }
 
 /// Returns the gate of a check-in, if it has one.
@@ -154,7 +165,11 @@ pub(crate) fn gate_of(check_in: CheckIn) -> Option<String> {
 ///
 /// # Errors
 /// A store error; a registration that does not open.
-pub async fn find_guest(service: &Service, event: &Event, code: RegistrationCode) -> Result<Option<RegistrationRow>, ServiceError> {
+pub async fn find_guest(
+    service: &Service,
+    event: &Event,
+    code: RegistrationCode,
+) -> Result<Option<RegistrationRow>, ServiceError> {
     let number = number_of(&event.terms.secret, code);
     let found = service.store.load_registration(event.id, number).await?;
     found.map(|registration| revealed(&service.vault, &event.terms.secret, registration)).transpose()
@@ -164,7 +179,11 @@ pub async fn find_guest(service: &Service, event: &Event, code: RegistrationCode
 ///
 /// # Errors
 /// As [`guests_after`].
-pub async fn guest_with(service: &Service, event: &Event, code: RegistrationCode) -> Result<Option<ListedGuest>, ServiceError> {
+pub async fn guest_with(
+    service: &Service,
+    event: &Event,
+    code: RegistrationCode,
+) -> Result<Option<ListedGuest>, ServiceError> {
     let number = number_of(&event.terms.secret, code);
     let found = guests_after(service, event, number.saturating_sub(1), 1).await?.items;
     Ok(found.into_iter().find(|guest| guest.number == number))
@@ -185,7 +204,12 @@ pub async fn guests_after(service: &Service, event: &Event, after: u64, limit: u
 ///
 /// # Errors
 /// As [`guests_after`].
-pub async fn search_guests(service: &Service, event: &Event, words: &str, limit: usize) -> Result<Vec<ListedGuest>, ServiceError> {
+pub async fn search_guests(
+    service: &Service,
+    event: &Event,
+    words: &str,
+    limit: usize,
+) -> Result<Vec<ListedGuest>, ServiceError> {
     if let Ok(code) = words.parse()
         && let Some(guest) = guest_with(service, event, code).await?
     {
@@ -202,7 +226,9 @@ pub async fn search_guests(service: &Service, event: &Event, words: &str, limit:
         let (vault, secret, words) = (Arc::clone(&service.vault), event.terms.secret, Arc::clone(&words));
         let work = move || {
             let guests = slice.into_iter().rev().map(|guest| listed(&vault, &secret, guest));
-            guests.filter(|guest| guest.as_ref().map_or(true, |guest| has_words(guest, &words))).collect::<Result<Vec<_>, _>>()
+            guests
+                .filter(|guest| guest.as_ref().map_or(true, |guest| has_words(guest, &words)))
+                .collect::<Result<Vec<_>, _>>()
         };
         found.extend(service.cpu.run(owners.clone(), work).await??);
         end = start;

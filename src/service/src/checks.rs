@@ -1,5 +1,5 @@
-//! The use case of verifications that are answered at once: a question to the source. Nothing is opened or debited; only the
-//! consent is stored.
+//! The use case of verifications that are answered at once: a question to the source. Nothing is opened or debited;
+//! only the consent is stored.
 
 use sakshi_domain::checks::Check;
 use sakshi_domain::request_id::RequestId;
@@ -11,7 +11,8 @@ use crate::authentication::Caller;
 use crate::consents::{self, Declared};
 use crate::{Service, ServiceError};
 
-/// Verifies a client's request; `adopt` chooses the request's id, given the one in the body. An unknown number is an answer, too.
+/// Verifies a client's request; `adopt` chooses the request's id, given the one in the body. An unknown number is an
+/// answer, too.
 ///
 /// # Errors
 /// [`ServiceError::NotOffered`] without a source, [`ServiceError::Invalid`], and for an otherwise valid request

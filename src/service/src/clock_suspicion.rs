@@ -1,5 +1,5 @@
-//! Detects by the times of credentials that this node's clock may be wrong. One credential with a wrong time is its issuer's or a
-//! stranger's fault; most of a minute's are not.
+//! Detects by the times of credentials that this node's clock may be wrong. One credential with a wrong time is its
+//! issuer's or a stranger's fault; most of a minute's are not.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The register of consents that requests declare (specification, "Consent fields"). A consent is stored before a source or an
-//! upstream is asked. A verification's own is stored in the step that ends its transaction.
+//! The register of consents that requests declare (specification, "Consent fields"). A consent is stored before a
+//! source or an upstream is asked. A verification's own is stored in the step that ends its transaction.
 
 use sakshi_domain::consent::Consent;
 use sakshi_domain::flow::consent_given::ConsentGiven;

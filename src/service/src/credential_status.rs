@@ -1,8 +1,9 @@
-//! The status of credentials: asks the issuer whether a verified credential was revoked, before a transaction is completed with it.
+//! The status of credentials: asks the issuer whether a verified credential was revoked, before a transaction is
+//! completed with it.
 //!
-//! It fails closed: without a usable answer the callback is refused for now and the transaction stays pending. All requests for
-//! one URL share one fetch. Fetches have owners, as memory has: when none is free, the owner with most of them loses one. A
-//! sender whose URLs hang thus delays nobody else.
+//! It fails closed: without a usable answer the callback is refused for now and the transaction stays pending. All
+//! requests for one URL share one fetch. Fetches have owners, as memory has: when none is free, the owner with most of
+//! them loses one. A sender whose URLs hang thus delays nobody else.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,10 +13,13 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use metrics::{counter, histogram};
-use sakshi_authority::sdjwt::{self, CredentialRefusal, CredentialStatus, StatusDocument, StatusFault, StatusReference, Verifier};
+use sakshi_authority::sdjwt::{
+    self, CredentialRefusal, CredentialStatus, StatusDocument, StatusFault, StatusReference, Verifier,
+};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::limits::{
-    STATUS_ANSWER_BYTES_MAX, STATUS_ANSWERS_KEPT_MAX, STATUS_BYTES_KEPT_MAX, STATUS_FAILURE_KEPT, STATUS_FETCH_MAX, STATUS_FETCHES_MAX,
+    STATUS_ANSWER_BYTES_MAX, STATUS_ANSWERS_KEPT_MAX, STATUS_BYTES_KEPT_MAX, STATUS_FAILURE_KEPT, STATUS_FETCH_MAX,
+    STATUS_FETCHES_MAX,
 };
 use sakshi_outbound::document::{DocumentClient, DocumentError};
 use tokio::time::{Instant, timeout};
@@ -184,7 +188,11 @@ impl StatusChecks {
     ///
     /// # Errors
     /// The credential is not valid, or its status is not known now.
-    pub async fn check(&self, status: &CredentialStatus, owners: &OwnerPath) -> Result<Option<Arc<StatusDocument>>, StatusRefusal> {
+    pub async fn check(
+        &self,
+        status: &CredentialStatus,
+        owners: &OwnerPath,
+    ) -> Result<Option<Arc<StatusDocument>>, StatusRefusal> {
         let policy = self.0.rules.policy;
         let (outcome, checked) = match status {
             _ if policy == StatusPolicy::Off => return Ok(None),
@@ -196,7 +204,11 @@ impl StatusChecks {
                 Ok((_, Some(refusal))) => refused(refusal),
                 Err(failure) => {
                     let host = reference.url.host_str().unwrap_or_default();
-                    tracing::warn!(reason = failure.code(), status.host = host, "the status of a credential is not known: {failure}");
+                    tracing::warn!(
+                        reason = failure.code(),
+                        status.host = host,
+                        "the status of a credential is not known: {failure}"
+                    );
                     (failure.code(), Err(StatusRefusal::Unavailable(failure)))
                 }
             },
@@ -232,7 +244,10 @@ impl StatusChecks {
             return (known.clone(), false);
         }
         let (parts, reference, owners) = (Arc::clone(&self.0), reference.clone(), owners.clone());
-        let fetch = Fetch { began: Instant::now(), answer: async move { parts.answer(&reference, owners).await }.boxed().shared() };
+        let fetch = Fetch {
+            began: Instant::now(),
+            answer: async move { parts.answer(&reference, owners).await }.boxed().shared(),
+        };
         // It runs to its end even if nobody waits any more, so that its owner's slot is freed.
         tokio::spawn(fetch.answer.clone());
         make_room(&mut fetches);
@@ -281,7 +296,8 @@ impl StatusRules {
         let host = url.host_str().unwrap_or_default();
         let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
         let is_default = url.port().is_none();
-        let is_listed = self.hosts.iter().any(|listed| (is_default && listed == host) || Some(listed) == with_port.as_ref());
+        let is_listed =
+            self.hosts.iter().any(|listed| (is_default && listed == host) || Some(listed) == with_port.as_ref());
         is_listed && (url.scheme() == "https" || (self.allow_http && url.scheme() == "http"))
     }
 }
@@ -386,9 +402,11 @@ mod tests {
         fn new() -> Self {
             let issuer = TestIssuer::generate();
             let jwks = Jwks::parse(issuer.jwks().to_string().as_bytes()).unwrap();
-            let verifier = Arc::new(Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], KeyBinding::WhenPresent));
+            let verifier =
+                Arc::new(Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], KeyBinding::WhenPresent));
             let host = Arc::new(Host { issuer, asked: AtomicUsize::new(0) });
-            let rules = StatusRules { hosts: vec![HOST.into()], kept: Duration::from_secs(300), ..StatusRules::default() };
+            let rules =
+                StatusRules { hosts: vec![HOST.into()], kept: Duration::from_secs(300), ..StatusRules::default() };
             let (source, verified) = (Arc::clone(&host) as Arc<dyn FetchStatus>, Arc::clone(&verifier));
             let checks = StatusChecks::new(rules, source, verified, IssuerKeys::default(), Arc::new(SystemClock));
             Self { host, verifier, checks }
@@ -467,9 +485,16 @@ mod tests {
             allow_http,
             ..StatusRules::default()
         };
-        let permits = |hosts: &[&str], allow_http, url: &str| rules(hosts, allow_http).permit(&Url::parse(url).unwrap());
-        assert!(permits(&["a.example"], false, "https://A.example/1") && permits(&["a.example:443"], false, "https://a.example/1"));
-        assert!(permits(&["a.example:8443"], false, "https://a.example:8443/1") && permits(&["127.0.0.1:80"], true, "http://127.0.0.1/"));
+        let permits =
+            |hosts: &[&str], allow_http, url: &str| rules(hosts, allow_http).permit(&Url::parse(url).unwrap());
+        assert!(
+            permits(&["a.example"], false, "https://A.example/1")
+                && permits(&["a.example:443"], false, "https://a.example/1")
+        );
+        assert!(
+            permits(&["a.example:8443"], false, "https://a.example:8443/1")
+                && permits(&["127.0.0.1:80"], true, "http://127.0.0.1/")
+        );
         for (hosts, url) in [
             (&["a.example"][..], "http://a.example/1"),
             (&["a.example"], "https://a.example:8443/1"),

@@ -40,8 +40,12 @@ pub async fn delivery_log(service: &Service, caller: &Caller) -> Result<Delivery
     let of_verification = |(id, delivery): (_, Option<DeliveryRecord>)| {
         delivery.map(|delivery| LoggedDelivery { subject: Subject::Transaction(id), tells: None, delivery })
     };
-    let mut deliveries: Vec<_> =
-        listing.verifications.into_iter().map(|found| (found.opened.id, found.delivery)).filter_map(of_verification).collect();
+    let mut deliveries: Vec<_> = listing
+        .verifications
+        .into_iter()
+        .map(|found| (found.opened.id, found.delivery))
+        .filter_map(of_verification)
+        .collect();
     for order in service.store.list_flows(caller.client.clone(), caller.app.app_id.clone(), ORDERS_MAX).await? {
         let flow = order.state.header().id;
         deliveries.extend(order.deliveries.into_iter().map(|sent| LoggedDelivery {

@@ -16,8 +16,10 @@ use crate::error::ServiceError;
 use crate::events::own_event;
 use crate::service::Service;
 
-const TOO_MANY: ServiceError =
-    ServiceError::Conflict { code: "limit_reached", message: "An event has at most 50 doors. Close one that is not used first." };
+const TOO_MANY: ServiceError = ServiceError::Conflict {
+    code: "limit_reached",
+    message: "An event has at most 50 doors. Close one that is not used first.",
+};
 const _: () = assert!(DOORS_MAX == 50);
 
 /// Characters of an event's id, with which the path of a door begins.
@@ -35,9 +37,14 @@ pub struct OpenDoor {
 /// Opens a door of an event of this app.
 ///
 /// # Errors
-/// [`ServiceError::Invalid`] if its end is not acceptable or the event has too many; [`ServiceError::NotFound`] unless the app has such an
-/// event.
-pub async fn open_door(service: &Service, app: &AppId, id: &str, asked: CreateDoorRequest) -> Result<CreateDoorResponse, ServiceError> {
+/// [`ServiceError::Invalid`] if its end is not acceptable or the event has too many; [`ServiceError::NotFound`] unless
+/// the app has such an event.
+pub async fn open_door(
+    service: &Service,
+    app: &AppId,
+    id: &str,
+    asked: CreateDoorRequest,
+) -> Result<CreateDoorResponse, ServiceError> {
     let event = own_event(service, app, id).await?;
     check_end(&event, asked.expires_at, service.clock.now())?;
     let door = Door { id: DoorId::generate(), pin: Pin::generate(), name: asked.name, expires_at: asked.expires_at };
@@ -59,7 +66,10 @@ pub async fn list_doors(service: &Service, app: &AppId, id: &str) -> Result<Door
         door_id: door.id,
         name: door.name,
     };
-    Ok(DoorsResponse { event_id: event.id, doors: open_doors(&event, service.clock.now()).cloned().map(response).collect() })
+    Ok(DoorsResponse {
+        event_id: event.id,
+        doors: open_doors(&event, service.clock.now()).cloned().map(response).collect(),
+    })
 }
 
 /// Closes a door of an event of this app: its page ends at once, and a door that has ended accepts nothing more.
@@ -68,7 +78,8 @@ pub async fn list_doors(service: &Service, app: &AppId, id: &str) -> Result<Door
 /// [`ServiceError::NotFound`] unless the app has such an event with such a door.
 pub async fn close_door(service: &Service, app: &AppId, id: &str, door: &str) -> Result<(), ServiceError> {
     let event = own_event(service, app, id).await?;
-    let door = event.terms.doors.iter().find(|known| known.id.as_str() == door).ok_or(ServiceError::NotFound("door"))?;
+    let door =
+        event.terms.doors.iter().find(|known| known.id.as_str() == door).ok_or(ServiceError::NotFound("door"))?;
     change(service, &event, DoorChange::Close(door.id.clone())).await
 }
 
@@ -153,7 +164,8 @@ fn is_same(known: &str, given: &str) -> bool {
 fn check_end(event: &Event, asked: Option<Timestamp>, now: Timestamp) -> Result<(), Invalid> {
     let end = asked.unwrap_or(event.terms.expires_at);
     if end <= now {
-        let problem = if asked.is_some() { "must be in the future" } else { "is required, because the event has ended" };
+        let problem =
+            if asked.is_some() { "must be in the future" } else { "is required, because the event has ended" };
         return Err(Invalid::one("expires_at", problem));
     }
     if end > event.terms.expires_at.max(now) + DOOR_AFTER_END_MAX {

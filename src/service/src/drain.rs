@@ -1,8 +1,8 @@
 //! Graceful shutdown: a shared drain state and a count of requests in flight.
 //!
-//! First the shutdown is announced: the node is unready and closes each connection after a response, but serves as before. A
-//! balancer thus has time to send requests elsewhere. Then it begins: long polls and event streams end, and the process ends when
-//! no request is in flight.
+//! First the shutdown is announced: the node is unready and closes each connection after a response, but serves as
+//! before. A balancer thus has time to send requests elsewhere. Then it begins: long polls and event streams end, and
+//! the process ends when no request is in flight.
 
 use sakshi_actors::Gate;
 /// A request in flight.

@@ -1,7 +1,8 @@
 //! The entrance of an event: the addresses of its pages, and the permission to start there.
 //!
-//! With `entry` set to `kiosk`, a guest scans a code that the kiosk's screen shows for 30 seconds. The code opens the event's
-//! page until 30 seconds later. The page starts a verification for some minutes more, so a photographed code soon expires.
+//! With `entry` set to `kiosk`, a guest scans a code that the kiosk's screen shows for 30 seconds. The code opens the
+//! event's page until 30 seconds later. The page starts a verification for some minutes more, so a photographed code
+//! soon expires.
 
 use sakshi_authority::capability::Purpose;
 use sakshi_domain::event::Event;
@@ -46,7 +47,8 @@ impl AuthorityContext {
     /// Returns true if a query has the key of the event's kiosk.
     #[must_use]
     pub fn has_kiosk_key(&self, id: EventId, query: &str) -> bool {
-        parameter(query, KEY).is_some_and(|key| self.callbacks.capabilities().is_genuine(Purpose::Kiosk, id.as_bytes(), key))
+        parameter(query, KEY)
+            .is_some_and(|key| self.callbacks.capabilities().is_genuine(Purpose::Kiosk, id.as_bytes(), key))
     }
 
     /// Builds the address in the code that a kiosk shows at `now`.
@@ -59,7 +61,8 @@ impl AuthorityContext {
         format!("{address}?{CODE}={}", self.made(Purpose::EntryCode, event.id, now.millis().div_euclid(CODE_SHOWN_MS)))
     }
 
-    /// Returns the permission to start for this query; where entry is not open, `None` unless a code was scanned a moment ago.
+    /// Returns the permission to start for this query; where entry is not open, `None` unless a code was scanned a
+    /// moment ago.
     #[must_use]
     pub fn admits(&self, event: &Event, query: &str, now: Timestamp) -> Option<Admission> {
         if event.terms.entry.is_open() {

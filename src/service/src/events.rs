@@ -30,8 +30,15 @@ pub async fn create_event(
     let app = caller.app.app_id.clone();
     let most = caller.limits.events_per_app.or(service.rules.events_per_app);
     terms.retention = caller.limits.retention;
-    let event =
-        Event { id, client: caller.client, app: app.clone(), created_at: now, terms, counts: EventCounts::default(), is_funded: true };
+    let event = Event {
+        id,
+        client: caller.client,
+        app: app.clone(),
+        created_at: now,
+        terms,
+        counts: EventCounts::default(),
+        is_funded: true,
+    };
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match service.store.create_event(CreateEvent { event, most, idempotency }).await? {
         CreateOutcome::Created => {
@@ -59,8 +66,8 @@ pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<E
 /// Changes the sent fields of an event of this app.
 ///
 /// # Errors
-/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::EventChanged`] if its terms have none of the tags in
-/// `only_if`; [`ServiceError::NotFound`] unless the app has such an event.
+/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::EventChanged`] if its terms have
+/// none of the tags in `only_if`; [`ServiceError::NotFound`] unless the app has such an event.
 pub async fn change_event(
     service: &Service,
     app: &AppId,
@@ -71,7 +78,8 @@ pub async fn change_event(
     let id = event_id(id)?;
     let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
     if !asked.read_only.is_empty() {
-        let event = service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
+        let event =
+            service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
         // Fields that credits decide are not compared.
         asked.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
     }

@@ -1,8 +1,9 @@
-//! Use cases of polls of flows (specification, "Polling fallbacks"): the webhook's body once there is one, a stub with `pending`
-//! until then.
+//! Use cases of polls of flows (specification, "Polling fallbacks"): the webhook's body once there is one, a stub with
+//! `pending` until then.
 //!
-//! A response can hold a file of ten megabytes. The body of a webhook is sent as it was sealed, never parsed and written again.
-//! Slow work runs off the worker's thread. The memory of all responses is bounded, because clients read as slowly as they like.
+//! A response can hold a file of ten megabytes. The body of a webhook is sent as it was sealed, never parsed and
+//! written again. Slow work runs off the worker's thread. The memory of all responses is bounded, because clients read
+//! as slowly as they like.
 
 use std::sync::Arc;
 
@@ -38,7 +39,8 @@ pub struct PollAnswer {
 /// Returns the state of a document to be signed.
 ///
 /// # Errors
-/// [`ServiceError::NotFound`] unless the app has such a document; errors when it cannot be fetched, or there is no memory for it.
+/// [`ServiceError::NotFound`] unless the app has such a document; errors when it cannot be fetched, or there is no
+/// memory for it.
 pub async fn poll_document(service: &Service, app: &App, id: &str) -> Result<PollAnswer, ServiceError> {
     let (_, record) = fetch(service, app, id).await?;
     match (record.state, record.latest) {
@@ -91,7 +93,8 @@ async fn answer(
     latest: SealedPayload,
     write: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, ServiceError> + Send + 'static,
 ) -> Result<PollAnswer, ServiceError> {
-    let permit = service.memory.answers.take(OwnerPath::app(&app.client_id, &app.app_id), Stage::Leaving, latest.size())?;
+    let permit =
+        service.memory.answers.take(OwnerPath::app(&app.client_id, &app.app_id), Stage::Leaving, latest.size())?;
     let (vault, is_small) = (Arc::clone(&service.vault), latest.size() <= PAYLOAD_INLINE_BYTES_MAX);
     let written = move || latest.open(&vault).map_err(ServiceError::internal).and_then(write);
     // Another thread takes longer to begin than a small payload takes.

@@ -1,7 +1,9 @@
-//! Use cases of flows that an upstream carries out: documents to be signed, locker documents, e-stamps and wealth-data consents.
+//! Use cases of flows that an upstream carries out: documents to be signed, locker documents, e-stamps and wealth-data
+//! consents.
 //!
-//! Each is ordered first and opened with the upstream's answer, so that the client's response is stored under its idempotency key
-//! in the step that opens. An order whose flow was never opened has no effect: its reports find no flow.
+//! Each is ordered first and opened with the upstream's answer, so that the client's response is stored under its
+//! idempotency key in the step that opens. An order whose flow was never opened has no effect: its reports find no
+//! flow.
 
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
@@ -106,8 +108,13 @@ pub async fn request_consent(
     let order = async |header: FlowHeader| {
         consents::keep(service, declared("wealth", &header, vec![], &asked.consent.0)).await?;
         let AskedConsent { handle, page } = wealth::order(upstream, &header, &asked.consent.0).await?;
-        let answer = WealthConsentResponse { unique_identifier: header.id, consent_handle: handle.clone(), request_url: page };
-        Ok(Ordered { flow: FlowState::Wealth(WealthConsent::Asked(WealthTerms { header, consent_handle: handle })), payload: None, answer })
+        let answer =
+            WealthConsentResponse { unique_identifier: header.id, consent_handle: handle.clone(), request_url: page };
+        Ok(Ordered {
+            flow: FlowState::Wealth(WealthConsent::Asked(WealthTerms { header, consent_handle: handle })),
+            payload: None,
+            answer,
+        })
     };
     open_flow(service, call, order).await
 }
@@ -128,12 +135,12 @@ struct Ordered<A> {
     answer: A,
 }
 
-/// Orders a flow and opens it, unless an earlier request under the same key did. `order` places the order with the upstream; for
-/// requests under one key it runs one at a time.
+/// Orders a flow and opens it, unless an earlier request under the same key did. `order` places the order with the
+/// upstream; for requests under one key it runs one at a time.
 ///
 /// # Errors
-/// The flow is not opened: the key came with another request, the request before it hangs, the upstream did not accept the order,
-/// or the store fails.
+/// The flow is not opened: the key came with another request, the request before it hangs, the upstream did not accept
+/// the order, or the store fails.
 async fn open_flow<A: Serialize>(
     service: &Service,
     FlowCall { caller, request_id, idempotent }: FlowCall,
@@ -158,7 +165,8 @@ async fn open_flow<A: Serialize>(
 
     let answered = CreationAnswer::new(answer)?;
     let now = flow.header().opened_at;
-    let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, retention.result(service.rules.flow_result_ttl));
+    let until =
+        flow.kept_until(now + service.rules.flow_pending_ttl, now, retention.result(service.rules.flow_result_ttl));
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match service.flows.open(OpenFlow { flow, payload, until, idempotency }).await? {
         CreateOutcome::Created => Ok(answered),

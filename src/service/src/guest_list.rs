@@ -1,7 +1,7 @@
 //! A list of an event's guests, read from the store and opened a slice at a time.
 //!
-//! A guest may have shared a photo of megabytes, so a slice is bounded in bytes as well as in rows. Large slices are opened off
-//! the HTTP workers.
+//! A guest may have shared a photo of megabytes, so a slice is bounded in bytes as well as in rows. Large slices are
+//! opened off the HTTP workers.
 
 use std::sync::Arc;
 
@@ -62,7 +62,10 @@ impl GuestList {
     ///
     /// # Errors
     /// As [`GuestList::next`].
-    pub async fn each<T: Send + 'static>(mut self, make: fn(&RegistrationRow) -> T) -> Result<(Vec<T>, u64), ServiceError> {
+    pub async fn each<T: Send + 'static>(
+        mut self,
+        make: fn(&RegistrationRow) -> T,
+    ) -> Result<(Vec<T>, u64), ServiceError> {
         let mut all = Vec::new();
         loop {
             let slice = self.next(move |rows| Ok(rows.iter().map(make).collect::<Vec<T>>())).await?;
@@ -86,8 +89,11 @@ impl GuestList {
         let rows = u32::try_from(found.items.len()).unwrap_or(u32::MAX);
         let bytes: usize = found.items.iter().map(|guest| guest.outcome.size()).sum();
         let (vault, secret) = (Arc::clone(&self.vault), self.secret);
-        let work = move || make(found.items.into_iter().map(|guest| revealed(&vault, &secret, guest)).collect::<Result<_, _>>()?);
-        let made = if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
+        let work = move || {
+            make(found.items.into_iter().map(|guest| revealed(&vault, &secret, guest)).collect::<Result<_, _>>()?)
+        };
+        let made =
+            if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
         self.after += u64::from(rows);
         // Guests may have been removed since the list was begun.
         self.left = if rows == 0 { 0 } else { self.left - rows };
@@ -96,7 +102,11 @@ impl GuestList {
 }
 
 /// Opens a registration: the guest with the shared details.
-pub(crate) fn revealed(vault: &Vault, secret: &EventSecret, registration: Registration) -> Result<RegistrationRow, ServiceError> {
+pub(crate) fn revealed(
+    vault: &Vault,
+    secret: &EventSecret,
+    registration: Registration,
+) -> Result<RegistrationRow, ServiceError> {
     let Registration { guest, outcome } = registration;
     let Guest { number, txn, verified_at, check_in, duplicate_of, .. } = guest;
     let outcome = reveal_outcome(vault, txn, &outcome).map_err(ServiceError::internal)?;

@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: the first response is stored, sealed, together with what it paid for. A retry of the same operation with
-//! the same body, byte for byte, gets it again; no two readers of JSON can disagree on bytes.
+//! `Idempotency-Key`: the first response is stored, sealed, together with what it paid for. A retry of the same
+//! operation with the same body, byte for byte, gets it again; no two readers of JSON can disagree on bytes.
 
 use sakshi_domain::limits::IDEMPOTENCY_TTL;
 use sakshi_domain::time::Timestamp;
@@ -59,7 +59,11 @@ impl IdempotentRequest {
     ///
     /// # Errors
     /// As [`IdempotentRequest::reveal`].
-    pub(crate) fn replayed<A>(request: Option<&Self>, vault: &Vault, sealed: &Sealed) -> Result<CreationAnswer<A>, ServiceError> {
+    pub(crate) fn replayed<A>(
+        request: Option<&Self>,
+        vault: &Vault,
+        sealed: &Sealed,
+    ) -> Result<CreationAnswer<A>, ServiceError> {
         let request = request.ok_or_else(|| ServiceError::Internal("a replay without a key".to_owned()))?;
         request.reveal(vault, sealed).map(CreationAnswer::Replayed)
     }

@@ -1,9 +1,9 @@
-//! Requests under one idempotency key run one after the other. A client that sends one request twenty times at once thus has one
-//! order placed with the upstream.
+//! Requests under one idempotency key run one after the other. A client that sends one request twenty times at once
+//! thus has one order placed with the upstream.
 //!
-//! The order is placed outside of the store's step. That step alone would give all of them the same response and still place
-//! twenty orders. A request waits within its node first, where waiting costs nothing, and then for a lease of the store, which
-//! keeps other nodes out.
+//! The order is placed outside of the store's step. That step alone would give all of them the same response and still
+//! place twenty orders. A request waits within its node first, where waiting costs nothing, and then for a lease of the
+//! store, which keeps other nodes out.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -72,14 +72,20 @@ impl IdempotencyLocks {
     /// Waits until no other request under the key runs.
     ///
     /// # Errors
-    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many of the client or under the key wait. The
-    /// request before may hang, and the next would only hang as long.
-    pub(crate) async fn acquire(&self, store: &Store, client: &ClientId, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
+    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many of the client or under the key wait.
+    /// The request before may hang, and the next would only hang as long.
+    pub(crate) async fn acquire(
+        &self,
+        store: &Store,
+        client: &ClientId,
+        scope: IdempotencyScope,
+    ) -> Result<IdempotencyLock, ServiceError> {
         let until = Instant::now() + self.patience;
         let (place, queue) = self.join_queue(client, scope)?;
         let first = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
         let lease = Lease { store: store.clone(), lease: OrderLease { scope, holder: Uuid::new_v4() } };
-        until_taken(async || Ok(store.take_order_lease(lease.lease, self.patience + LEASE_MARGIN).await?), until).await?;
+        until_taken(async || Ok(store.take_order_lease(lease.lease, self.patience + LEASE_MARGIN).await?), until)
+            .await?;
         Ok(IdempotencyLock { _lease: lease, _first: first, _place: place })
     }
 
@@ -101,7 +107,10 @@ impl IdempotencyLocks {
     }
 }
 
-async fn until_taken(mut take: impl AsyncFnMut() -> Result<bool, ServiceError>, until: Instant) -> Result<(), ServiceError> {
+async fn until_taken(
+    mut take: impl AsyncFnMut() -> Result<bool, ServiceError>,
+    until: Instant,
+) -> Result<(), ServiceError> {
     while !take().await? {
         if Instant::now() >= until {
             return Err(ServiceError::Overloaded);
@@ -211,7 +220,8 @@ mod tests {
         let _hangs = locks.acquire(&store, &client(), scope(1)).await.unwrap();
         assert_eq!(locks.acquire(&store, &client(), scope(1)).await.map(|_| ()).unwrap_err(), ServiceError::Overloaded);
         let many: Vec<_> = (0..OF_A_KEY_MAX).map(|_| locks.join_queue(&client(), scope(3)).unwrap()).collect();
-        let is_refused = |client: &ClientId, key| locks.join_queue(client, key).map(|_| ()) == Err(ServiceError::Overloaded);
+        let is_refused =
+            |client: &ClientId, key| locks.join_queue(client, key).map(|_| ()) == Err(ServiceError::Overloaded);
         assert!(is_refused(&client(), scope(3)) && !is_refused(&client(), scope(4)));
         drop(many);
         assert!(!is_refused(&client(), scope(3)));
@@ -220,7 +230,10 @@ mod tests {
     #[actix_rt::test]
     async fn a_client_whose_requests_hang_under_many_keys_leaves_places_to_others() {
         let locks = IdempotencyLocks::new(PLENTY);
-        let key = |number: usize| IdempotencyScope { digest: std::array::from_fn(|at| number.to_be_bytes()[at % 8]), ..scope(0) };
+        let key = |number: usize| IdempotencyScope {
+            digest: std::array::from_fn(|at| number.to_be_bytes()[at % 8]),
+            ..scope(0)
+        };
         let hang: Vec<_> = (0..AT_ONCE_MAX).map_while(|number| locks.join_queue(&client(), key(number)).ok()).collect();
         assert_eq!(hang.len(), AT_ONCE_MAX / 2);
         assert!(locks.join_queue(&ClientId::generate(), key(0)).is_ok());

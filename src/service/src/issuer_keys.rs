@@ -1,8 +1,8 @@
 //! Requests a new read of the issuer's keys when a credential, or an answer about its status, names an unknown key.
 //!
-//! Anyone can invent key ids, so reads are bounded: one every [`JWKS_REREAD_SPACING`], shared by all requests meanwhile, and one
-//! per id in [`JWKS_REREAD_INTERVAL`]. A new id waits for the next read, whatever strangers request. So a new key of the issuer
-//! is accepted within seconds.
+//! Anyone can invent key ids, so reads are bounded: one every [`JWKS_REREAD_SPACING`], shared by all requests
+//! meanwhile, and one per id in [`JWKS_REREAD_INTERVAL`]. A new id waits for the next read, whatever strangers request.
+//! So a new key of the issuer is accepted within seconds.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -50,7 +50,8 @@ struct Requests {
 }
 
 impl IssuerKeys {
-    /// Requests a read of the keys, unless that was done for this id a short time ago. Returns true if the keys have changed.
+    /// Requests a read of the keys, unless that was done for this id a short time ago. Returns true if the keys have
+    /// changed.
     pub async fn reread(&self, key_id: &str) -> bool {
         let mut reads = self.0.reads.subscribe();
         let changes = reads.borrow().changes;

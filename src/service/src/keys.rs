@@ -30,7 +30,12 @@ pub struct IssuedKey {
 ///
 /// # Errors
 /// There is no such client; a store error.
-pub async fn issue(store: &Store, clock: &dyn Clock, client_id: ClientId, asked: IssueKeyRequest) -> Result<IssuedKey, ServiceError> {
+pub async fn issue(
+    store: &Store,
+    clock: &dyn Clock,
+    client_id: ClientId,
+    asked: IssueKeyRequest,
+) -> Result<IssuedKey, ServiceError> {
     let IssueKeyRequest { label, environments, networks, expires_at } = asked;
     let record = ApiKeyRecord {
         key_id: KeyId::generate(),
@@ -49,13 +54,18 @@ pub async fn issue(store: &Store, clock: &dyn Clock, client_id: ClientId, asked:
 
 /// Makes a key for this record and stores its digest.
 async fn create(store: &Store, record: ApiKeyRecord) -> Result<IssuedKey, ServiceError> {
-    let (key, digest) = ApiKey::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
+    let (key, digest) =
+        ApiKey::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
     let key_id = record.key_id.clone();
-    if store.create_key(record, digest).await? { Ok(IssuedKey { key_id, key }) } else { Err(ServiceError::NotFound("client")) }
+    if store.create_key(record, digest).await? {
+        Ok(IssuedKey { key_id, key })
+    } else {
+        Err(ServiceError::NotFound("client"))
+    }
 }
 
-/// Issues a key with the old one's label, environments and networks, then lets the old one expire after the overlap. At no moment
-/// is the client without a valid key. Returns the old one too.
+/// Issues a key with the old one's label, environments and networks, then lets the old one expire after the overlap. At
+/// no moment is the client without a valid key. Returns the old one too.
 ///
 /// # Errors
 /// There is no such key, or it is revoked or expired; a store error.
@@ -70,7 +80,8 @@ pub async fn rotate(
     if old.revoked_at.is_some() || old.expires_at.is_some_and(|end| end <= now) {
         return Err(NOT_ACTIVE);
     }
-    let issued = create(store, ApiKeyRecord { key_id: KeyId::generate(), created_at: now, expires_at: None, ..old }).await?;
+    let issued =
+        create(store, ApiKeyRecord { key_id: KeyId::generate(), created_at: now, expires_at: None, ..old }).await?;
     let old = store.retire_key(id, None, Some(now + overlap)).await?.ok_or(ServiceError::NotFound("key"))?;
     tracing::info!(key.id = %issued.key_id, key.previous_id = %old.key_id, "key rotated");
     Ok((issued, old))

@@ -1,8 +1,9 @@
 //! The use cases, without HTTP.
 //!
-//! The API, the portal and the pages call the same functions. The rules are in the domain and every record is in the store. This
-//! crate asks the actors and the store, and answers with typed results. Its memory holds only what a node may lose: checked keys,
-//! locks on idempotency keys, the state of the drain. [`budget`] shares memory and processor time fairly.
+//! The API, the portal and the pages call the same functions. The rules are in the domain and every record is in the
+//! store. This crate asks the actors and the store, and answers with typed results. Its memory holds only what a node
+//! may lose: checked keys, locks on idempotency keys, the state of the drain. [`budget`] shares memory and processor
+//! time fairly.
 
 pub mod api_key;
 pub mod authentication;

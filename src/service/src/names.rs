@@ -1,5 +1,5 @@
-//! Names of clients and apps, and logos, for public pages. Each is cached, so the number of store reads does not depend on the
-//! number of pages; a new name is shown within [`KEPT`].
+//! Names of clients and apps, and logos, for public pages. Each is cached, so the number of store reads does not depend
+//! on the number of pages; a new name is shown within [`KEPT`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,9 +52,11 @@ impl Names {
         if let Some(named) = service.names.kept(&asked, now) {
             return Some(named);
         }
-        let (client, app) = futures_util::join!(service.store.load_client(client.clone()), service.store.load_app(app.clone()));
+        let (client, app) =
+            futures_util::join!(service.store.load_client(client.clone()), service.store.load_app(app.clone()));
         let Client { name, brand, .. } = client.ok()??;
-        let named = Named { client: brand.name.clone().unwrap_or(name), app: app.ok().flatten().map(|app| app.name), brand };
+        let named =
+            Named { client: brand.name.clone().unwrap_or(name), app: app.ok().flatten().map(|app| app.name), brand };
         service.names.keep(asked, named.clone(), now);
         Some(named)
     }

@@ -1,4 +1,5 @@
-//! One-time codes of an authenticator app (RFC 6238 with SHA-1, six digits and steps of 30 seconds), and recovery codes in their place.
+//! One-time codes of an authenticator app (RFC 6238 with SHA-1, six digits and steps of 30 seconds), and recovery codes
+//! in their place.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::{hmac, rand};
@@ -70,7 +71,8 @@ pub fn code_at(secret: &Secret, step: i64) -> String {
     let tag = hmac::sign(&key, &step.to_be_bytes());
     let bytes = tag.as_ref();
     let offset = usize::from(bytes[bytes.len() - 1] & 0xF);
-    let number = bytes[offset..offset + 4].iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte)) & 0x7FFF_FFFF;
+    let number =
+        bytes[offset..offset + 4].iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte)) & 0x7FFF_FFFF;
     format!("{:06}", number % 1_000_000)
 }
 
@@ -84,8 +86,16 @@ pub fn spelled(secret: &Secret) -> String {
 /// Returns the address that an authenticator app reads from a code.
 #[must_use]
 pub fn address(secret: &Secret, issuer: &str, email: &str) -> String {
-    let encoded = |text: &str| -> String { url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20") };
-    format!("otpauth://totp/{}:{}?secret={}&issuer={}", encoded(issuer), encoded(email), base32(secret), encoded(issuer))
+    let encoded = |text: &str| -> String {
+        url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+    };
+    format!(
+        "otpauth://totp/{}:{}?secret={}&issuer={}",
+        encoded(issuer),
+        encoded(email),
+        base32(secret),
+        encoded(issuer)
+    )
 }
 
 /// Makes recovery codes; `None` when the system has no randomness.
@@ -130,7 +140,9 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_rfc_6238_appendix_b() {
-        for (second, code) in [(59, "287082"), (1_111_111_109, "081804"), (1_234_567_890, "005924"), (20_000_000_000, "353130")] {
+        for (second, code) in
+            [(59, "287082"), (1_111_111_109, "081804"), (1_234_567_890, "005924"), (20_000_000_000, "353130")]
+        {
             assert_eq!(code_at(&SECRET, second / STEP_S), code, "{second}");
         }
     }
@@ -139,7 +151,8 @@ mod tests {
     fn a_code_is_good_for_its_own_step_and_one_before_and_after() {
         let at = |second: i64| Timestamp::from_millis(second * 1_000);
         let code = code_at(&SECRET, 100);
-        for (second, step) in [(2_969, None), (2_970, Some(100)), (3_000, Some(100)), (3_059, Some(100)), (3_060, None)] {
+        for (second, step) in [(2_969, None), (2_970, Some(100)), (3_000, Some(100)), (3_059, Some(100)), (3_060, None)]
+        {
             assert_eq!(step_of(&SECRET, &code, at(second)), step, "{second}");
         }
         assert_eq!(step_of(&[7; SECRET_BYTES], &code, at(3_000)), None);

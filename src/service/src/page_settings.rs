@@ -37,7 +37,9 @@ mod tests {
     fn a_language_without_a_name_of_its_own_has_the_common_one() {
         let hindi = Language::parse("hindi").unwrap();
         let pages = PageSettings {
-            app_name: Some("Parichay".into()), app_names: vec![(hindi, "परिचय".into())], ..PageSettings::default()
+            app_name: Some("Parichay".into()),
+            app_names: vec![(hindi, "परिचय".into())],
+            ..PageSettings::default()
         };
         assert_eq!((pages.app_name_in("hi"), pages.app_name_in("ta")), (Some("परिचय"), Some("Parichay")));
         assert_eq!(PageSettings::default().app_name_in("hi"), None);

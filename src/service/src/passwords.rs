@@ -47,7 +47,8 @@ pub fn salt() -> Option<[u8; 16]> {
     Some(salt)
 }
 
-/// Returns the hash of a password. It takes about a tenth of a second, so it belongs on the threads of the processor budget.
+/// Returns the hash of a password. It takes about a tenth of a second, so it belongs on the threads of the processor
+/// budget.
 #[must_use]
 pub fn hash(password: &str, salt: &[u8; 16], iterations: u32) -> [u8; 32] {
     let (mut hash, iterations) = ([0; 32], NonZeroU32::new(iterations).unwrap_or(NonZeroU32::MIN));
@@ -77,11 +78,13 @@ mod tests {
             signed_in_at: None,
             disabled_at: None,
         };
-        for refused in ["elevenchars", "Password1234", "aaaaaaaabbbbbbbb", "ASHA@example.com", "asha lakshmi rao", "नमस्तेजी"]
+        for refused in
+            ["elevenchars", "Password1234", "aaaaaaaabbbbbbbb", "ASHA@example.com", "asha lakshmi rao", "नमस्तेजी"]
         {
             assert!(check(refused, &user).is_err(), "{refused}");
         }
-        for taken in ["    a b c d    ", "यह मेरा गुप्त शब्द है", "mango tree on the hill"] {
+        for taken in ["    a b c d    ", "यह मेरा गुप्त शब्द है", "mango tree on the hill"]
+        {
             assert_eq!(check(taken, &user), Ok(()), "{taken}");
         }
     }
@@ -99,7 +102,8 @@ mod tests {
     fn a_hash_is_that_of_another_implementation_and_depends_on_salt_and_rounds() {
         let one = hash("mango tree", &[1; 16], 2);
         assert_eq!(one[..8], [100, 255, 105, 56, 66, 169, 153, 157]);
-        for other in [hash("mango trea", &[1; 16], 2), hash("mango tree", &[2; 16], 2), hash("mango tree", &[1; 16], 3)] {
+        for other in [hash("mango trea", &[1; 16], 2), hash("mango tree", &[2; 16], 2), hash("mango tree", &[1; 16], 3)]
+        {
             assert_ne!(one, other);
         }
     }

@@ -1,5 +1,5 @@
-//! Codes of registered guests: the numbers of an event's guests, permuted with its secret. No two guests have the same code, and
-//! nobody guesses the next one.
+//! Codes of registered guests: the numbers of an event's guests, permuted with its secret. No two guests have the same
+//! code, and nobody guesses the next one.
 
 use aws_lc_rs::hmac;
 use sakshi_domain::event::{EventSecret, RegistrationCode};

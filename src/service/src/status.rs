@@ -38,7 +38,12 @@ pub struct Webhooks {
 /// The store is unavailable.
 pub async fn status(service: &Service, caller: &Caller) -> Result<Status, ServiceError> {
     let flows = &service.upstreams;
-    let named = [("esign", &flows.esign), ("doclocker", &flows.doclocker), ("estamp", &flows.estamp), ("wealth", &flows.wealth)];
+    let named = [
+        ("esign", &flows.esign),
+        ("doclocker", &flows.doclocker),
+        ("estamp", &flows.estamp),
+        ("wealth", &flows.wealth),
+    ];
     let named = named.into_iter().filter_map(|(name, upstream)| Some((name, upstream.as_ref()?.recent())));
     let checks = flows.checks.iter().map(|(name, upstream)| (*name, upstream.recent()));
     Ok(Status {

@@ -10,8 +10,11 @@ use sakshi_store::{Ownership, Retention, Upgrading, Vault};
 use tempfile::TempDir;
 
 /// The retention of every store.
-pub(crate) const RETENTION: Retention =
-    Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600), consents: Duration::from_secs(3_600) };
+pub(crate) const RETENTION: Retention = Retention {
+    expired: Duration::from_secs(3_600),
+    events: Duration::from_secs(3_600),
+    consents: Duration::from_secs(3_600),
+};
 
 pub(crate) fn store(clock: Arc<dyn Clock>) -> (TempDir, EmbeddedStore) {
     let directory = tempfile::tempdir().unwrap();

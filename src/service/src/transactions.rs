@@ -27,8 +27,8 @@ use crate::{Service, ServiceError};
 /// Name of the operation in the digest of a request with an idempotency key.
 pub const OPERATION: &str = "init";
 
-/// Opens a transaction on these terms and debits its credit, unless an earlier request under the same key did. `with_qr` adds the
-/// value of a QR code to the response.
+/// Opens a transaction on these terms and debits its credit, unless an earlier request under the same key did.
+/// `with_qr` adds the value of a QR code to the response.
 ///
 /// # Errors
 /// The transaction is not opened, and nothing is debited.
@@ -67,22 +67,27 @@ pub async fn open_transaction(
     let answered = CreationAnswer::new(answer)?;
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     drop(announced);
-    match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency, pending_max: None, intent }).await? {
+    match open(
+        service,
+        OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency, pending_max: None, intent },
+    )
+    .await?
+    {
         None => Ok(answered),
         Some(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
     }
 }
 
-/// Makes the id of a transaction for which there is room. Signing is most of the work of an opening: an overloaded node does not
-/// sign for requests that it then refuses.
+/// Makes the id of a transaction for which there is room. Signing is most of the work of an opening: an overloaded node
+/// does not sign for requests that it then refuses.
 fn new_id(service: &Service, client: &ClientId) -> Result<TxnId, ServiceError> {
     let id = service.transactions.new_id(client);
     service.transactions.expect_room(id)?;
     Ok(id)
 }
 
-/// Builds the response to `init`, with every way to launch the identity app on this channel. Also returns the bytes from which
-/// the transaction's page, if it has one, makes the intent.
+/// Builds the response to `init`, with every way to launch the identity app on this channel. Also returns the bytes
+/// from which the transaction's page, if it has one, makes the intent.
 async fn answer(
     service: &Service,
     pending: &Pending,
@@ -96,7 +101,8 @@ async fn answer(
         txn_id: pending.id,
         expires_at: pending.expires_at,
         request_url: matches!(channel, Channel::Web | Channel::Qr).then(|| authority.request_url(pending.id)),
-        national_id_app_uri: matches!(channel, Channel::Android(_)).then(|| authority.links.android_native(&intent_jwt)),
+        national_id_app_uri: matches!(channel, Channel::Android(_))
+            .then(|| authority.links.android_native(&intent_jwt)),
         ios_app_uri: matches!(channel, Channel::Web | Channel::Ios).then(|| authority.links.ios(&intent_jwt)),
         qr_payload: with_qr.then(|| authority.qr_payload(&intent_jwt)),
         intent_jwt,
@@ -106,13 +112,14 @@ async fn answer(
     Ok((answer, kept.filter(|_| has_page)))
 }
 
-/// Loads the bytes from which a transaction's pages rebuild the intent signed at its opening. Without them a fresh one does as
-/// well.
+/// Loads the bytes from which a transaction's pages rebuild the intent signed at its opening. Without them a fresh one
+/// does as well.
 pub async fn kept_intent(service: &Service, id: TxnId) -> Option<Vec<u8>> {
     service.store.load_intent(id).await.ok().flatten()
 }
 
-/// Records in the background that the page of a transaction was opened. It only informs the client, so failures are ignored.
+/// Records in the background that the page of a transaction was opened. It only informs the client, so failures are
+/// ignored.
 pub fn note_page(service: &Service, id: TxnId) {
     tokio::spawn(service.store.note_page(id));
 }
@@ -124,12 +131,16 @@ pub fn note_poll(service: &Service, record: &CompletedRecord) {
     }
 }
 
-/// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event accepts one. Also
-/// returns its intent.
+/// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event accepts
+/// one. Also returns its intent.
 ///
 /// # Errors
 /// The transaction is not opened, and nothing is debited.
-pub async fn open_for_guest(service: &Service, event: &Event, request_id: RequestId) -> Result<(Arc<Pending>, String), ServiceError> {
+pub async fn open_for_guest(
+    service: &Service,
+    event: &Event,
+    request_id: RequestId,
+) -> Result<(Arc<Pending>, String), ServiceError> {
     let now = service.clock.now();
     // No intent is signed for a transaction that will not be opened.
     may_pay(event)?;
@@ -140,7 +151,11 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
         face_auth: true,
         webhook_url: None,
         request_id,
-        extras: event.terms.purpose.clone().map(|purpose| Box::new(OptionalTerms { purpose: Some(purpose), ..OptionalTerms::default() })),
+        extras: event
+            .terms
+            .purpose
+            .clone()
+            .map(|purpose| Box::new(OptionalTerms { purpose: Some(purpose), ..OptionalTerms::default() })),
     };
     let terms = in_this_trace(kept_for(terms, event.terms.retention));
     let pending = Arc::new(Pending {
@@ -154,7 +169,8 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
     });
     let SignedIntent { jwt, kept: intent } = service.authority.intent(&pending, now).await?;
     let (cost, pending_max) = (CREDITS_PER_VERIFICATION, Some(event.pending_max()));
-    open(service, OpenTransaction { pending: Arc::clone(&pending), cost, idempotency: None, pending_max, intent }).await?;
+    open(service, OpenTransaction { pending: Arc::clone(&pending), cost, idempotency: None, pending_max, intent })
+        .await?;
     Ok((pending, jwt))
 }
 
@@ -188,8 +204,8 @@ fn in_this_trace(mut terms: Terms) -> Terms {
     terms
 }
 
-/// Opens a transaction and debits its credits. Returns the stored response of an earlier request under the same key, if there was
-/// one.
+/// Opens a transaction and debits its credits. Returns the stored response of an earlier request under the same key, if
+/// there was one.
 ///
 /// # Errors
 /// The transaction is not opened, and nothing is debited.
@@ -200,7 +216,8 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
         OpenOutcome::Opened { .. } => {
             metrics::counter!("sakshi_transactions_opened_total").increment(1);
             let Pending { id, client, app, terms, .. } = &*pending;
-            tracing::info!(txn.id = %id, client.id = %client, app.id = %app, request.id = %terms.request_id, "transaction opened");
+            tracing::info!(txn.id = %id, client.id = %client, app.id = %app, request.id = %terms.request_id,
+                "transaction opened");
             Ok(None)
         }
         OpenOutcome::InsufficientCredits => Err(ServiceError::InsufficientCredits),
@@ -215,10 +232,15 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
 
 /// Refuses an opening that no client can have requested.
 fn may_open(opening: &OpenTransaction) -> Result<(), Broken> {
-    let (Pending { id, client, event, opened_at, expires_at, terms, .. }, kept) = (&*opening.pending, &opening.idempotency);
+    let (Pending { id, client, event, opened_at, expires_at, terms, .. }, kept) =
+        (&*opening.pending, &opening.idempotency);
     let is_own = |partition| partition == client.partition();
     ensure(Part::Service, "a transaction is in the partition of its client", is_own(id.partition()))?;
-    ensure(Part::Service, "a guest's event is in the partition of its client", event.is_none_or(|event| is_own(event.partition())))?;
+    ensure(
+        Part::Service,
+        "a guest's event is in the partition of its client",
+        event.is_none_or(|event| is_own(event.partition())),
+    )?;
     ensure(
         Part::Service,
         "a kept answer is in the partition of its client",
@@ -227,7 +249,11 @@ fn may_open(opening: &OpenTransaction) -> Result<(), Broken> {
     ensure(Part::Service, "a window ends after it began", opened_at < expires_at)?;
     ensure(Part::Service, "a transaction costs its credits", opening.cost == CREDITS_PER_VERIFICATION)?;
     ensure(Part::Service, "a transaction asks for claims", !terms.claims.is_empty())?;
-    ensure(Part::Service, "only a guest has no more than the scans of an event beside", event.is_some() == opening.pending_max.is_some())
+    ensure(
+        Part::Service,
+        "only a guest has no more than the scans of an event beside",
+        event.is_some() == opening.pending_max.is_some(),
+    )
 }
 
 /// A transaction that has not expired.
@@ -242,17 +268,23 @@ pub enum OpenOrCompleted {
 /// Returns a transaction of this app as it is now.
 ///
 /// # Errors
-/// [`ServiceError::TransactionNotFound`] unless the app has such a transaction, [`ServiceError::TransactionExpired`] when its window
-/// has passed.
+/// [`ServiceError::TransactionNotFound`] unless the app has such a transaction, [`ServiceError::TransactionExpired`]
+/// when its window has passed.
 pub(crate) async fn own_transaction(service: &Service, app: &App, id: TxnId) -> Result<OpenOrCompleted, ServiceError> {
     owned(service.transactions.get(id).await?, app)
 }
 
-/// Returns the same, but waits for a pending transaction: until it ends, for `wait` at most, or until this process ends.
+/// Returns the same, but waits for a pending transaction: until it ends, for `wait` at most, or until this process
+/// ends.
 ///
 /// # Errors
 /// As [`own_transaction`], and [`ServiceError::Unauthorized`] when the caller's key is revoked meanwhile.
-pub async fn await_outcome(service: &Service, caller: &Caller, id: TxnId, wait: Duration) -> Result<OpenOrCompleted, ServiceError> {
+pub async fn await_outcome(
+    service: &Service,
+    caller: &Caller,
+    id: TxnId,
+    wait: Duration,
+) -> Result<OpenOrCompleted, ServiceError> {
     let app = &caller.app;
     let found = own_transaction(service, app, id).await?;
     if wait.is_zero() || matches!(found, OpenOrCompleted::Completed(_)) {
@@ -310,12 +342,17 @@ pub async fn expire(service: &Service, id: TxnId) -> Result<Timestamp, ServiceEr
     }
 }
 
-/// Sends the webhook of a completed transaction again, with the same body; `None` while it is pending. For tests of receivers, in the
-/// sandbox: elsewhere no webhook is sent twice.
+/// Sends the webhook of a completed transaction again, with the same body; `None` while it is pending. For tests of
+/// receivers, in the sandbox: elsewhere no webhook is sent twice.
 ///
 /// # Errors
 /// As [`own_transaction`], and [`ServiceError::NotFound`] when it has no webhook URL.
-pub async fn send_again(service: &Service, app: &App, id: TxnId, webhooks: &WebhookClient) -> Result<Option<Attempt>, ServiceError> {
+pub async fn send_again(
+    service: &Service,
+    app: &App,
+    id: TxnId,
+    webhooks: &WebhookClient,
+) -> Result<Option<Attempt>, ServiceError> {
     let OpenOrCompleted::Completed(record) = own_transaction(service, app, id).await? else { return Ok(None) };
     let url = record.webhook_url(&service.vault).map_err(|_| ServiceError::NotFound("webhook URL"))?;
     let (_, body) = outcome_body(service, *record, app)?;
@@ -328,9 +365,14 @@ pub async fn send_again(service: &Service, app: &App, id: TxnId, webhooks: &Webh
 ///
 /// # Errors
 /// An outcome that does not open.
-pub fn outcome_body(service: &Service, record: CompletedRecord, app: &App) -> Result<(Completed, Vec<u8>), ServiceError> {
+pub fn outcome_body(
+    service: &Service,
+    record: CompletedRecord,
+    app: &App,
+) -> Result<(Completed, Vec<u8>), ServiceError> {
     let completed = service.transactions.reveal(record).map_err(ServiceError::internal)?;
-    let json = serde_json::to_vec(&OvsePayload::new(&completed, app.payload_spelling)).map_err(ServiceError::internal)?;
+    let json =
+        serde_json::to_vec(&OvsePayload::new(&completed, app.payload_spelling)).map_err(ServiceError::internal)?;
     Ok((completed, json))
 }
 
@@ -374,10 +416,18 @@ mod tests {
             is_polled: false,
         };
         let opened = Arc::new(opened);
-        let states = [View::Pending(Arc::clone(&opened)), View::Completed(Box::new(completed)), View::Expired(opened), View::Unknown];
+        let states = [
+            View::Pending(Arc::clone(&opened)),
+            View::Completed(Box::new(completed)),
+            View::Expired(opened),
+            View::Unknown,
+        ];
         let [waits, ended, expired, unknown] = states.clone().map(|view| owned(view, &own));
         assert!(matches!(waits, Ok(OpenOrCompleted::Pending(_))) && matches!(ended, Ok(OpenOrCompleted::Completed(_))));
-        assert!(matches!(expired, Err(ServiceError::TransactionExpired)) && matches!(unknown, Err(ServiceError::TransactionNotFound)));
+        assert!(
+            matches!(expired, Err(ServiceError::TransactionExpired))
+                && matches!(unknown, Err(ServiceError::TransactionNotFound))
+        );
         for found in states.map(|view| owned(view, &other)) {
             assert!(matches!(found, Err(ServiceError::TransactionNotFound)));
         }
@@ -406,9 +456,15 @@ mod tests {
         let mut unasked = own.clone();
         unasked.terms.claims = sakshi_domain::claims::ClaimSet::default();
         for (opening, name) in [
-            (opening(Pending { id: TxnId::generate(other, 0), ..own.clone() }), "a transaction is in the partition of its client"),
+            (
+                opening(Pending { id: TxnId::generate(other, 0), ..own.clone() }),
+                "a transaction is in the partition of its client",
+            ),
             (opening(guest(EventId::generate(other, 0))), "a guest's event is in the partition of its client"),
-            (OpenTransaction { idempotency: Some(kept), ..opening(own.clone()) }, "a kept answer is in the partition of its client"),
+            (
+                OpenTransaction { idempotency: Some(kept), ..opening(own.clone()) },
+                "a kept answer is in the partition of its client",
+            ),
             (opening(Pending { expires_at: own.opened_at, ..own.clone() }), "a window ends after it began"),
             (OpenTransaction { cost: 2, ..opening(own.clone()) }, "a transaction costs its credits"),
             (opening(unasked), "a transaction asks for claims"),
@@ -417,6 +473,9 @@ mod tests {
             assert_eq!(broken(opening), Some(name));
         }
         let of_other = records::app(own.app.clone(), ClientId::generate());
-        assert_eq!(broken_by(|| drop(owned(View::Pending(Arc::new(own)), &of_other))), ["a transaction of an app is one of its client"]);
+        assert_eq!(
+            broken_by(|| drop(owned(View::Pending(Arc::new(own)), &of_other))),
+            ["a transaction of an app is one of its client"]
+        );
     }
 }

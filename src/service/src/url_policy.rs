@@ -30,7 +30,8 @@ impl UrlRules for UrlPolicy {
         HttpUrl::parse(text, self.schemes)
     }
 
-    /// Checks a host that is an address or `localhost`; any other name is judged when it is resolved at the moment of sending.
+    /// Checks a host that is an address or `localhost`; any other name is judged when it is resolved at the moment of
+    /// sending.
     fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
         let refusal = "must not name a loopback, private, link-local or otherwise internal address";
         HttpUrl::parse_if(text, self.schemes, |url| self.targets.permits_host(url), refusal)
@@ -43,9 +44,17 @@ mod tests {
 
     #[test]
     fn a_webhook_to_an_internal_address_is_refused_by_its_text_and_a_name_is_left_to_the_resolver() {
-        for host in
-            ["127.0.0.1", "127.1", "[::1]", "10.1.2.3", "192.168.0.1:8443", "169.254.169.254", "[fe80::1]", "localhost", "a.localhost"]
-        {
+        for host in [
+            "127.0.0.1",
+            "127.1",
+            "[::1]",
+            "10.1.2.3",
+            "192.168.0.1:8443",
+            "169.254.169.254",
+            "[fe80::1]",
+            "localhost",
+            "a.localhost",
+        ] {
             let text = format!("https://{host}/hook");
             assert!(UrlPolicy::PUBLIC.webhook(&text).unwrap_err().contains("internal"), "{host}");
             assert!(UrlPolicy::PUBLIC.page(&text).is_ok(), "a browser is sent there, not this service");

@@ -1,7 +1,7 @@
 //! The users of a client: invited by a link, signed in by password and one-time code.
 //!
-//! Every failed sign-in gets the same answer and takes the same work. A stranger learns neither whether an address has a user nor
-//! whether a password is right.
+//! Every failed sign-in gets the same answer and takes the same work. A stranger learns neither whether an address has
+//! a user nor whether a password is right.
 
 use std::net::IpAddr;
 
@@ -26,9 +26,12 @@ use crate::passwords::{ITERATIONS, check, hash, salt};
 use crate::service::Service;
 
 /// The error for an address that another user has.
-pub const EMAIL_TAKEN: ServiceError = ServiceError::Conflict { code: "email_taken", message: "Another user has this e-mail address." };
-const TOO_MANY: ServiceError =
-    ServiceError::Conflict { code: "limit_reached", message: "A client has at most 500 users. Remove those who have left first." };
+pub const EMAIL_TAKEN: ServiceError =
+    ServiceError::Conflict { code: "email_taken", message: "Another user has this e-mail address." };
+const TOO_MANY: ServiceError = ServiceError::Conflict {
+    code: "limit_reached",
+    message: "A client has at most 500 users. Remove those who have left first.",
+};
 const LINK_BYTES: usize = 32;
 
 /// A user to be invited.
@@ -125,11 +128,16 @@ pub async fn reset(store: &Store, clock: &dyn Clock, base: &str, user_id: UserId
     Ok(Invitation { user_id, url: link.url(base), until })
 }
 
-/// Returns the user of a usable link, and a secret for the authenticator app: a fresh one, or the one in a form that was refused.
+/// Returns the user of a usable link, and a secret for the authenticator app: a fresh one, or the one in a form that
+/// was refused.
 ///
 /// # Errors
 /// The link has ended, was used or never was; a store error.
-pub async fn open_invite(service: &Service, link: &str, sealed: Option<&str>) -> Result<(User, Secret, String), ServiceError> {
+pub async fn open_invite(
+    service: &Service,
+    link: &str,
+    sealed: Option<&str>,
+) -> Result<(User, Secret, String), ServiceError> {
     let digest = Link::parse(link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
     let known = sealed.and_then(|sealed| unseal(service, digest, sealed));
@@ -161,7 +169,11 @@ pub struct Acceptance<'a> {
 ///
 /// # Errors
 /// Fields that are not acceptable; a link that cannot be used; no processor time; a store error.
-pub async fn accept(service: &Service, address: IpAddr, given: Acceptance<'_>) -> Result<(User, Vec<String>), ServiceError> {
+pub async fn accept(
+    service: &Service,
+    address: IpAddr,
+    given: Acceptance<'_>,
+) -> Result<(User, Vec<String>), ServiceError> {
     let digest = Link::parse(given.link).ok_or(ServiceError::NotFound("link"))?.digest();
     let user = service.store.find_invite(digest).await?.ok_or(ServiceError::NotFound("link"))?;
     let mut invalid = Invalid::none();
@@ -170,7 +182,10 @@ pub async fn accept(service: &Service, address: IpAddr, given: Acceptance<'_>) -
     }
     let secret = unseal(service, digest, given.sealed);
     let code = EnteredCode::parse(given.code);
-    let is_code = |secret: &Secret| matches!(&code, EnteredCode::OneTime(code) if step_of(secret, code, service.clock.now()).is_some());
+    let is_code = |secret: &Secret| {
+        matches!(&code, EnteredCode::OneTime(code) if step_of(secret, code,
+        service.clock.now()).is_some())
+    };
     let Some(totp) = secret.filter(is_code) else {
         invalid.add("code", "must be the one that the app shows now");
         return Err(invalid.into());
@@ -185,7 +200,13 @@ pub async fn accept(service: &Service, address: IpAddr, given: Acceptance<'_>) -
     Ok((user, codes))
 }
 
-async fn hashed(service: &Service, address: IpAddr, password: &str, salt: [u8; 16], iterations: u32) -> Result<[u8; 32], ServiceError> {
+async fn hashed(
+    service: &Service,
+    address: IpAddr,
+    password: &str,
+    salt: [u8; 16],
+    iterations: u32,
+) -> Result<[u8; 32], ServiceError> {
     let password = zeroize::Zeroizing::new(password.to_owned());
     let owners = OwnerPath::new([Owner::Address(address)]);
     service.cpu.run(owners, move || hash(&password, &salt, iterations)).await
@@ -222,8 +243,9 @@ pub async fn sign_in(service: &Service, address: IpAddr, given: SignIn<'_>) -> R
         Ok(email) => service.store.find_signing_in(email).await?,
         Err(_) => None,
     };
-    let (salt, iterations) =
-        found.as_ref().map_or(([0; 16], ITERATIONS), |SigningIn { credential, .. }| (credential.salt, credential.iterations));
+    let (salt, iterations) = found
+        .as_ref()
+        .map_or(([0; 16], ITERATIONS), |SigningIn { credential, .. }| (credential.salt, credential.iterations));
     let hash = hashed(service, address, given.password, salt, iterations).await?;
     let found = found.filter(|found| verify_slices_are_equal(&found.credential.hash, &hash).is_ok());
     let Some(SigningIn { user, credential, epoch }) = found else { return Err(ServiceError::Unauthorized) };

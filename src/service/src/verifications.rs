@@ -1,8 +1,8 @@
 //! The verifications of an app, the newest first.
 //!
-//! They are found by the client's ledger, which has one entry for each transaction, so that opening one writes nothing for this
-//! list. The ledger covers all apps of the client and outlives its transactions. A listing therefore reads a bounded number of
-//! entries and returns where to continue.
+//! They are found by the client's ledger, which has one entry for each transaction, so that opening one writes nothing
+//! for this list. The ledger covers all apps of the client and outlives its transactions. A listing therefore reads a
+//! bounded number of entries and returns where to continue.
 
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::delivery::WebhookState;
@@ -43,7 +43,8 @@ pub struct Filter {
     pub code: Option<String>,
     /// With a webhook in this state.
     pub webhook: Option<WebhookState>,
-    /// With a reference that contains this text, in any case of its ASCII letters, or an id that begins or ends with it.
+    /// With a reference that contains this text, in any case of its ASCII letters, or an id that begins or ends with
+    /// it.
     pub text: Option<String>,
     /// Of these events as well, whose names contain the text.
     pub events: Vec<EventId>,
@@ -92,13 +93,26 @@ pub struct Listing {
 ///
 /// # Errors
 /// The store is unavailable.
-pub async fn list(service: &Service, caller: &Caller, filter: &Filter, before: Option<u64>, most: usize) -> Result<Listing, ServiceError> {
+pub async fn list(
+    service: &Service,
+    caller: &Caller,
+    filter: &Filter,
+    before: Option<u64>,
+    most: usize,
+) -> Result<Listing, ServiceError> {
     let kept_since = service.clock.now() - (service.rules.window + service.rules.result_ttl);
-    let ledger = Ledger { store: &service.store, client: &caller.client, app: Some(&caller.app.app_id), kept_since, read_max: READ_MAX };
+    let ledger = Ledger {
+        store: &service.store,
+        client: &caller.client,
+        app: Some(&caller.app.app_id),
+        kept_since,
+        read_max: READ_MAX,
+    };
     ledger.list(filter, before, most).await
 }
 
-/// Lists the same of all apps of a client, for the operator. A transaction that was opened before `kept_since` may be gone.
+/// Lists the same of all apps of a client, for the operator. A transaction that was opened before `kept_since` may be
+/// gone.
 ///
 /// # Errors
 /// The store is unavailable.
@@ -149,7 +163,9 @@ impl Ledger<'_> {
                 }
                 listing.read_back_to = Some(entry.at);
                 any_kept |= found.is_some();
-                let Some(own) = found.filter(|found| self.app.is_none_or(|app| found.opened.app == *app)) else { continue };
+                let Some(own) = found.filter(|found| self.app.is_none_or(|app| found.opened.app == *app)) else {
+                    continue;
+                };
                 listing.looked_at += 1;
                 listing.verifications.extend(Some(own).filter(|own| filter.admits(own)));
                 if listing.verifications.len() == most {
@@ -159,7 +175,8 @@ impl Ledger<'_> {
                 }
             }
         }
-        // Transactions are removed in about the order of their opening: behind a listing that finds none, no other is kept.
+        // Transactions are removed in about the order of their opening: behind a listing that finds none, no other is
+        // kept.
         let is_end = !any_kept && listing.read_back_to.is_some_and(|at| at < self.kept_since);
         listing.older = (next > 0 && !is_end).then_some(next + 1);
         Ok(listing)
@@ -172,7 +189,9 @@ impl Ledger<'_> {
 
     /// Loads the transactions of these entries: `None` for an entry of another kind, and for a removed transaction.
     async fn summaries(&self, entries: &[LedgerEntry]) -> Result<Vec<Option<TransactionSummary>>, ServiceError> {
-        let id = |entry: &LedgerEntry| (entry.kind == EntryKind::Debit).then(|| entry.reference.parse::<TxnId>().ok()).flatten();
+        let id = |entry: &LedgerEntry| {
+            (entry.kind == EntryKind::Debit).then(|| entry.reference.parse::<TxnId>().ok()).flatten()
+        };
         let ids: Vec<_> = entries.iter().map(id).collect();
         let mut found = self.store.summarise_transactions(ids.iter().flatten().copied().collect()).await?.into_iter();
         Ok(ids.into_iter().map(|id| id.and_then(|_| found.next().flatten())).collect())
@@ -220,7 +239,8 @@ mod tests {
             store.create_client(client.clone()).await.unwrap();
             let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000, reference: "first".into() };
             store.move_credits(client.client_id.clone(), grant).await.unwrap();
-            let mut fixture = Self { clock, store, client: client.client_id, app: AppId::generate(), opened: vec![], _directory };
+            let mut fixture =
+                Self { clock, store, client: client.client_id, app: AppId::generate(), opened: vec![], _directory };
             for _ in 0..transactions {
                 let id = fixture.open(fixture.app.clone()).await;
                 fixture.opened.push(id);
@@ -232,14 +252,21 @@ mod tests {
             let id = TxnId::generate(self.client.partition(), 0);
             let pending = Arc::new(records::pending(id, self.client.clone(), app, self.clock.now()));
             self.store
-                .open_transaction(OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None, intent: None })
+                .open_transaction(OpenTransaction {
+                    pending,
+                    cost: 1,
+                    idempotency: None,
+                    pending_max: None,
+                    intent: None,
+                })
                 .await
                 .unwrap();
             id
         }
 
         async fn list(&self, kept_since: Timestamp, filter: &Filter, before: Option<u64>) -> Listing {
-            let ledger = Ledger { store: &self.store, client: &self.client, app: Some(&self.app), kept_since, read_max: READ };
+            let ledger =
+                Ledger { store: &self.store, client: &self.client, app: Some(&self.app), kept_since, read_max: READ };
             ledger.list(filter, before, 20).await.unwrap()
         }
     }
@@ -302,7 +329,8 @@ mod tests {
             polled_at: None,
             delivery: None,
         };
-        let mut guest = TransactionSummary { status: TransactionStatus::Failed, code: Some("301".into()), ..other.clone() };
+        let mut guest =
+            TransactionSummary { status: TransactionStatus::Failed, code: Some("301".into()), ..other.clone() };
         guest.opened.id = TxnId::generate(guest.opened.client.partition(), 0);
         guest.opened.event = Some(event);
         guest.opened.terms.channel = Channel::Qr;
@@ -335,7 +363,12 @@ mod tests {
             assert!(!one_more.admits(&guest), "{one_more:?}");
         }
         assert!(Filter::default().admits(&other));
-        let webhook = |attempt| WebhookState::of(guest.delivery.clone().map(|delivery| DeliveryRecord { attempt, ..delivery }).as_ref());
-        assert_eq!((webhook(None), webhook(Some(Attempt::answered(200, 1)))), (WebhookState::Waiting, WebhookState::Delivered));
+        let webhook = |attempt| {
+            WebhookState::of(guest.delivery.clone().map(|delivery| DeliveryRecord { attempt, ..delivery }).as_ref())
+        };
+        assert_eq!(
+            (webhook(None), webhook(Some(Attempt::answered(200, 1)))),
+            (WebhookState::Waiting, WebhookState::Delivered)
+        );
     }
 }

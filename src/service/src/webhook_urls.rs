@@ -11,11 +11,17 @@ use crate::{Service, ServiceError};
 /// Registers or removes the URL for one API type, as it was sent.
 ///
 /// # Errors
-/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::Unauthorized`] when there is no such app.
+/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::Unauthorized`] when there is no
+/// such app.
 pub async fn register_webhook(service: &Service, app: &AppId, sent: Sent) -> Result<WebhookSetting, ServiceError> {
     let asked: RegisterWebhookRequest = sent.request(service.request_context())?;
     let (api_type, webhook_url) = (asked.api_type, asked.webhook_url.0);
-    service.store.set_webhook_url(app.clone(), api_type, webhook_url.clone()).await?.ok_or(ServiceError::Unauthorized)?;
-    tracing::info!(app.id = %app, webhook.api_type = %api_type, webhook.removed = webhook_url.is_none(), "webhook URL changed");
+    service
+        .store
+        .set_webhook_url(app.clone(), api_type, webhook_url.clone())
+        .await?
+        .ok_or(ServiceError::Unauthorized)?;
+    tracing::info!(app.id = %app, webhook.api_type = %api_type, webhook.removed = webhook_url.is_none(),
+        "webhook URL changed");
     Ok(WebhookSetting { api_type, webhook_url })
 }

@@ -1,7 +1,7 @@
 //! The audit log of operators' changes: entries are appended, sealed, and never changed or removed.
 //!
-//! Each entry is chained to the one before: its hash is the SHA-256 of that entry's hash and of its own text. A reader who keeps the newest
-//! hash elsewhere can later detect an entry that was changed, moved or left out.
+//! Each entry is chained to the one before: its hash is the SHA-256 of that entry's hash and of its own text. A reader
+//! who keeps the newest hash elsewhere can later detect an entry that was changed, moved or left out.
 
 use std::fmt;
 use std::str::FromStr;
@@ -74,7 +74,8 @@ pub struct AuditRecord {
 pub struct UnsentAudit {
     /// Number of these entries.
     pub waiting: u64,
-    /// Those to send now, oldest first, and the entry before them; `None` while another node sends, and when none waits.
+    /// Those to send now, oldest first, and the entry before them; `None` while another node sends, and when none
+    /// waits.
     pub next: Option<(AuditHead, Vec<AuditRecord>)>,
 }
 

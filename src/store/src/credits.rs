@@ -52,7 +52,8 @@ impl Audit {
         let sign_is_right = amount >= 0 || kind == EntryKind::Adjust;
         self.entries += 1;
         self.sum = self.sum.saturating_add(kind.signed(amount));
-        self.faults += u64::from(seq != self.entries || balance_after(before, kind, amount) != Some(after) || !sign_is_right);
+        self.faults +=
+            u64::from(seq != self.entries || balance_after(before, kind, amount) != Some(after) || !sign_is_right);
     }
 
     /// Compares the number of entries read with the count in the client's record.
@@ -82,7 +83,9 @@ mod tests {
 
     #[test]
     fn a_ledger_adds_up_when_balance_entries_and_their_number_agree() {
-        for (balance, counted, faults, clean) in [(9, 2, 0, true), (9, 3, 1, false), (9, 1, 1, false), (10, 2, 0, false)] {
+        for (balance, counted, faults, clean) in
+            [(9, 2, 0, true), (9, 3, 1, false), (9, 1, 1, false), (10, 2, 0, false)]
+        {
             let audit = audit(balance, counted);
             assert_eq!((audit.faults, audit.is_clean()), (faults, clean), "{balance} {counted}");
         }

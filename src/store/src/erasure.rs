@@ -1,8 +1,8 @@
 //! Erasure of personal data before its time.
 //!
-//! Shared claims, requested claims, references and stored responses are erased. A ledger keeps its entries, which have only the ids of
-//! transactions. An erased guest keeps the place among the registered, without claims. Digests of credentials and of webhook keys remain
-//! until their time.
+//! Shared claims, requested claims, references and stored responses are erased. A ledger keeps its entries, which have
+//! only the ids of transactions. An erased guest keeps the place among the registered, without claims. Digests of
+//! credentials and of webhook keys remain until their time.
 
 use std::ops::AddAssign;
 
@@ -45,8 +45,12 @@ mod tests {
     #[test]
     fn what_was_erased_in_parts_is_counted_kind_by_kind() {
         let part = Erased { transactions: 1, registrations: 2, events: 3, flows: 4, answers: 5, refusals: 6, users: 7 };
-        let mut sum = Erased { transactions: 10, registrations: 10, events: 10, flows: 10, answers: 10, refusals: 10, users: 10 };
+        let mut sum =
+            Erased { transactions: 10, registrations: 10, events: 10, flows: 10, answers: 10, refusals: 10, users: 10 };
         sum += part;
-        assert_eq!(sum, Erased { transactions: 11, registrations: 12, events: 13, flows: 14, answers: 15, refusals: 16, users: 17 });
+        assert_eq!(
+            sum,
+            Erased { transactions: 11, registrations: 12, events: 13, flows: 14, answers: 15, refusals: 16, users: 17 }
+        );
     }
 }

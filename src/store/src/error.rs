@@ -13,8 +13,8 @@ pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 
 /// Error of an operation that the store could not execute or confirm.
 ///
-/// After any of these the caller does not know whether it took effect: it retries under the same id, or reports that the service is
-/// unavailable.
+/// After any of these the caller does not know whether it took effect: it retries under the same id, or reports that
+/// the service is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The store is shutting down, restarting or out of reach.
@@ -31,14 +31,14 @@ pub enum StoreError {
     InUse(String),
     /// The store was written under keys that this node does not have; nothing was written.
     #[error(
-        "the store was written under another encryption key: store.encryption_key and store.previous_encryption_keys hold none that \
-         opens it"
+        "the store was written under another encryption key: store.encryption_key and store.previous_encryption_keys \
+         hold none that opens it"
     )]
     WrongKey,
     /// The store belongs to another installation; nothing was written.
     #[error(
-        "the store belongs to {store}, but this node has {node}; name a store of its own in store.path or store.redis_url, or move this \
-         one with store.take_over_from"
+        "the store belongs to {store}, but this node has {node}; name a store of its own in store.path or \
+         store.redis_url, or move this one with store.take_over_from"
     )]
     OtherInstallation {
         /// Installation that the store remembers, in words.
@@ -51,7 +51,8 @@ pub enum StoreError {
     OtherSchema(String),
     /// The store lacks data that it had; nothing was written.
     #[error(
-        "the store has lost data since {0}, and nothing is written until the data is back or an operator runs `sakshi admin accept-loss`"
+        "the store has lost data since {0}, and nothing is written until the data is back or an operator runs `sakshi \
+            admin accept-loss`"
     )]
     DataLost(Timestamp),
     /// Too many calls are waiting; nothing was written.

@@ -34,13 +34,18 @@ pub enum PatchEventOutcome {
     NotFound,
 }
 
-/// Returns a tag that changes with an event's terms. It does not depend on counts of guests, on the doors, or on the brand, which no client
-/// sets or sees.
+/// Returns a tag that changes with an event's terms. It does not depend on counts of guests, on the doors, or on the
+/// brand, which no client sets or sees.
 #[must_use]
 pub fn event_tag(terms: &EventTerms) -> String {
     // Strings, numbers and maps with string keys always serialise.
-    let json = serde_json::to_vec(&EventTerms { brand: Brand::default(), doors: vec![], secret: EventSecret::fixed(0), ..terms.clone() })
-        .unwrap_or_default();
+    let json = serde_json::to_vec(&EventTerms {
+        brand: Brand::default(),
+        doors: vec![],
+        secret: EventSecret::fixed(0),
+        ..terms.clone()
+    })
+    .unwrap_or_default();
     let digest = digest(&SHA256, &json);
     digest.as_ref()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,5 @@
-//! Idempotency keys: the responses stored under them, and leases that let one request at a time place the order of a key.
+//! Idempotency keys: the responses stored under them, and leases that let one request at a time place the order of a
+//! key.
 
 use sakshi_domain::ids::Partition;
 use sakshi_domain::time::Timestamp;

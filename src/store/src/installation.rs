@@ -1,7 +1,7 @@
 //! The installation of a store: every store remembers the profile and the authority of its creation.
 //!
-//! Without this check, stage and production could share one store, and each would serve the transactions of the other: a credential that
-//! only stage trusts would complete a transaction of production.
+//! Without this check, stage and production could share one store, and each would serve the transactions of the other:
+//! a credential that only stage trusts would complete a transaction of production.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use sakshi_domain::profile::Profile;
 
 use crate::error::StoreError;
 
-/// A profile, and the authority whose credentials count in it. An authority is identified by the `iss` of its credentials, so its keys can
-/// change.
+/// A profile, and the authority whose credentials count in it. An authority is identified by the `iss` of its
+/// credentials, so its keys can change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// Stage, production or the sandbox.
@@ -36,14 +36,15 @@ impl Ownership {
         Self { owner: Installation { profile, authority: authority.to_owned() }, takes_over: None }
     }
 
-    /// Checks the installation that a store remembers, if any. Returns the one to store instead: for a new store, one from a version that
-    /// stored none, and one that is taken over.
+    /// Checks the installation that a store remembers, if any. Returns the one to store instead: for a new store, one
+    /// from a version that stored none, and one that is taken over.
     ///
     /// # Errors
     /// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] for a text that no store writes.
     pub(crate) fn check(&self, kept: Option<&str>) -> Result<Option<String>, StoreError> {
         let Some(kept) = kept else { return Ok(Some(self.owner.to_string())) };
-        let kept: Installation = kept.parse().map_err(|_| StoreError::unreadable("the profile and the authority of the store"))?;
+        let kept: Installation =
+            kept.parse().map_err(|_| StoreError::unreadable("the profile and the authority of the store"))?;
         if kept == self.owner {
             return Ok(None);
         }
@@ -70,7 +71,8 @@ impl FromStr for Installation {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refusal = "must be a profile and an authority.issuer with a space between them, such as \"stage https://issuer.example\"";
+        let refusal = "must be a profile and an authority.issuer with a space between them, such as \"stage \
+            https://issuer.example\"";
         let (profile, authority) = text.split_once(' ').ok_or(refusal)?;
         let authority = Some(authority.to_owned()).filter(|authority| !authority.trim().is_empty());
         Ok(Self { profile: profile.parse().map_err(|_| refusal)?, authority: authority.ok_or(refusal)? })
@@ -99,8 +101,14 @@ mod tests {
         for other in ["production https://one.example", "stage https://other.example", "sandbox https://one.example"] {
             let refusal = of(other).check(Some("stage https://one.example")).unwrap_err().to_string();
             let (profile, authority) = other.split_once(' ').unwrap();
-            for part in ["profile stage", "https://one.example", &format!("profile {profile}"), authority, "store.path", "store.redis_url"]
-            {
+            for part in [
+                "profile stage",
+                "https://one.example",
+                &format!("profile {profile}"),
+                authority,
+                "store.path",
+                "store.redis_url",
+            ] {
                 assert!(refusal.contains(part), "{part} is missing: {refusal}");
             }
         }
@@ -111,9 +119,13 @@ mod tests {
 
     #[test]
     fn a_store_is_taken_over_only_from_the_installation_that_is_named() {
-        let moving = Ownership { takes_over: "stage https://one.example".parse().ok(), ..of("stage https://two.example") };
+        let moving =
+            Ownership { takes_over: "stage https://one.example".parse().ok(), ..of("stage https://two.example") };
         assert_eq!(moving.check(Some("stage https://one.example")), Ok(Some("stage https://two.example".to_owned())));
         assert_eq!(moving.check(Some("stage https://two.example")), Ok(None), "it has moved");
-        assert!(matches!(moving.check(Some("production https://one.example")), Err(StoreError::OtherInstallation { .. })));
+        assert!(matches!(
+            moving.check(Some("production https://one.example")),
+            Err(StoreError::OtherInstallation { .. })
+        ));
     }
 }

@@ -12,7 +12,8 @@ pub struct Backlog {
     pub oldest: Option<Timestamp>,
 }
 
-/// Destination of a delivery that is queued now. Without an address of its own, it goes to the URL in its transaction's terms.
+/// Destination of a delivery that is queued now. Without an address of its own, it goes to the URL in its transaction's
+/// terms.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) receiver: Receiver,
@@ -22,6 +23,7 @@ pub(crate) struct Target {
 
 /// Counts abandoned attempts.
 pub(crate) fn count_unknown(attempts: u64) {
-    metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(attempts);
+    metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str())
+        .increment(attempts);
     metrics::counter!("sakshi_webhook_failures_total", "reason" => FailureReason::Unknown.as_str()).increment(attempts);
 }

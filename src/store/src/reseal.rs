@@ -1,8 +1,8 @@
 //! Resealing values that are sealed under an old key, a bounded number of values at a time.
 //!
-//! A pass goes over every sealed value of the store. A value is replaced only if it is unchanged since it was read: a concurrent change
-//! reseals it anyway. A value that is copied between records during a pass can be behind it, so only a pass that finds no old key proves
-//! that there is none.
+//! A pass goes over every sealed value of the store. A value is replaced only if it is unchanged since it was read: a
+//! concurrent change reseals it anyway. A value that is copied between records during a pass can be behind it, so only
+//! a pass that finds no old key proves that there is none.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,8 @@ pub struct Resealed {
     pub looked_at: u64,
     /// Number of values resealed.
     pub resealed: u64,
-    /// Number of values left under each key but the sealing one: no key of this node opens them, or they changed at the same time.
+    /// Number of values left under each key but the sealing one: no key of this node opens them, or they changed at the
+    /// same time.
     pub left: BTreeMap<EncryptionKeyId, u64>,
 }
 

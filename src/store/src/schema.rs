@@ -2,14 +2,18 @@
 //!
 //! A change of the layout, from the number N to N + 1:
 //!
-//! 1. New kinds and fields of `records` say `since` N + 1. An absent field means what records of the release before mean. A field stays
-//!    while a step reads it. Lists get no field, because their entries are compared as a whole: a new list takes their place.
-//! 2. A [`Step`] at the end of [`SCHEMA`] raises the number. Its rewrites change the records that must look different, and may run twice.
+//! 1. New kinds and fields of `records` say `since` N + 1. An absent field means what records of the release before
+//!    mean. A field stays while a step reads it. Lists get no field, because their entries are compared as a whole: a
+//!    new list takes their place.
+//! 2. A [`Step`] at the end of [`SCHEMA`] raises the number. Its rewrites change the records that must look different,
+//!    and may run twice.
 //! 3. The first release with N + 1 reads the records of both, because nodes of the release before work beside it.
-//! 4. When it is released, it leaves a store in `src/store/fixtures` (its README says how), which later releases walk up in tests.
+//! 4. When it is released, it leaves a store in `src/store/fixtures` (its README says how), which later releases walk
+//!    up in tests.
 //!
 //! A file is migrated when it is opened, in one transaction (`embedded/database/schema.rs`). Servers stay at N until
-//! `sakshi admin finish-upgrade` (`redis/schema.rs`): until then a node of N + 1 leaves out what a node of N does not know.
+//! `sakshi admin finish-upgrade` (`redis/schema.rs`): until then a node of N + 1 leaves out what a node of N does not
+//! know.
 
 use std::borrow::Cow;
 
@@ -58,8 +62,8 @@ pub type Change = fn(&Vault, &Key, &Record) -> Result<Vec<Op>, StoreError>;
 pub struct Rewrite {
     /// The kind; neither a list nor an index.
     pub table: &'static Table,
-    /// Returns the operations that change a record, and none for one that is changed already. They use its place alone, and no operand with
-    /// the time.
+    /// Returns the operations that change a record, and none for one that is changed already. They use its place alone,
+    /// and no operand with the time.
     pub change: Change,
 }
 
@@ -98,8 +102,8 @@ impl Schema {
         let known = self.number();
         if found > known {
             return Err(StoreError::OtherSchema(format!(
-                "the store has schema {found} of a newer release, and this one knows up to {known}: run that release, or restore a backup \
-                 from before its upgrade"
+                "the store has schema {found} of a newer release, and this one knows up to {known}: run that release, \
+                 or restore a backup from before its upgrade"
             )));
         }
         if found < FIRST {
@@ -118,8 +122,8 @@ impl Schema {
         }
     }
 
-    /// Returns the batch as a node writes it into a store with this number: without newer fields and kinds. Nothing of a newer kind exists
-    /// there, so a removal replaces an operation on it.
+    /// Returns the batch as a node writes it into a store with this number: without newer fields and kinds. Nothing of
+    /// a newer kind exists there, so a removal replaces an operation on it.
     pub(crate) fn at<'a>(&self, number: u32, batch: &'a Batch) -> Cow<'a, Batch> {
         let is_newer = |op: &Op| op.key().table.since > number || newer_fields(op, number);
         if number >= self.number() || !batch.ops.iter().any(is_newer) {
@@ -141,7 +145,8 @@ impl Schema {
 }
 
 fn newer_fields(op: &Op, number: u32) -> bool {
-    matches!(op, Op::Put(key, fields) | Op::Set(key, fields) if fields.iter().any(|(name, _)| is_newer_field(key.table, name, number)))
+    matches!(op, Op::Put(key, fields) | Op::Set(key, fields) if fields.iter().any(|(name, _)| is_newer_field(key.table,
+        name, number)))
 }
 
 fn is_newer_field(table: &Table, name: &str, number: u32) -> bool {

@@ -34,7 +34,12 @@ fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, what: &str) -> Resu
     sealed.map(Sealed::into_bytes).map_err(|_| StoreError::Unavailable(format!("{what} cannot be written")))
 }
 
-fn unseal<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<u8>>, what: &str) -> Result<T, StoreError> {
+fn unseal<T: DeserializeOwned>(
+    vault: &Vault,
+    owner: &[u8],
+    sealed: impl Into<Vec<u8>>,
+    what: &str,
+) -> Result<T, StoreError> {
     let sealed = Sealed::from_bytes(sealed).ok_or_else(|| StoreError::unreadable(what))?;
     let json = vault.open_in_place(owner, sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
     serde_json::from_slice(&Zeroizing::new(json)).map_err(|_| StoreError::unreadable(what))
@@ -102,7 +107,11 @@ pub(crate) fn seal_refusal(vault: &Vault, app: &AppId, refused: &RefusedRequest)
 }
 
 /// Opens a refused request of an app.
-pub(crate) fn unseal_refusal(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RefusedRequest, StoreError> {
+pub(crate) fn unseal_refusal(
+    vault: &Vault,
+    app: &AppId,
+    sealed: impl Into<Vec<u8>>,
+) -> Result<RefusedRequest, StoreError> {
     unseal(vault, app.as_str().as_bytes(), sealed, "a refused request")
 }
 
@@ -126,7 +135,11 @@ pub(crate) fn seal_operator(vault: &Vault, operator: &OperatorRecord) -> Result<
 }
 
 /// Opens an operator.
-pub(crate) fn unseal_operator(vault: &Vault, id: &OperatorId, sealed: impl Into<Vec<u8>>) -> Result<OperatorRecord, StoreError> {
+pub(crate) fn unseal_operator(
+    vault: &Vault,
+    id: &OperatorId,
+    sealed: impl Into<Vec<u8>>,
+) -> Result<OperatorRecord, StoreError> {
     unseal(vault, id.as_str().as_bytes(), sealed, "an operator")
 }
 
@@ -136,7 +149,11 @@ pub(crate) fn seal_of_console(vault: &Vault, owner: &[u8], value: &impl Serializ
 }
 
 /// Opens a value that [`seal_of_console`] has sealed.
-pub(crate) fn unseal_of_console<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
+pub(crate) fn unseal_of_console<T: DeserializeOwned>(
+    vault: &Vault,
+    owner: &[u8],
+    sealed: impl Into<Vec<u8>>,
+) -> Result<T, StoreError> {
     unseal(vault, owner, sealed, "a record of the console")
 }
 
@@ -156,7 +173,11 @@ pub(crate) fn seal_credential(vault: &Vault, id: &UserId, credential: &Credentia
 }
 
 /// Opens the credential of a user.
-pub(crate) fn unseal_credential(vault: &Vault, id: &UserId, sealed: impl Into<Vec<u8>>) -> Result<Credential, StoreError> {
+pub(crate) fn unseal_credential(
+    vault: &Vault,
+    id: &UserId,
+    sealed: impl Into<Vec<u8>>,
+) -> Result<Credential, StoreError> {
     unseal(vault, id.as_str().as_bytes(), sealed, "the credential of a user")
 }
 
@@ -166,7 +187,11 @@ pub(crate) fn seal_grant(vault: &Vault, digest: SessionDigest, grant: &Grant) ->
 }
 
 /// Opens the grant of a session.
-pub(crate) fn unseal_grant(vault: &Vault, digest: SessionDigest, sealed: impl Into<Vec<u8>>) -> Result<Grant, StoreError> {
+pub(crate) fn unseal_grant(
+    vault: &Vault,
+    digest: SessionDigest,
+    sealed: impl Into<Vec<u8>>,
+) -> Result<Grant, StoreError> {
     unseal(vault, &digest.0, sealed, "a session")
 }
 
@@ -176,7 +201,11 @@ pub(crate) fn seal_urls(vault: &Vault, app: &AppId, urls: &RegisteredUrls) -> Re
 }
 
 /// Opens the URLs that an app has registered.
-pub(crate) fn unseal_urls(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RegisteredUrls, StoreError> {
+pub(crate) fn unseal_urls(
+    vault: &Vault,
+    app: &AppId,
+    sealed: impl Into<Vec<u8>>,
+) -> Result<RegisteredUrls, StoreError> {
     unseal(vault, app.as_str().as_bytes(), sealed, "the webhook URLs of an app")
 }
 
@@ -186,7 +215,11 @@ pub(crate) fn seal_of_flow(vault: &Vault, id: FlowId, value: &impl Serialize) ->
 }
 
 /// Opens a value that [`seal_of_flow`] has sealed.
-pub(crate) fn unseal_of_flow<T: DeserializeOwned>(vault: &Vault, id: FlowId, sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
+pub(crate) fn unseal_of_flow<T: DeserializeOwned>(
+    vault: &Vault,
+    id: FlowId,
+    sealed: impl Into<Vec<u8>>,
+) -> Result<T, StoreError> {
     unseal(vault, id.as_bytes(), sealed, "a flow")
 }
 

@@ -1,7 +1,7 @@
 //! Sessions of people who sign in, as a user or with an API key.
 //!
-//! A store keeps a session under the digest of its id, and the rest sealed. It knows neither the id nor a key, so its content does not
-//! allow a sign-in.
+//! A store keeps a session under the digest of its id, and the rest sealed. It knows neither the id nor a key, so its
+//! content does not allow a sign-in.
 
 use std::fmt;
 

@@ -65,7 +65,8 @@ pub struct CompleteTransaction {
     pub passed: bool,
     /// The code of a failure.
     pub code: Option<String>,
-    /// The sealed outcome. If the event now has no place for a guest who passed, the transaction ends with that refusal instead.
+    /// The sealed outcome. If the event now has no place for a guest who passed, the transaction ends with that refusal
+    /// instead.
     pub outcome: Sealed,
     /// The sealed proof to store beside it.
     pub evidence: Option<Sealed>,
@@ -102,7 +103,8 @@ pub(crate) const fn refusal_number(refusal: EventRefusal) -> u8 {
 
 /// Returns the refusal with this number.
 pub(crate) fn refusal(number: u8) -> Result<EventRefusal, StoreError> {
-    let mut refusals = [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full, EventRefusal::Duplicate].into_iter();
+    let mut refusals =
+        [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full, EventRefusal::Duplicate].into_iter();
     refusals.find(|refusal| refusal_number(*refusal) == number).ok_or_else(|| StoreError::unreadable("a refusal"))
 }
 
@@ -111,7 +113,8 @@ pub(crate) fn refusal(number: u8) -> Result<EventRefusal, StoreError> {
 pub struct PresentedCredential {
     /// Identifies the credential in all its presentations.
     pub digest: CredentialIdentity,
-    /// True if its holder bound it to this transaction. It is then no replay, even if the same credential was accepted under another one.
+    /// True if its holder bound it to this transaction. It is then no replay, even if the same credential was accepted
+    /// under another one.
     pub holder_bound: bool,
 }
 
@@ -208,7 +211,10 @@ impl CompletedRecord {
     /// It has none, or it cannot be read.
     pub fn webhook_url(&self, vault: &Vault) -> Result<WebhookUrl, StoreError> {
         let Pending { event, terms, .. } = &self.opened;
-        let copied = event.zip(self.address.clone()).map(|(event, address)| unseal_webhook(vault, event, address)).transpose()?;
+        let copied = event
+            .zip(self.address.clone())
+            .map(|(event, address)| unseal_webhook(vault, event, address))
+            .transpose()?;
         copied.or_else(|| terms.webhook_url.clone()).ok_or_else(|| StoreError::unreadable("the address of a delivery"))
     }
 }

@@ -146,8 +146,9 @@ impl Vault {
         bytes.extend_from_slice(&nonce);
         write(&mut bytes)?;
         let (key, nonce) = key.of_message(&nonce).expect("the library derives keys");
-        let tag =
-            key.seal_in_place_separate_tag(nonce, Aad::from(owner), &mut bytes[HEAD..]).expect("the record is below the cipher's bound");
+        let tag = key
+            .seal_in_place_separate_tag(nonce, Aad::from(owner), &mut bytes[HEAD..])
+            .expect("the record is below the cipher's bound");
         bytes.extend_from_slice(tag.as_ref());
         Ok(Sealed(bytes))
     }
@@ -180,7 +181,8 @@ impl Vault {
         let (nonce, _) = rest.split_first_chunk::<XNONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
         let (_, key) = self.keys.iter().find(|(known, _)| known.0 == *id).ok_or(VaultError::UnknownKey)?;
         let (key, nonce) = key.of_message(nonce).map_err(|_| VaultError::NotAuthentic)?;
-        let plain = key.open_within(nonce, Aad::from(owner), &mut bytes, HEAD..).map_err(|_| VaultError::NotAuthentic)?.len();
+        let plain =
+            key.open_within(nonce, Aad::from(owner), &mut bytes, HEAD..).map_err(|_| VaultError::NotAuthentic)?.len();
         bytes.truncate(plain);
         Ok(bytes)
     }

@@ -1,8 +1,9 @@
-//! XAES-256-GCM (C2SP, <https://c2sp.org/XAES-256-GCM>): AES-256-GCM under a key of its own for each nonce of 192 random bits.
+//! XAES-256-GCM (C2SP, <https://c2sp.org/XAES-256-GCM>): AES-256-GCM under a key of its own for each nonce of 192
+//! random bits.
 //!
-//! Under one key AES-GCM may seal 2³² messages with random nonces (NIST SP 800-38D §8.3), which a large installation reaches in days. Here
-//! 2⁸⁰ messages stay below the same probability of a repeated nonce. The key of a message is derived as in SP 800-108, in counter mode with
-//! CMAC.
+//! Under one key AES-GCM may seal 2³² messages with random nonces (NIST SP 800-38D §8.3), which a large installation
+//! reaches in days. Here 2⁸⁰ messages stay below the same probability of a repeated nonce. The key of a message is
+//! derived as in SP 800-108, in counter mode with CMAC.
 
 use aws_lc_rs::aead::{AES_256_GCM, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{AES_256, EncryptingKey, UnboundCipherKey};

@@ -1,7 +1,8 @@
 //! Invariants: conditions on the service's own state that no input can make false.
 //!
-//! Each has a constant name, which log and error carry; a counter has the part of the service as its label. No state is shown.
-//! A step that breaks an invariant fails: its batch is not committed, its record not served, its webhook not sent.
+//! Each has a constant name, which log and error carry; a counter has the part of the service as its label. No state is
+//! shown. A step that breaks an invariant fails: its batch is not committed, its record not served, its webhook not
+//! sent.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -29,8 +30,16 @@ pub enum Part {
 
 impl Part {
     /// Every part.
-    pub const ALL: [Self; 8] =
-        [Self::Batch, Self::Record, Self::Answer, Self::Ledger, Self::Live, Self::Dispatcher, Self::Bounds, Self::Service];
+    pub const ALL: [Self; 8] = [
+        Self::Batch,
+        Self::Record,
+        Self::Answer,
+        Self::Ledger,
+        Self::Live,
+        Self::Dispatcher,
+        Self::Bounds,
+        Self::Service,
+    ];
 
     /// Returns the counter's label.
     #[must_use]

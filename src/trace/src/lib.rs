@@ -1,7 +1,7 @@
 //! Spans for an OpenTelemetry collector: one request across all parts of the service.
 //!
-//! Every span is created here, under the target [`TARGET`]. Without a collector that target is off, and a span costs one atomic load.
-//! Names and attributes follow OpenTelemetry's semantic conventions; none is personal.
+//! Every span is created here, under the target [`TARGET`]. Without a collector that target is off, and a span costs
+//! one atomic load. Names and attributes follow OpenTelemetry's semantic conventions; none is personal.
 
 mod context;
 pub mod invariant;
@@ -179,7 +179,12 @@ mod tests {
 
     #[test]
     fn without_a_collector_there_are_no_spans() {
-        assert!(!is_on() && current().is_disabled() && ask::<Question, Question>().is_disabled() && request("GET").is_disabled());
+        assert!(
+            !is_on()
+                && current().is_disabled()
+                && ask::<Question, Question>().is_disabled()
+                && request("GET").is_disabled()
+        );
         assert_eq!(parent_of(&request("GET")), None);
     }
 }

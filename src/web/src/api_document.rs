@@ -52,7 +52,9 @@ struct Ordered<'a>(&'a Value);
 impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Value::Object(members) => serializer.collect_map(in_order(members).map(|(name, member)| (name, Ordered(member)))),
+            Value::Object(members) => {
+                serializer.collect_map(in_order(members).map(|(name, member)| (name, Ordered(member))))
+            }
             Value::Array(items) => serializer.collect_seq(items.iter().map(Ordered)),
             plain => plain.serialize(serializer),
         }

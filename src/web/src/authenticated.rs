@@ -1,5 +1,5 @@
-//! Authentication of client backends. Handlers get a [`Caller`] only through these extractors, so none can forget to authenticate. No body
-//! is read before its caller is known.
+//! Authentication of client backends. Handlers get a [`Caller`] only through these extractors, so none can forget to
+//! authenticate. No body is read before its caller is known.
 
 use std::rc::Rc;
 
@@ -48,7 +48,8 @@ impl FromRequest for Authenticated {
     }
 }
 
-/// Builds the refusal of a request without a good key. It counts as a page of its address. Bad keys never cause a good one to be refused.
+/// Builds the refusal of a request without a good key. It counts as a page of its address. Bad keys never cause a good
+/// one to be refused.
 fn refused(request: &HttpRequest, error: ApiError) -> ApiError {
     let is_of_key = matches!(error, ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed);
     let rates = request.app_data::<Data<RateLimits>>().filter(|_| is_of_key);

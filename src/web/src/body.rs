@@ -58,19 +58,27 @@ impl From<NotRead> for ApiError {
             NotRead::Json(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => {
                 Self::MalformedBody(format!("The body must hold at most {BODY_VALUES_MAX} values."))
             }
-            NotRead::Json(JsonError { line, column, .. }) => {
-                Self::MalformedBody(format!("The body is not JSON or is nested too deeply: line {line}, column {column}."))
-            }
+            NotRead::Json(JsonError { line, column, .. }) => Self::MalformedBody(format!(
+                "The body is not JSON or is nested too deeply: line {line}, column {column}."
+            )),
         }
     }
 }
 
 /// Reads the whole body. Returns 413 as soon as it is known to exceed `limit`, 408 when it makes no progress.
-pub fn read_bounded(request: &HttpRequest, payload: &mut Payload, limit: usize) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
+pub fn read_bounded(
+    request: &HttpRequest,
+    payload: &mut Payload,
+    limit: usize,
+) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
     let declared = declared_length(request.headers());
     let payload = web::Payload::from_request(request, payload).into_inner();
     let request = request.clone();
-    async move { read(&request, payload.map_err(|_| BodyError::Broken), declared, limit).await.map_err(|error| error.to_api_error(limit)) }
+    async move {
+        read(&request, payload.map_err(|_| BodyError::Broken), declared, limit)
+            .await
+            .map_err(|error| error.to_api_error(limit))
+    }
 }
 
 async fn read(
@@ -100,8 +108,8 @@ async fn read(
     Ok(received.bytes)
 }
 
-/// Checks that the headers announce uncompressed JSON. A body without a `Content-Type` is taken as JSON: the specification names
-/// two request headers, and this is not one of them.
+/// Checks that the headers announce uncompressed JSON. A body without a `Content-Type` is taken as JSON: the
+/// specification names two request headers, and this is not one of them.
 ///
 /// # Errors
 /// [`ApiError::UnsupportedMediaType`].
@@ -111,9 +119,12 @@ pub fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
         essence.is_some_and(|essence| essence.is_empty() || essence.eq_ignore_ascii_case("application/json"))
     };
     if !headers.get(header::CONTENT_TYPE).is_none_or(is_json) {
-        return Err(ApiError::UnsupportedMediaType("Send JSON with Content-Type: application/json, or without a Content-Type."));
+        return Err(ApiError::UnsupportedMediaType(
+            "Send JSON with Content-Type: application/json, or without a Content-Type.",
+        ));
     }
-    let plain = headers.get(header::CONTENT_ENCODING).is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    let plain =
+        headers.get(header::CONTENT_ENCODING).is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
     plain.then_some(()).ok_or(ApiError::UnsupportedMediaType("The body must not be compressed."))
 }
 
@@ -125,18 +136,21 @@ mod tests {
     use super::*;
 
     async fn extract(request: TestRequest) -> Result<Body, ApiError> {
-        let (request, mut payload) = request.app_data(BodyLimit(32)).app_data(Data::new(MemoryBudgets::default())).to_http_parts();
+        let (request, mut payload) =
+            request.app_data(BodyLimit(32)).app_data(Data::new(MemoryBudgets::default())).to_http_parts();
         Body::from_request(&request, &mut payload).await
     }
 
     #[actix_rt::test]
     async fn another_content_type_is_a_415_and_a_large_body_a_413() {
-        let json =
-            |text: &'static str| TestRequest::post().insert_header(("content-type", "Application/JSON; charset=utf-8")).set_payload(text);
+        let json = |text: &'static str| {
+            TestRequest::post().insert_header(("content-type", "Application/JSON; charset=utf-8")).set_payload(text)
+        };
         let body = extract(json("{}")).await.unwrap();
         assert!(&body.bytes[..] == b"{}");
         assert!(extract(TestRequest::post().set_payload("{}")).await.is_ok(), "no Content-Type is JSON");
-        let form = TestRequest::post().insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload("{}");
+        let form =
+            TestRequest::post().insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload("{}");
         assert!(matches!(extract(form).await, Err(ApiError::UnsupportedMediaType(_))));
         let zipped = json("{}").insert_header(("content-encoding", "gzip"));
         assert!(matches!(extract(zipped).await, Err(ApiError::UnsupportedMediaType(_))));

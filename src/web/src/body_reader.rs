@@ -1,8 +1,8 @@
-//! Reads request bodies within bounds of size, total time and progress. The memory budget is charged for bytes that have arrived, not for
-//! the declared length.
+//! Reads request bodies within bounds of size, total time and progress. The memory budget is charged for bytes that
+//! have arrived, not for the declared length.
 //!
-//! The caller is authenticated before a byte is read. A body without progress is aborted. When the budget is used up, the largest body of
-//! the owner that holds most is aborted.
+//! The caller is authenticated before a byte is read. A body without progress is aborted. When the budget is used up,
+//! the largest body of the owner that holds most is aborted.
 
 use std::time::Duration;
 
@@ -125,8 +125,8 @@ pub fn declared_length(headers: &HeaderMap) -> Option<usize> {
     Some(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-/// The bytes that have arrived. A single chunk, the usual case, is not copied. Others are joined in a buffer of the whole length. A large
-/// body's buffer is mapped: only written pages take memory, and they are freed at once.
+/// The bytes that have arrived. A single chunk, the usual case, is not copied. Others are joined in a buffer of the
+/// whole length. A large body's buffer is mapped: only written pages take memory, and they are freed at once.
 #[derive(Default)]
 struct Buffer {
     first: Bytes,
@@ -292,7 +292,11 @@ mod tests {
             let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             for declared in [Some(length), None] {
                 let received = reader(&budget)
-                    .read(sender(1), declared, stream::iter(sent.chunks(997).map(|piece| Ok(Bytes::copy_from_slice(piece)))))
+                    .read(
+                        sender(1),
+                        declared,
+                        stream::iter(sent.chunks(997).map(|piece| Ok(Bytes::copy_from_slice(piece)))),
+                    )
                     .await
                     .unwrap();
                 assert!(received.bytes == sent, "{length} bytes, declared as {declared:?}");
@@ -318,14 +322,20 @@ mod tests {
         let mut large = Box::pin(reader.read(sender(1), declared, chunks(8).chain(stream::pending())));
         assert!((&mut large).now_or_never().is_none());
         let small = reader.read(sender(2), declaring("3000"), chunks(3)).await.unwrap();
-        assert_eq!((large.await.unwrap_err(), small.bytes.len(), budget.held()), (BodyError::BudgetExhausted, 3_000, 3_000));
+        assert_eq!(
+            (large.await.unwrap_err(), small.bytes.len(), budget.held()),
+            (BodyError::BudgetExhausted, 3_000, 3_000)
+        );
     }
 
     #[actix_rt::test]
     async fn a_body_beyond_the_limit_is_refused_declared_or_not() {
         let budget = budget(usize::MAX);
         for length in ["100001", "18446744073709551615"] {
-            assert_eq!(reader(&budget).read(sender(1), declaring(length), stream::pending()).await.unwrap_err(), BodyError::TooLarge);
+            assert_eq!(
+                reader(&budget).read(sender(1), declaring(length), stream::pending()).await.unwrap_err(),
+                BodyError::TooLarge
+            );
         }
         assert_eq!(reader(&budget).read(sender(1), None, chunks(101)).await.unwrap_err(), BodyError::TooLarge);
         assert_eq!(budget.held(), 0);

@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use actix_web::http::header::{
-    AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, Encoding, EntityTag, Header as _, IfNoneMatch, VARY,
+    AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, Encoding, EntityTag, Header as _, IfNoneMatch,
+    VARY,
 };
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
@@ -39,12 +40,13 @@ impl Compressed {
         &self.version
     }
 
-    /// Responds with the form that the request prefers (RFC 9110 §12.5.3), or with 304 if the browser has it. A request that accepts
-    /// neither form gets the plain text.
+    /// Responds with the form that the request prefers (RFC 9110 §12.5.3), or with 304 if the browser has it. A request
+    /// that accepts neither form gets the plain text.
     #[must_use]
     pub fn answer(&self, request: &HttpRequest, content_type: &'static str, cache: &'static str) -> HttpResponse {
         let gzip = if prefers_gzip(request) { self.gzip() } else { None };
-        let tag = EntityTag::new_strong(if gzip.is_some() { format!("{}-gzip", self.version) } else { self.version.clone() });
+        let tag =
+            EntityTag::new_strong(if gzip.is_some() { format!("{}-gzip", self.version) } else { self.version.clone() });
         let unchanged = match IfNoneMatch::parse(request) {
             Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|cached| cached.weak_eq(&tag)),
             _ => false,
@@ -67,7 +69,11 @@ impl Compressed {
         let compress = || {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
             // Writing to memory does not fail; if it did, the plain text would be served.
-            encoder.write_all(&self.plain).and_then(|()| encoder.finish()).ok().filter(|gzip| gzip.len() < self.plain.len())
+            encoder
+                .write_all(&self.plain)
+                .and_then(|()| encoder.finish())
+                .ok()
+                .filter(|gzip| gzip.len() < self.plain.len())
         };
         let gzip = self.gzip.get_or_init(|| compress().map(Bytes::from).unwrap_or_default());
         Some(gzip).filter(|gzip| !gzip.is_empty())

@@ -1,6 +1,8 @@
 //! The outcome of a webhook in one line, and the receiver's remedy for a failure.
 
-use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, WebhookState};
+use sakshi_domain::delivery::{
+    Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, WebhookState,
+};
 
 use crate::when::When;
 
@@ -87,7 +89,9 @@ pub const fn advice(failure: AttemptFailure) -> &'static str {
         },
         FailureReason::TlsExpired => "the receiver's certificate is not valid now",
         FailureReason::TlsName => "the receiver's certificate is for another name",
-        FailureReason::TlsChain => "no trusted authority vouches for the certificate; often the intermediate certificate is missing",
+        FailureReason::TlsChain => {
+            "no trusted authority vouches for the certificate; often the intermediate certificate is missing"
+        }
         FailureReason::TlsVersion => "the receiver must offer TLS 1.2 or 1.3 with a usual cipher",
         FailureReason::TlsClientCertificate => "the receiver asks for a client certificate, or refuses ours",
         FailureReason::Tls => "no TLS session; does this port speak https?",
@@ -128,9 +132,11 @@ mod tests {
         assert_eq!(line(Some(at), None), ("is being sent".to_owned(), false));
         let delivered = Some(Attempt::answered(200, 12));
         assert_eq!(line(Some(at), delivered), ("delivered with status 200, 12 ms".to_owned(), false));
-        let redirected = "rejected with status 302 (redirect: redirects are not followed; register the final URL), 12 ms".to_owned();
+        let redirected =
+            "rejected with status 302 (redirect: redirects are not followed; register the final URL), 12 ms".to_owned();
         assert_eq!(line(Some(at), Some(Attempt::answered(302, 12))), (redirected, true));
-        let expired = Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
+        let expired =
+            Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
         let told = "unreachable (tls_expired: the receiver's certificate is not valid now), 12 ms".to_owned();
         assert_eq!(line(Some(at), Some(expired)), (told, true));
         let unknown = "unknown (unknown: this service ended during the attempt), 0 ms".to_owned();

@@ -1,5 +1,5 @@
-//! The middleware around every route: the request id, one log line, metrics by route pattern, one body for every error. It sets
-//! `Cache-Control: no-store` (unless the handler does) and `X-Content-Type-Options: nosniff`.
+//! The middleware around every route: the request id, one log line, metrics by route pattern, one body for every error.
+//! It sets `Cache-Control: no-store` (unless the handler does) and `X-Content-Type-Options: nosniff`.
 //!
 //! A successful response costs three headers, one counter and one histogram entry. The rest is done for errors only.
 
@@ -45,7 +45,8 @@ pub fn adopt_request_id(request: &HttpRequest, named: Option<RequestId>) -> Requ
     id
 }
 
-/// Wraps every route, for [`actix_web::middleware::from_fn`]; it must be the outermost. Turns a panic of a handler into a 500.
+/// Wraps every route, for [`actix_web::middleware::from_fn`]; it must be the outermost. Turns a panic of a handler into
+/// a 500.
 ///
 /// # Errors
 /// The rendered answer after a panic, or after an error of an inner middleware.
@@ -59,7 +60,8 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
     let unread = UnreadBody::of(&mut request, connection.clone());
     let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0) as u64) };
-    let refusal = connection.as_ref().and_then(|connection| connection.refusal()).filter(|_| !is_health_check(request.path()));
+    let refusal =
+        connection.as_ref().and_then(|connection| connection.refusal()).filter(|_| !is_health_check(request.path()));
     if let (Some(connection), Owner::Address(owner)) = (&connection, sender(request.request())) {
         connection.set_owner(owner);
     }
@@ -88,10 +90,16 @@ fn is_health_check(path: &str) -> bool {
 }
 
 /// Builds the response when the inner service returned none.
-fn without_response(error: &ApiError, (id, docs): (&RequestId, &DocsBase), unread: Option<UnreadBody>, span: &Span) -> Error {
+fn without_response(
+    error: &ApiError,
+    (id, docs): (&RequestId, &DocsBase),
+    unread: Option<UnreadBody>,
+    span: &Span,
+) -> Error {
     sakshi_trace::failed(span, error.code());
     if error.status_code().is_server_error() {
-        tracing::error!(request.id = %id, error.type = error.code(), error.detail = error.detail().as_deref(), "request lost");
+        tracing::error!(request.id = %id, error.type = error.code(), error.detail = error.detail().as_deref(),
+            "request lost");
     } else {
         tracing::warn!(request.id = %id, error.type = error.code(), "request refused");
     }
@@ -100,21 +108,25 @@ fn without_response(error: &ApiError, (id, docs): (&RequestId, &DocsBase), unrea
     InternalError::from_response(error.code(), answer).into()
 }
 
-/// Returns the caller's id. A malformed or repeated one is replaced: a proxy may have added it, which the caller cannot change.
+/// Returns the caller's id. A malformed or repeated one is replaced: a proxy may have added it, which the caller cannot
+/// change.
 fn id_of(headers: &HeaderMap) -> RequestId {
     let mut given = headers.get_all(X_REQUEST_ID);
-    let id = given.next().filter(|_| given.next().is_none()).and_then(|value| RequestId::parse(value.to_str().ok()?).ok());
+    let id =
+        given.next().filter(|_| given.next().is_none()).and_then(|value| RequestId::parse(value.to_str().ok()?).ok());
     id.unwrap_or_else(RequestId::mint)
 }
 
-/// Opens the span of a request in its caller's trace. Probes, metrics and files have none: too frequent, too little information.
+/// Opens the span of a request in its caller's trace. Probes, metrics and files have none: too frequent, too little
+/// information.
 fn span(request: &ServiceRequest) -> Span {
     let path = request.path();
     if !sakshi_trace::is_on() || is_probe(path) || path.starts_with("/assets/") {
         return Span::none();
     }
     let span = sakshi_trace::request(method_name(request.method()));
-    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let header =
+        |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     sakshi_trace::set_parent(&span, &TraceState { parent: header("traceparent"), state: header("tracestate") });
     span
 }

@@ -23,7 +23,8 @@ use sakshi_wire::{Always, Whole};
 /// Header that carries the request id in both directions.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Every error code outside the sandbox's own routes. The proxy in `deploy/haproxy/` sends the `node` ones and `no_node`.
+/// Every error code outside the sandbox's own routes. The proxy in `deploy/haproxy/` sends the `node` ones and
+/// `no_node`.
 pub const CODES: &[&str] = &[
     "address_not_allowed",
     "already_completed",
@@ -153,35 +154,59 @@ const fn row(status: StatusCode, code: &'static str, message: &'static str) -> R
 /// Returns the row of a use case's error.
 fn service_row(error: &ServiceError) -> Row<'_> {
     match error {
-        ServiceError::Invalid(_) => row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not valid; see `errors`."),
-        ServiceError::Unauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid X-API-KEY header"),
-        ServiceError::InsufficientCredits => {
-            row(StatusCode::PAYMENT_REQUIRED, "insufficient_credits", "The credit balance does not cover this operation.")
+        ServiceError::Invalid(_) => {
+            row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not valid; see `errors`.")
         }
-        ServiceError::TransactionNotFound => row(StatusCode::NOT_FOUND, "transaction_not_found", "There is no such transaction."),
-        ServiceError::NotFound(what) => {
-            Row { status: StatusCode::NOT_FOUND, code: "not_found", message: format!("There is no such {what}.").into() }
+        ServiceError::Unauthorized => {
+            row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid X-API-KEY header")
         }
-        ServiceError::AlreadyCompleted => row(StatusCode::CONFLICT, "already_completed", "The transaction is already completed."),
-        ServiceError::EventChanged => {
-            row(StatusCode::PRECONDITION_FAILED, "event_changed", "The event has changed since it was read; see its `ETag`.")
+        ServiceError::InsufficientCredits => row(
+            StatusCode::PAYMENT_REQUIRED,
+            "insufficient_credits",
+            "The credit balance does not cover this operation.",
+        ),
+        ServiceError::TransactionNotFound => {
+            row(StatusCode::NOT_FOUND, "transaction_not_found", "There is no such transaction.")
         }
+        ServiceError::NotFound(what) => Row {
+            status: StatusCode::NOT_FOUND,
+            code: "not_found",
+            message: format!("There is no such {what}.").into(),
+        },
+        ServiceError::AlreadyCompleted => {
+            row(StatusCode::CONFLICT, "already_completed", "The transaction is already completed.")
+        }
+        ServiceError::EventChanged => row(
+            StatusCode::PRECONDITION_FAILED,
+            "event_changed",
+            "The event has changed since it was read; see its `ETag`.",
+        ),
         ServiceError::Conflict { code, message } => row(StatusCode::CONFLICT, code, message),
         ServiceError::ReportRefused(refusal) => {
             Row { status: StatusCode::CONFLICT, code: "report_refused", message: refusal.to_string().into() }
         }
-        ServiceError::TransactionExpired => row(StatusCode::GONE, "transaction_expired", "The transaction has expired."),
+        ServiceError::TransactionExpired => {
+            row(StatusCode::GONE, "transaction_expired", "The transaction has expired.")
+        }
         ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "The event is full."),
-        ServiceError::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),
-        ServiceError::EventRefused(EventRefusal::Expired) => row(StatusCode::GONE, "event_closed", "The event has ended."),
+        ServiceError::EventRefused(EventRefusal::Disabled) => {
+            row(StatusCode::GONE, "event_closed", "The event was disabled.")
+        }
+        ServiceError::EventRefused(EventRefusal::Expired) => {
+            row(StatusCode::GONE, "event_closed", "The event has ended.")
+        }
         // No scan is refused for this: the guest is only known at the end.
         ServiceError::EventRefused(EventRefusal::Duplicate) => {
             row(StatusCode::CONFLICT, "already_registered", "The person is already registered.")
         }
-        ServiceError::CodeExpired => {
-            row(StatusCode::FORBIDDEN, "code_expired", "The code is no longer valid. Scan the one that the kiosk of the event shows now.")
+        ServiceError::CodeExpired => row(
+            StatusCode::FORBIDDEN,
+            "code_expired",
+            "The code is no longer valid. Scan the one that the kiosk of the event shows now.",
+        ),
+        ServiceError::BudgetSpent => {
+            row(StatusCode::CONFLICT, "budget_spent", "The guests of the event have spent its credit budget.")
         }
-        ServiceError::BudgetSpent => row(StatusCode::CONFLICT, "budget_spent", "The guests of the event have spent its credit budget."),
         ServiceError::ScansPending => {
             row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests. Retry after `Retry-After` seconds.")
         }
@@ -190,32 +215,50 @@ fn service_row(error: &ServiceError) -> Row<'_> {
             "idempotency_key_reused",
             "This `Idempotency-Key` was used for another request; use a new one.",
         ),
-        ServiceError::Unavailable { code, .. } => {
-            row(StatusCode::SERVICE_UNAVAILABLE, code, "The service cannot do this now. Retry after `Retry-After` seconds.")
-        }
-        ServiceError::Overloaded => {
-            row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The service is overloaded. Retry after `Retry-After` seconds.")
-        }
+        ServiceError::Unavailable { code, .. } => row(
+            StatusCode::SERVICE_UNAVAILABLE,
+            code,
+            "The service cannot do this now. Retry after `Retry-After` seconds.",
+        ),
+        ServiceError::Overloaded => row(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "overloaded",
+            "The service is overloaded. Retry after `Retry-After` seconds.",
+        ),
         ServiceError::MalformedNumber(form) => Row {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             code: form.refusal,
             message: format!("The {} must be {}, such as {}.", form.field, form.rule, form.example).into(),
         },
-        ServiceError::NotOffered => row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation."),
-        ServiceError::Upstream(UpstreamError::TimedOut) => {
-            row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time. Nothing was opened.")
+        ServiceError::NotOffered => {
+            row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation.")
         }
-        ServiceError::Source(UpstreamError::TimedOut) => {
-            row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The source did not answer in time. Nothing was verified.")
+        ServiceError::Upstream(UpstreamError::TimedOut) => row(
+            StatusCode::GATEWAY_TIMEOUT,
+            "upstream_timed_out",
+            "The upstream did not answer in time. Nothing was opened.",
+        ),
+        ServiceError::Source(UpstreamError::TimedOut) => row(
+            StatusCode::GATEWAY_TIMEOUT,
+            "upstream_timed_out",
+            "The source did not answer in time. Nothing was verified.",
+        ),
+        ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy) => {
+            service_row(&ServiceError::Overloaded)
         }
-        ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy) => service_row(&ServiceError::Overloaded),
-        ServiceError::Source(_) => row(StatusCode::BAD_GATEWAY, "upstream_failed", "The source failed. Nothing was verified."),
-        ServiceError::Upstream(_) => {
-            row(StatusCode::BAD_GATEWAY, "upstream_failed", "The upstream refused the order or failed. Nothing was opened.")
+        ServiceError::Source(_) => {
+            row(StatusCode::BAD_GATEWAY, "upstream_failed", "The source failed. Nothing was verified.")
         }
-        ServiceError::Internal(_) => {
-            row(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Internal error. Quote `errorId` when you ask about it.")
-        }
+        ServiceError::Upstream(_) => row(
+            StatusCode::BAD_GATEWAY,
+            "upstream_failed",
+            "The upstream refused the order or failed. Nothing was opened.",
+        ),
+        ServiceError::Internal(_) => row(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal_error",
+            "Internal error. Quote `errorId` when you ask about it.",
+        ),
     }
 }
 
@@ -226,7 +269,9 @@ impl ApiError {
             Self::MalformedBody(message) => {
                 Row { status: StatusCode::BAD_REQUEST, code: "malformed_request", message: message.as_str().into() }
             }
-            Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
+            Self::BearerUnauthorized => {
+                row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header")
+            }
             Self::Forbidden => row(StatusCode::FORBIDDEN, "forbidden", "Your role does not include this operation."),
             Self::AddressNotAllowed => {
                 row(StatusCode::UNAUTHORIZED, "address_not_allowed", "This API key may not be used from this address.")
@@ -236,21 +281,28 @@ impl ApiError {
                 "client_certificate_required",
                 "This listener answers clients that show a certificate of the authority it trusts.",
             ),
-            Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Pages of other sites may not send this request."),
-            Self::MethodNotAllowed { .. } => {
-                row(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "The path does not support this method; see the `Allow` header.")
+            Self::CrossSite => {
+                row(StatusCode::FORBIDDEN, "cross_site", "Pages of other sites may not send this request.")
             }
+            Self::MethodNotAllowed { .. } => row(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "The path does not support this method; see the `Allow` header.",
+            ),
             Self::BodyTooLarge { limit } => Row {
                 status: StatusCode::PAYLOAD_TOO_LARGE,
                 code: "body_too_large",
                 message: format!("The body must be at most {limit} bytes.").into(),
             },
             Self::BodyTooSlow => row(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "The body did not arrive in time."),
-            Self::UnsupportedMediaType(message) => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message),
+            Self::UnsupportedMediaType(message) => {
+                row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+            }
             Self::RateLimited { limit, .. } => Row {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 code: "rate_limited",
-                message: format!("Too many requests for the limit `{limit}`. Retry after `Retry-After` seconds.").into(),
+                message: format!("Too many requests for the limit `{limit}`. Retry after `Retry-After` seconds.")
+                    .into(),
             },
             Self::Unhealthy(message) => {
                 Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unhealthy", message: message.as_str().into() }
@@ -282,7 +334,9 @@ impl ApiError {
     pub fn detail(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Service(ServiceError::Internal(detail)) => Some(detail.into()),
-            Self::Service(ServiceError::Upstream(error) | ServiceError::Source(error)) => Some(error.to_string().into()),
+            Self::Service(ServiceError::Upstream(error) | ServiceError::Source(error)) => {
+                Some(error.to_string().into())
+            }
             _ => None,
         }
     }
@@ -291,9 +345,13 @@ impl ApiError {
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         let wait = match self {
-            Self::RateLimited { retry_after, .. } | Self::Service(ServiceError::Unavailable { retry_after, .. }) => *retry_after,
+            Self::RateLimited { retry_after, .. } | Self::Service(ServiceError::Unavailable { retry_after, .. }) => {
+                *retry_after
+            }
             Self::Service(
-                ServiceError::Overloaded | ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy),
+                ServiceError::Overloaded
+                | ServiceError::Upstream(UpstreamError::Busy)
+                | ServiceError::Source(UpstreamError::Busy),
             )
             | Self::Unhealthy(_) => Duration::from_secs(1),
             Self::Service(ServiceError::ScansPending) => Duration::from_secs(10),
@@ -400,7 +458,8 @@ mod tests {
     use super::*;
 
     async fn rendered(error: ApiError) -> (HttpResponse<()>, Value) {
-        let (head, body) = error.render(&RequestId::parse("req-1").unwrap(), &DocsBase("https://verify.example".into())).into_parts();
+        let (head, body) =
+            error.render(&RequestId::parse("req-1").unwrap(), &DocsBase("https://verify.example".into())).into_parts();
         (head, serde_json::from_slice(&to_bytes(body).await.unwrap()).unwrap())
     }
 
@@ -411,7 +470,8 @@ mod tests {
         assert_eq!(
             body,
             json!({"success": false, "error": "Unauthorized", "message": "Missing or invalid X-API-KEY header",
-                "code": "unauthorized", "statusCode": 401, "errorId": "req-1", "docUrl": "https://verify.example/docs/errors#unauthorized"})
+                "code": "unauthorized", "statusCode": 401, "errorId": "req-1",
+                "docUrl": "https://verify.example/docs/errors#unauthorized"})
         );
     }
 
@@ -430,7 +490,13 @@ mod tests {
         let half = Duration::from_millis(500);
         for (error, seconds) in [
             (ApiError::RateLimited { limit: "test", retry_after: half }, "1"),
-            (ApiError::Service(ServiceError::Unavailable { code: "storage_full", retry_after: Duration::from_millis(2_100) }), "3"),
+            (
+                ApiError::Service(ServiceError::Unavailable {
+                    code: "storage_full",
+                    retry_after: Duration::from_millis(2_100),
+                }),
+                "3",
+            ),
             (ApiError::Service(ServiceError::Overloaded), "1"),
             (StoreError::Full.into(), "30"),
         ] {

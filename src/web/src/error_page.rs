@@ -6,8 +6,8 @@ use actix_web::{Error, HttpRequest, HttpResponse};
 
 use crate::error::ApiError;
 
-/// Builds the page of an error, as app data of a listener that has pages. Gets the handler's error, if any. Gets the row of the error table
-/// unless the handler made its own page.
+/// Builds the page of an error, as app data of a listener that has pages. Gets the handler's error, if any. Gets the
+/// row of the error table unless the handler made its own page.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorPages(pub fn(&HttpRequest, Option<&Error>, Option<&ApiError>) -> Option<HttpResponse>);
 
@@ -23,7 +23,10 @@ pub(crate) fn error_page(
 ) -> Option<HttpResponse> {
     let ErrorPages(make) = request.app_data::<ErrorPages>()?;
     let is_shown = matches!(status.as_u16(), 404 | 405 | 429 | 500..);
-    if PROGRAMS.iter().any(|prefix| request.path().starts_with(prefix)) || !prefers_html(request) || (error.is_some() && !is_shown) {
+    if PROGRAMS.iter().any(|prefix| request.path().starts_with(prefix))
+        || !prefers_html(request)
+        || (error.is_some() && !is_shown)
+    {
         return None;
     }
     let mut page = make(request, source, error)?;
@@ -41,8 +44,10 @@ pub(crate) fn error_page(
 /// Returns true if HTML is named and at least as preferred as JSON (RFC 9110 §12.5.1).
 fn prefers_html(request: &HttpRequest) -> bool {
     let accept = Accept::parse(request).map(|accept| accept.0).unwrap_or_default();
-    let quality = |kind: &str| accept.iter().filter(|range| range.item.essence_str() == kind).map(|range| range.quality).max();
-    quality("text/html").is_some_and(|html| html > Quality::ZERO && quality("application/json").is_none_or(|json| html >= json))
+    let quality =
+        |kind: &str| accept.iter().filter(|range| range.item.essence_str() == kind).map(|range| range.quality).max();
+    quality("text/html")
+        .is_some_and(|html| html > Quality::ZERO && quality("application/json").is_none_or(|json| html >= json))
 }
 
 #[cfg(test)]
@@ -63,7 +68,11 @@ mod tests {
             ("*/*", false),
             ("", false),
         ] {
-            assert_eq!(prefers_html(&TestRequest::get().insert_header(("accept", accept)).to_http_request()), expected, "{accept}");
+            assert_eq!(
+                prefers_html(&TestRequest::get().insert_header(("accept", accept)).to_http_request()),
+                expected,
+                "{accept}"
+            );
         }
     }
 }

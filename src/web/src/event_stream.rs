@@ -1,7 +1,7 @@
 //! Server-sent events that show state changes on a page (WHATWG HTML, "Server-sent events").
 //!
-//! A stream lasts a minute; then the browser reconnects. A drain of the node ends it earlier. Each stream keeps a connection, so each
-//! subscriber and each event has a fair share of them.
+//! A stream lasts a minute; then the browser reconnects. A drain of the node ends it earlier. Each stream keeps a
+//! connection, so each subscriber and each event has a fair share of them.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -24,7 +24,8 @@ use crate::rate_limit::RateLimits;
 
 /// Lifetime of one stream.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// Interval at which an unchanged state is sent again. Pages take longer silence for a lost network, and proxies close silent streams.
+/// Interval at which an unchanged state is sent again. Pages take longer silence for a lost network, and proxies close
+/// silent streams.
 pub const STATE_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay before the browser reconnects after the end of a stream.
 const RETRY: &str = "retry: 2000\n\n";
@@ -66,7 +67,11 @@ impl StreamSlots {
         Self { of_subscribers: FairSlots::new(streams), of_events: FairSlots::new(streams) }
     }
 
-    fn enter(&self, subscriber: IpAddr, event: Option<EventId>) -> Option<(FairSlot<IpAddr>, Option<FairSlot<EventId>>)> {
+    fn enter(
+        &self,
+        subscriber: IpAddr,
+        event: Option<EventId>,
+    ) -> Option<(FairSlot<IpAddr>, Option<FairSlot<EventId>>)> {
         let of_event = match event {
             Some(event) => Some(self.of_events.enter(&event)?),
             None => None,
@@ -75,8 +80,8 @@ impl StreamSlots {
     }
 }
 
-/// Responds with a stream about a transaction or an `event`: `first`, then the results of `next`. A pending `next` is dropped when the
-/// stream ends.
+/// Responds with a stream about a transaction or an `event`: `first`, then the results of `next`. A pending `next` is
+/// dropped when the stream ends.
 ///
 /// # Errors
 /// [`ServiceError::Overloaded`] when the reader or the event has as many streams as are left for others.

@@ -28,7 +28,13 @@ pub struct Field<'a> {
 impl<'a> Field<'a> {
     /// Builds a field with this value. A moment with an offset is shown in UTC.
     #[must_use]
-    pub fn new(name: &'a str, label: &'a str, kind: &'a str, value: impl Into<Cow<'a, str>>, problem: Option<String>) -> Self {
+    pub fn new(
+        name: &'a str,
+        label: &'a str,
+        kind: &'a str,
+        value: impl Into<Cow<'a, str>>,
+        problem: Option<String>,
+    ) -> Self {
         let value = value.into();
         let moment = (kind == "datetime-local").then(|| Timestamp::parse_iso8601(&value)).flatten();
         let value = moment.map_or(value, |at| input(at).into());

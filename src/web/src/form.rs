@@ -73,7 +73,8 @@ pub fn sent<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&st
     let mut members: Vec<(String, Json)> = Vec::new();
     for (name, text) in pairs {
         let kind = shape.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
-        if let (Kind::Words, Some((_, Json::List(items)))) = (kind, members.iter_mut().find(|(known, _)| known == name)) {
+        if let (Kind::Words, Some((_, Json::List(items)))) = (kind, members.iter_mut().find(|(known, _)| known == name))
+        {
             items.push(Json::Text(text.clone()));
         } else if let Some(value) = kind.value(text) {
             members.push((name.clone(), value));

@@ -2,14 +2,15 @@
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, VARY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+    SET_COOKIE, VARY,
 };
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use askama::Template;
 
 /// The `Content-Security-Policy` of pages: everything from this origin, nothing inline, no frames.
-pub const PAGE_CSP: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
-                                 base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+pub const PAGE_CSP: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
+                                 connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// Responds with a page; `retry_after` is in seconds.
 pub fn page(status: StatusCode, retry_after: Option<u64>, template: &impl Template) -> HttpResponse {

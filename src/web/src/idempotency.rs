@@ -31,7 +31,12 @@ pub fn key(request: &HttpRequest, caller: &Caller) -> Result<Option<IdempotencyS
 ///
 /// # Errors
 /// As [`key`].
-pub fn of(request: &HttpRequest, caller: &Caller, operation: &str, body: &[u8]) -> Result<Option<IdempotentRequest>, ApiError> {
+pub fn of(
+    request: &HttpRequest,
+    caller: &Caller,
+    operation: &str,
+    body: &[u8],
+) -> Result<Option<IdempotentRequest>, ApiError> {
     Ok(key(request, caller)?.map(|key| IdempotentRequest::new(key, operation, body)))
 }
 

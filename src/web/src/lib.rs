@@ -1,8 +1,8 @@
 //! The parts of the HTTP edge that the API, the pages, the portal and the internal listener share.
 //!
-//! Begin with [`edge`], the middleware around every route, and [`error`], the error table. [`routing`] has the route tables,
-//! [`authenticated`] the extractors of callers, [`body`] and [`body_reader`] the bounds of request bodies. [`rate_limit`] bounds rates, and
-//! [`listener`] serves connections.
+//! Begin with [`edge`], the middleware around every route, and [`error`], the error table. [`routing`] has the route
+//! tables, [`authenticated`] the extractors of callers, [`body`] and [`body_reader`] the bounds of request bodies.
+//! [`rate_limit`] bounds rates, and [`listener`] serves connections.
 
 pub mod api_document;
 pub mod authenticated;

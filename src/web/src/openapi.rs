@@ -1,5 +1,5 @@
-//! The parts that the OpenAPI documents of all edges share: the headers of every response, and errors. Errors have one body, and an example
-//! that the error table itself renders.
+//! The parts that the OpenAPI documents of all edges share: the headers of every response, and errors. Errors have one
+//! body, and an example that the error table itself renders.
 
 use std::time::Duration;
 
@@ -26,9 +26,19 @@ pub struct SharedRefusal {
 
 /// Error responses of every edge.
 const COMMON: [SharedRefusal; 6] = [
-    SharedRefusal { status: "400", name: "BadRequest", description: "A field, header or parameter is not valid.", meets: always },
+    SharedRefusal {
+        status: "400",
+        name: "BadRequest",
+        description: "A field, header or parameter is not valid.",
+        meets: always,
+    },
     SharedRefusal { status: "413", name: "BodyTooLarge", description: "The body is too large.", meets: has_body },
-    SharedRefusal { status: "415", name: "UnsupportedMediaType", description: "The body is compressed, or not JSON.", meets: has_body },
+    SharedRefusal {
+        status: "415",
+        name: "UnsupportedMediaType",
+        description: "The body is compressed, or not JSON.",
+        meets: has_body,
+    },
     SharedRefusal {
         status: "500",
         name: "InternalError",
@@ -73,8 +83,8 @@ pub fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
 
 /// Adds the parts common to all operations: the correlation id, the common errors and those of this edge.
 ///
-/// An error that an operation declares by its description alone gets the common body. `example` chooses the error that stands for a status,
-/// of one operation or of all.
+/// An error that an operation declares by its description alone gets the common body. `example` chooses the error that
+/// stands for a status, of one operation or of all.
 pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value, &str) -> Option<ApiError>) {
     let shared: Vec<SharedRefusal> = COMMON.iter().chain(own).copied().collect();
     let with_example = |operation: &Value, status: &str, description: &str| {
@@ -84,22 +94,29 @@ pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value,
     components["schemas"]["Error"]["properties"]["code"]["x-extensible-enum"] = json!(CODES);
     components["parameters"]["RequestId"] = json!({
         "name": "X-Request-ID", "in": "header", "required": false,
-        "description": "A correlation id of your own. It is returned in this header and in `errorId` of errors. Without it, one is made.",
+        "description": "A correlation id of your own. It is returned in this header and in `errorId` of errors. \
+            Without it, one is made.",
         "schema": { "type": "string" }, "example": "order-42-try-1",
     });
-    components["headers"]["RequestId"] = json!({ "description": "The request id: yours, or a new one.", "schema": { "type": "string" } });
+    components["headers"]["RequestId"] =
+        json!({ "description": "The request id: yours, or a new one.", "schema": { "type": "string" } });
     components["headers"]["RetryAfter"] = json!({ "description": "Seconds to wait before a retry.",
         "schema": { "type": "integer", "minimum": 1 } });
-    components["headers"]["Allow"] = json!({ "description": "The methods of the path; with 405.", "schema": { "type": "string" } });
-    components["responses"] =
-        shared.iter().map(|shared| (shared.name, with_example(&Value::Null, shared.status, shared.description))).collect();
+    components["headers"]["Allow"] =
+        json!({ "description": "The methods of the path; with 405.", "schema": { "type": "string" } });
+    components["responses"] = shared
+        .iter()
+        .map(|shared| (shared.name, with_example(&Value::Null, shared.status, shared.description)))
+        .collect();
     for operation in operations(document) {
         let mut parameters = operation["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
         parameters.push(json!({ "$ref": "#/components/parameters/RequestId" }));
         operation["parameters"] = json!(parameters);
-        let statuses: Vec<String> = operation["responses"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
+        let statuses: Vec<String> =
+            operation["responses"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
         for status in statuses.iter().filter(|status| status.starts_with('2')) {
-            operation["responses"][status]["headers"]["X-Request-ID"] = json!({ "$ref": "#/components/headers/RequestId" });
+            operation["responses"][status]["headers"]["X-Request-ID"] =
+                json!({ "$ref": "#/components/headers/RequestId" });
         }
         for status in statuses.iter().filter(|status| status.starts_with(['4', '5'])) {
             let declared = &operation["responses"][status];
@@ -147,6 +164,7 @@ fn common_example(status: &str) -> ApiError {
 #[must_use]
 pub fn rendered(error: &ApiError) -> Value {
     let id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
-    let body = error.render(&id, &DocsBase("https://verify.example".into())).into_body().try_into_bytes().unwrap_or_default();
+    let body =
+        error.render(&id, &DocsBase("https://verify.example".into())).into_body().try_into_bytes().unwrap_or_default();
     serde_json::from_slice(&body).unwrap_or_default()
 }

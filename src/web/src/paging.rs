@@ -44,8 +44,8 @@ impl Pages {
     }
 }
 
-/// Returns the page with this number, from 1, of the list that `fetch` returns oldest first. Its rows lie on at most two pages of the
-/// store.
+/// Returns the page with this number, from 1, of the list that `fetch` returns oldest first. Its rows lie on at most
+/// two pages of the store.
 ///
 /// # Errors
 /// Those of `fetch`.
@@ -82,7 +82,10 @@ mod tests {
     fn numbers(total: u64) -> impl Fn(PageRequest) -> std::future::Ready<Result<Page<u64>, std::convert::Infallible>> {
         move |PageRequest { page, page_size }| {
             let first = u64::from(page - 1) * u64::from(page_size);
-            ready(Ok::<_, std::convert::Infallible>(Page { items: (first..total.min(first + u64::from(page_size))).collect(), total }))
+            ready(Ok::<_, std::convert::Infallible>(Page {
+                items: (first..total.min(first + u64::from(page_size))).collect(),
+                total,
+            }))
         }
     }
 
@@ -98,6 +101,10 @@ mod tests {
             }
             assert_eq!(seen, (0..total).rev().collect::<Vec<_>>(), "{total}");
         }
-        assert_eq!(newest(9, numbers(5)).await.unwrap().pages, Pages { page: 1, last: 1 }, "beyond the last one is the last one");
+        assert_eq!(
+            newest(9, numbers(5)).await.unwrap().pages,
+            Pages { page: 1, last: 1 },
+            "beyond the last one is the last one"
+        );
     }
 }

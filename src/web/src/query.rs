@@ -26,7 +26,11 @@ impl Query {
     /// Parses the part of the URL after `?`.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Self { pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect(), known: Vec::new(), invalid: Invalid::none() }
+        Self {
+            pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect(),
+            known: Vec::new(),
+            invalid: Invalid::none(),
+        }
     }
 
     /// Returns a whole number within bounds, under any of the spellings; the default when it is absent.
@@ -148,12 +152,17 @@ mod tests {
     fn the_last_page_has_no_next() {
         let next = |page, page_size, total| next_page("/list", PageRequest { page, page_size }, total);
         assert_eq!(next(1, 20, 21).as_deref(), Some("/list?page=2&page_size=20"));
-        assert_eq!([next(1, 20, 20), next(2, 20, 21), next(9, 20, 21), next(1, 1, 0), next(PAGE_MAX, 1, u64::MAX)], [const { None }; 5]);
+        assert_eq!(
+            [next(1, 20, 20), next(2, 20, 21), next(9, 20, 21), next(1, 1, 0), next(PAGE_MAX, 1, u64::MAX)],
+            [const { None }; 5]
+        );
     }
 
     #[test]
     fn bad_parameters_are_refused_all_at_once() {
-        let ApiError::Service(ServiceError::Invalid(invalid)) = page_of("page=0&page_size=5&pageSize=5&colour=red").unwrap_err() else {
+        let ApiError::Service(ServiceError::Invalid(invalid)) =
+            page_of("page=0&page_size=5&pageSize=5&colour=red").unwrap_err()
+        else {
             panic!()
         };
         let fields: Vec<&str> = invalid.fields().iter().map(|field| field.field.as_str()).collect();

@@ -38,7 +38,8 @@ struct Limiter<K: Hash + Eq + Clone + Send + Sync + 'static> {
     burst: NonZeroU32,
     /// Time in which a full burst is replenished.
     window: Duration,
-    /// Number of keys above which a sweep drops unused ones. It is twice the number after the last sweep, because a sweep visits every key.
+    /// Number of keys above which a sweep drops unused ones. It is twice the number after the last sweep, because a
+    /// sweep visits every key.
     forget_above: AtomicUsize,
 }
 
@@ -51,7 +52,8 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Limiter<K> {
     }
 }
 
-/// A limit and the caller's remaining requests: the content of `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers).
+/// A limit and the caller's remaining requests: the content of `RateLimit-Policy` and `RateLimit`
+/// (draft-ietf-httpapi-ratelimit-headers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// Name of the limit.
@@ -78,8 +80,14 @@ pub(crate) fn headers(request: &HttpRequest) -> Vec<(HeaderName, HeaderValue)> {
     let list = |item: fn(&Standing, u64) -> String, time: fn(&Standing) -> Duration| {
         standings.iter().map(|standing| item(standing, whole(time(standing)))).collect::<Vec<_>>().join(", ")
     };
-    let policy = list(|standing, window| format!("\"{}\";q={};w={window}", standing.name, standing.quota), |standing| standing.window);
-    let left = list(|standing, reset| format!("\"{}\";r={};t={reset}", standing.name, standing.remaining), |standing| standing.reset);
+    let policy = list(
+        |standing, window| format!("\"{}\";q={};w={window}", standing.name, standing.quota),
+        |standing| standing.window,
+    );
+    let left = list(
+        |standing, reset| format!("\"{}\";r={};t={reset}", standing.name, standing.remaining),
+        |standing| standing.reset,
+    );
     let lines = [("ratelimit-policy", policy), ("ratelimit", left)].into_iter();
     lines.filter_map(|(name, text)| Some((HeaderName::from_static(name), HeaderValue::from_str(&text).ok()?))).collect()
 }
@@ -190,7 +198,12 @@ impl ClientRates {
     ///
     /// # Errors
     /// [`ApiError::RateLimited`].
-    pub fn count(&self, request: &HttpRequest, client: &ClientId, per_second: Option<NonZeroU32>) -> Result<(), ApiError> {
+    pub fn count(
+        &self,
+        request: &HttpRequest,
+        client: &ClientId,
+        per_second: Option<NonZeroU32>,
+    ) -> Result<(), ApiError> {
         let Some(per_second) = per_second else { return Ok(()) };
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = || (per_second, RateLimit::per_second("client", per_second.get()));
@@ -225,7 +238,8 @@ pub struct RateLimits {
     pub clients: ClientRates,
     /// `POST /init` by app.
     pub init: RateLimit<AppId>,
-    /// Requests that are free for the client but not for the service, by client: orders to upstreams, queries to sources, new events.
+    /// Requests that are free for the client but not for the service, by client: orders to upstreams, queries to
+    /// sources, new events.
     pub orders: RateLimit<ClientId>,
     /// `GET /result` by app.
     pub polls: RateLimit<AppId>,
@@ -305,8 +319,8 @@ impl RateLimits {
         all.into_iter().filter_map(|(policy, by)| Some((policy?, by))).collect()
     }
 
-    /// Returns the address of the client behind a request: the peer's, or the last untrusted one of `X-Forwarded-For`. For IPv6 it is the
-    /// /64 network, which belongs to one subscriber.
+    /// Returns the address of the client behind a request: the peer's, or the last untrusted one of `X-Forwarded-For`.
+    /// For IPv6 it is the /64 network, which belongs to one subscriber.
     #[must_use]
     pub fn client_address(&self, request: &HttpRequest) -> IpAddr {
         subscriber(self.host(request))
@@ -351,7 +365,9 @@ mod tests {
     }
 
     fn seen(peer: &str, forwarded: &str) -> String {
-        let request = TestRequest::default().peer_addr(format!("{peer}:1").parse().unwrap()).insert_header(("x-forwarded-for", forwarded));
+        let request = TestRequest::default()
+            .peer_addr(format!("{peer}:1").parse().unwrap())
+            .insert_header(("x-forwarded-for", forwarded));
         rates().client_address(&request.to_http_request()).to_string()
     }
 
@@ -389,7 +405,9 @@ mod tests {
         let (rate, app) = (RateLimit::per_minute("test", 5), AppId::generate());
         let cost = |cost| NonZeroU32::new(cost).unwrap();
         assert!(
-            rate.take_extra(&app, cost(3)).is_ok() && rate.take_extra(&app, cost(3)).is_err() && rate.take_extra(&app, cost(2)).is_ok()
+            rate.take_extra(&app, cost(3)).is_ok()
+                && rate.take_extra(&app, cost(3)).is_err()
+                && rate.take_extra(&app, cost(2)).is_ok()
         );
         assert!(rate.take(&app).is_err());
         for (most, other) in [(1, AppId::generate()), (5, AppId::generate())] {
@@ -410,12 +428,14 @@ mod tests {
 
     #[test]
     fn each_answer_says_what_its_limits_allow_and_what_is_left_of_them() {
-        let (rate, other, app) = (RateLimit::per_second("init", 2), RateLimit::per_minute("orders", 30), AppId::generate());
+        let (rate, other, app) =
+            (RateLimit::per_second("init", 2), RateLimit::per_minute("orders", 30), AppId::generate());
         let mut said = Vec::new();
         for _ in 0..3 {
             let request = TestRequest::default().to_http_request();
             let counted = rate.count(&request, &app).and_then(|()| other.count(&request, &app));
-            let texts: Vec<String> = headers(&request).iter().map(|(_, text)| text.to_str().unwrap().to_owned()).collect();
+            let texts: Vec<String> =
+                headers(&request).iter().map(|(_, text)| text.to_str().unwrap().to_owned()).collect();
             said.push((counted.is_ok(), texts.try_into().unwrap()));
         }
         let policies = "\"init\";q=2;w=1, \"orders\";q=30;w=60";

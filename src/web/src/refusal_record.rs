@@ -1,7 +1,8 @@
 //! Records refused requests of an app, so that its developers can look up an `errorId`.
 //!
-//! Accepted requests cost nothing. A refused one asks the key gate again for its caller, which is cached by then. The store is written
-//! beside the response. Refusals without an authenticated caller, or while the store is unavailable, are not recorded.
+//! Accepted requests cost nothing. A refused one asks the key gate again for its caller, which is cached by then. The
+//! store is written beside the response. Refusals without an authenticated caller, or while the store is unavailable,
+//! are not recorded.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -23,10 +24,13 @@ const METHOD_CHARS_MAX: usize = 16;
 /// Records the refusal of a request, unless it has no app or exceeds the limit.
 pub(crate) fn keep(request: &HttpRequest, error: &ApiError, id: &RequestId) {
     let status = error.status_code();
-    if !request.headers().contains_key("x-api-key") || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::SERVICE_UNAVAILABLE) {
+    if !request.headers().contains_key("x-api-key")
+        || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::SERVICE_UNAVAILABLE)
+    {
         return;
     }
-    let (Some(service), Some(rates)) = (request.app_data::<Data<Service>>().cloned(), request.app_data::<Data<RateLimits>>().cloned())
+    let (Some(service), Some(rates)) =
+        (request.app_data::<Data<Service>>().cloned(), request.app_data::<Data<RateLimits>>().cloned())
     else {
         return;
     };

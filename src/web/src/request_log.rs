@@ -1,7 +1,8 @@
 //! The line of a request in the log, and the same in its span.
 //!
-//! Probes come several times a second, so their lines are at level DEBUG, even while the node is unready: the node logs the start and end
-//! of that. On a page for residents and guests an address is personal data, so the line has only its network.
+//! Probes come several times a second, so their lines are at level DEBUG, even while the node is unready: the node logs
+//! the start and end of that. On a page for residents and guests an address is personal data, so the line has only its
+//! network.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -73,8 +74,10 @@ pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
     macro_rules! line {
         ($level:ident, $message:literal $(, $($more:tt)+)?) => {
             tracing::$level!(http.request.method = method, http.route = pattern, http.response.status_code = status,
-                http.duration_ms = duration_ms, request.id = %id, client.address = address, client.id = client, app.id = app,
-                operator.id = operator, txn.id = txn, event.id = event, trace_id, error.type = code, $($($more)+,)? $message)
+                http.duration_ms = duration_ms, request.id = %id, client.address = address, client.id = client,
+                app.id = app,
+                operator.id = operator, txn.id = txn, event.id = event, trace_id, error.type = code,
+                $($($more)+,)? $message)
         };
     }
     let is_of_probe = is_probe(pattern) && (status < 400 || matches!(error, Some(ApiError::Unhealthy(_))));
@@ -124,8 +127,10 @@ mod tests {
 
     fn logged(peer: &str, forwarded: &str, audience: Option<Audience>) -> String {
         let trusted: TrustedProxies = ["10.0.0.0/8".parse().unwrap()].into();
-        let request =
-            TestRequest::default().peer_addr(peer.parse().unwrap()).insert_header(("x-forwarded-for", forwarded)).app_data(trusted);
+        let request = TestRequest::default()
+            .peer_addr(peer.parse().unwrap())
+            .insert_header(("x-forwarded-for", forwarded))
+            .app_data(trusted);
         let request = if let Some(audience) = audience { request.app_data(audience) } else { request };
         ClientAddress::of(&request.to_http_request()).unwrap().to_string()
     }

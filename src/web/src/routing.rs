@@ -1,5 +1,5 @@
-//! Route tables: pattern, method and handler of each route. They add three things to the framework's: `Allow` on a 405, `HEAD` wherever
-//! there is `GET`, metrics by pattern.
+//! Route tables: pattern, method and handler of each route. They add three things to the framework's: `Allow` on a 405,
+//! `HEAD` wherever there is `GET`, metrics by pattern.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -23,8 +23,8 @@ struct Inner {
     other: MethodMetrics,
 }
 
-/// Metrics of one method. They are registered at its first request, so that unused routes are not reported. All status classes are
-/// registered together, so that the first failure is an increase.
+/// Metrics of one method. They are registered at its first request, so that unused routes are not reported. All status
+/// classes are registered together, so that the first failure is an increase.
 #[derive(Default)]
 struct MethodMetrics(OnceCell<([Counter; 5], Histogram)>);
 
@@ -53,9 +53,15 @@ impl RouteMetrics {
         let (method, metrics) = known.map_or(("other", &self.0.other), |(known, metrics)| (known.as_str(), metrics));
         let class = usize::from(status / 100).clamp(1, 5) - 1;
         let (counts, time) = metrics.0.get_or_init(|| {
-            let count =
-                |status| counter!("sakshi_http_requests_total", "route" => pattern, "method" => method.to_owned(), "status" => status);
-            (CLASSES.map(count), histogram!("sakshi_http_request_seconds", "route" => pattern, "method" => method.to_owned()))
+            let count = |status| {
+                counter!("sakshi_http_requests_total", "route" => pattern, "method" => method.to_owned(),
+                    "status" => status)
+            };
+            (
+                CLASSES.map(count),
+                histogram!("sakshi_http_request_seconds", "route" => pattern,
+                "method" => method.to_owned()),
+            )
         });
         counts[class].increment(1);
         time.record(duration.as_secs_f64());
@@ -99,7 +105,10 @@ pub const fn row(method: &'static str, path: &'static str, audience: Audience, r
 /// Registers the routes of a table. Rows of one path must stand next to each other and have one audience.
 pub fn configure(config: &mut ServiceConfig, table: &[Row]) {
     for rows in table.chunk_by(|one, next| one.path == next.path) {
-        let routes = rows.iter().filter_map(|row| Some((Method::from_bytes(row.method.as_bytes()).ok()?, (row.route)()))).collect();
+        let routes = rows
+            .iter()
+            .filter_map(|row| Some((Method::from_bytes(row.method.as_bytes()).ok()?, (row.route)())))
+            .collect();
         config.service(resource(rows[0].path, routes).app_data(rows[0].audience));
     }
 }

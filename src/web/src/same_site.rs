@@ -1,4 +1,5 @@
-//! Refuses requests from pages of other sites, so that no site can spend an organiser's credits through its visitors' browsers.
+//! Refuses requests from pages of other sites, so that no site can spend an organiser's credits through its visitors'
+//! browsers.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{HOST, HeaderName, ORIGIN, REFERER};
@@ -12,12 +13,14 @@ use crate::error::ApiError;
 struct OwnOrigin<'a> {
     /// Public base URL.
     base: &'a str,
-    /// True if `Host` names an own origin, too: only in a sandbox without a base URL. Elsewhere anybody may point a name at this address.
+    /// True if `Host` names an own origin, too: only in a sandbox without a base URL. Elsewhere anybody may point a
+    /// name at this address.
     accepts_host: bool,
 }
 
-/// Refuses requests from pages of other sites. Browsers name the origin in `Sec-Fetch-Site` (Fetch Metadata Request Headers §2.3), older
-/// ones in `Origin` (RFC 6454 §7), the oldest in `Referer` (RFC 9110 §10.1.3). Programs send none of them.
+/// Refuses requests from pages of other sites. Browsers name the origin in `Sec-Fetch-Site` (Fetch Metadata Request
+/// Headers §2.3), older ones in `Origin` (RFC 6454 §7), the oldest in `Referer` (RFC 9110 §10.1.3). Programs send none
+/// of them.
 ///
 /// # Errors
 /// [`ApiError::CrossSite`].
@@ -26,8 +29,8 @@ pub fn refuse_cross_site(request: &HttpRequest, service: &Service) -> Result<(),
     own.sent(request).then_some(()).ok_or(ApiError::CrossSite)
 }
 
-/// Does the same for a listener without a name of its own: its pages are at the host that the browser names. A foreign name that points at
-/// this listener gets no cookie.
+/// Does the same for a listener without a name of its own: its pages are at the host that the browser names. A foreign
+/// name that points at this listener gets no cookie.
 ///
 /// # Errors
 /// [`ApiError::CrossSite`].
@@ -59,7 +62,8 @@ impl OwnOrigin<'_> {
         let Ok(url) = Url::parse(url) else { return false };
         let origin = url.origin().ascii_serialization();
         origin == self.base
-            || (self.accepts_host && host.is_some_and(|host| origin.split_once("://").is_some_and(|(_, named)| named == host)))
+            || (self.accepts_host
+                && host.is_some_and(|host| origin.split_once("://").is_some_and(|(_, named)| named == host)))
     }
 }
 
@@ -71,9 +75,10 @@ mod tests {
 
     /// Checks a request to `alias.example`, a second name of the service at `v.example`.
     fn sent(accepts_host: bool, headers: &[(&'static str, &str)]) -> bool {
-        let request = headers
-            .iter()
-            .fold(TestRequest::post().insert_header(("host", "alias.example")), |request, header| request.insert_header(*header));
+        let request =
+            headers.iter().fold(TestRequest::post().insert_header(("host", "alias.example")), |request, header| {
+                request.insert_header(*header)
+            });
         OwnOrigin { base: "https://v.example", accepts_host }.sent(&request.to_http_request())
     }
 

@@ -1,7 +1,7 @@
 //! The id of a session, 256 random bits in an HttpOnly cookie, and the CSRF token of its forms.
 //!
-//! The store has only a digest of the id, and the token does not reveal the id. The portal and the console each have a cookie, which
-//! browsers send below one path only.
+//! The store has only a digest of the id, and the token does not reveal the id. The portal and the console each have a
+//! cookie, which browsers send below one path only.
 
 use std::time::Duration;
 
@@ -61,7 +61,8 @@ impl SessionCookie {
         Some(SessionId { cookie: self, bytes })
     }
 
-    /// Returns the id that a browser sends. Of two, another site under our domain may have planted one, so both are refused.
+    /// Returns the id that a browser sends. Of two, another site under our domain may have planted one, so both are
+    /// refused.
     #[must_use]
     pub fn of(&'static self, request: &HttpRequest) -> Option<SessionId> {
         let mut bytes = [0; BYTES];
@@ -154,7 +155,8 @@ mod tests {
     static OTHER: SessionCookie = SessionCookie { site: "console", ..COOKIE_OF_TESTS };
 
     fn sent(cookies: &[&str]) -> Option<SessionId> {
-        let request = cookies.iter().fold(TestRequest::get(), |request, cookie| request.append_header(("cookie", *cookie)));
+        let request =
+            cookies.iter().fold(TestRequest::get(), |request, cookie| request.append_header(("cookie", *cookie)));
         COOKIE_OF_TESTS.of(&request.to_http_request())
     }
 
@@ -197,6 +199,9 @@ mod tests {
         assert!(!id.cookie(false).contains(token.as_str()));
         assert_ne!(URL_SAFE_NO_PAD.encode(id.digest().0), token.as_str());
         let elsewhere = SessionId { cookie: &OTHER, ..id };
-        assert!(elsewhere.digest() != id.digest() && !token.is(elsewhere.csrf_token().as_str()), "no site takes those of another");
+        assert!(
+            elsewhere.digest() != id.digest() && !token.is(elsewhere.csrf_token().as_str()),
+            "no site takes those of another"
+        );
     }
 }

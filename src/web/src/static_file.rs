@@ -1,4 +1,5 @@
-//! Style sheets and scripts: built into the binary, served without comments and indentation, with a hash of the content in the URL.
+//! Style sheets and scripts: built into the binary, served without comments and indentation, with a hash of the content
+//! in the URL.
 
 use std::sync::LazyLock;
 
@@ -18,8 +19,9 @@ pub const RECORDS_STYLE: &str = include_str!("../assets/records.css");
 pub const FIGURES_STYLE: &str = include_str!("../assets/figures.css");
 
 /// Icon of pages and portal: the shield of their heads.
-pub static ICON: LazyLock<StaticFile> =
-    LazyLock::new(|| StaticFile::new("/assets/icon.svg", "image/svg+xml", include_str!("../assets/icon.svg").to_owned()));
+pub static ICON: LazyLock<StaticFile> = LazyLock::new(|| {
+    StaticFile::new("/assets/icon.svg", "image/svg+xml", include_str!("../assets/icon.svg").to_owned())
+});
 
 /// A file to serve, and its path.
 #[derive(Debug)]
@@ -65,8 +67,8 @@ impl StaticFile {
     }
 }
 
-/// Removes indentation, empty lines, and comments that begin a line. A line that begins like a comment counts as one, even inside a string;
-/// our files have no such lines.
+/// Removes indentation, empty lines, and comments that begin a line. A line that begins like a comment counts as one,
+/// even inside a string; our files have no such lines.
 fn strip_comments(source: &str, (begin, end): (&str, &str)) -> String {
     let mut comment = false;
     let mut text = String::with_capacity(source.len());
@@ -82,8 +84,8 @@ fn strip_comments(source: &str, (begin, end): (&str, &str)) -> String {
     text
 }
 
-/// Removes spaces, line breaks and semicolons that a style sheet does not need, also inside strings; our files have none of
-/// these sequences there.
+/// Removes spaces, line breaks and semicolons that a style sheet does not need, also inside strings; our files have
+/// none of these sequences there.
 fn minify_style(style: &str) -> String {
     const REPLACEMENTS: [(&str, &str); 10] = [
         (" {", "{"),
@@ -106,11 +108,16 @@ mod tests {
 
     #[test]
     fn comments_and_indentation_are_not_served() {
-        let style =
-            strip_comments("/* Two\n   lines. */\nmain { a: b; }\n\n@media print {\n  /* One. */\n  p { c: d; }\n}\n", ("/*", "*/"));
+        let style = strip_comments(
+            "/* Two\n   lines. */\nmain { a: b; }\n\n@media print {\n  /* One. */\n  p { c: d; }\n}\n",
+            ("/*", "*/"),
+        );
         assert_eq!(style, "main { a: b; }\n@media print {\np { c: d; }\n}\n");
         assert_eq!(minify_style("a > b, c { d: e; f: g(h, 1 + 2); }\n"), "a>b,c{d:e;f:g(h,1 + 2)}");
-        assert_eq!(strip_comments("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")), "if (a) {\nb(); // not at once\n}\n");
+        assert_eq!(
+            strip_comments("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")),
+            "if (a) {\nb(); // not at once\n}\n"
+        );
         let file = StaticFile::style("/base.css", &[BASE_STYLE]);
         let text = std::str::from_utf8(file.text.plain()).unwrap();
         assert!(text.len() > 1_000);

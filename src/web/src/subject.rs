@@ -1,7 +1,8 @@
-//! The subject of a request, for its line in the log: the client and app or the operator who called, and the transaction or event.
+//! The subject of a request, for its line in the log: the client and app or the operator who called, and the
+//! transaction or event.
 //!
-//! A handler notes what only it knows; an id in the path is read when the line is written. Ids are logged in canonical form, never as
-//! received.
+//! A handler notes what only it knows; an id in the path is read when the line is written. Ids are logged in canonical
+//! form, never as received.
 
 use std::sync::Arc;
 

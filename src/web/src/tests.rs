@@ -61,9 +61,13 @@ async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
     let status = response.status().as_u16();
     let allow = response.headers().get("allow").map(|allow| allow.to_str().unwrap().to_owned());
     let body: Value = serde_json::from_slice(&read_body(response).await).unwrap();
-    let members: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).filter(|name| *name != "errors").collect();
+    let members: Vec<&str> =
+        body.as_object().unwrap().keys().map(String::as_str).filter(|name| *name != "errors").collect();
     assert_eq!(members, ["code", "docUrl", "error", "errorId", "message", "statusCode", "success"]);
-    assert_eq!((&body["success"], &body["statusCode"], &body["errorId"]), (&json!(false), &json!(status), &json!("req-7")));
+    assert_eq!(
+        (&body["success"], &body["statusCode"], &body["errorId"]),
+        (&json!(false), &json!(status), &json!("req-7"))
+    );
     (status, body, allow)
 }
 
@@ -79,7 +83,8 @@ async fn a_request_id_is_accepted_and_echoed_or_minted() {
 
 #[actix_rt::test]
 async fn an_answer_is_not_stored_by_anybody_unless_it_says_so() {
-    let kept = async |uri: &str| ask(TestRequest::get().uri(uri)).await.headers().get("cache-control").cloned().unwrap();
+    let kept =
+        async |uri: &str| ask(TestRequest::get().uri(uri)).await.headers().get("cache-control").cloned().unwrap();
     for uri in ["/echo", "/page", "/nowhere", "/broken"] {
         assert_eq!(kept(uri).await, "no-store", "{uri}");
     }
@@ -96,8 +101,10 @@ async fn no_answer_is_taken_for_another_kind_than_it_says() {
 
 #[actix_rt::test]
 async fn a_request_id_that_is_malformed_or_given_twice_is_replaced() {
-    let bad = ["", "a b", &"x".repeat(129)].map(|id| TestRequest::get().uri("/echo").insert_header(("x-request-id", id.to_owned())));
-    let twice = TestRequest::get().uri("/echo").append_header(("x-request-id", "one")).append_header(("x-request-id", "two"));
+    let bad = ["", "a b", &"x".repeat(129)]
+        .map(|id| TestRequest::get().uri("/echo").insert_header(("x-request-id", id.to_owned())));
+    let twice =
+        TestRequest::get().uri("/echo").append_header(("x-request-id", "one")).append_header(("x-request-id", "two"));
     for request in bad.into_iter().chain([twice]) {
         let response = ask(request).await;
         assert_eq!(response.status(), 200);
@@ -126,7 +133,9 @@ async fn every_refusal_has_the_one_body() {
 
 #[actix_rt::test]
 async fn a_405_lists_the_methods_of_the_path() {
-    for (request, allow) in [(TestRequest::put().uri("/echo"), "GET, DELETE, HEAD"), (TestRequest::get().uri("/take"), "POST")] {
+    for (request, allow) in
+        [(TestRequest::put().uri("/echo"), "GET, DELETE, HEAD"), (TestRequest::get().uri("/take"), "POST")]
+    {
         let (status, body, found) = refusal(request).await;
         assert_eq!((status, body["code"].as_str(), found.as_deref()), (405, Some("method_not_allowed"), Some(allow)));
     }
@@ -157,7 +166,10 @@ async fn a_panic_is_a_500_under_the_request_s_id() {
     let request = TestRequest::get().uri("/").insert_header(("x-request-id", "req-8")).to_request();
     let error = app.call(request).await.map(|_| ()).unwrap_err();
     let response = error.error_response();
-    assert_eq!((response.status().as_u16(), response.headers().get("x-request-id").unwrap().as_bytes()), (500, &b"req-8"[..]));
+    assert_eq!(
+        (response.status().as_u16(), response.headers().get("x-request-id").unwrap().as_bytes()),
+        (500, &b"req-8"[..])
+    );
     let body: Value = serde_json::from_slice(&to_bytes(response.into_body()).await.unwrap()).unwrap();
     assert_eq!((&body["code"], &body["errorId"]), (&json!("internal_error"), &json!("req-8")));
     assert!(!body.to_string().contains("secret"));

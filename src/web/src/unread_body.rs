@@ -1,7 +1,8 @@
 //! The rest of a chunked request body that is answered before its end.
 //!
-//! The HTTP library goes on reading a dropped chunked body, so a client that never ends it keeps the connection. While the body is alive,
-//! the library closes the connection after the response. So an unfinished body is kept alive in the response.
+//! The HTTP library goes on reading a dropped chunked body, so a client that never ends it keeps the connection. While
+//! the body is alive, the library closes the connection after the response. So an unfinished body is kept alive in the
+//! response.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -181,7 +182,10 @@ mod tests {
             client.write_all(last.as_bytes()).await.unwrap();
             timeout(SOON, client.read_to_end(&mut answers)).await.unwrap().unwrap();
             let answers = String::from_utf8(answers).unwrap();
-            assert!(answers.starts_with(&format!("HTTP/1.1 {status} ")) && answers.ends_with("pong"), "{line}: {answers}");
+            assert!(
+                answers.starts_with(&format!("HTTP/1.1 {status} ")) && answers.ends_with("pong"),
+                "{line}: {answers}"
+            );
         }
         server.stop(false).await;
     }

@@ -1,5 +1,5 @@
-//! Times on the pages of portal and console: spans, and moments. The server writes moments in UTC, and the script replaces them by local
-//! time.
+//! Times on the pages of portal and console: spans, and moments. The server writes moments in UTC, and the script
+//! replaces them by local time.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ enum Exactly {
 /// A moment as an element of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
 #[template(
-    source = r#"<time datetime="{{ at }}"{% if let Some(style) = self.style() %} data-exactly="{{ style }}"{% endif %}>{{ self.text() }} UTC</time>"#,
+    source = r#"<time datetime="{{ at }}"{% if let Some(style) = self.style() %} data-exactly="{{ style }}"{% endif %}>{#
+        #}{{ self.text() }} UTC</time>"#,
     ext = "html"
 )]
 pub struct When {
@@ -117,7 +118,8 @@ pub fn in_words(time: Duration) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
     let seconds = time.as_secs();
     // A single day is 24 hours, as on the pages and in the documents.
-    let fits = |length: u64| seconds.is_multiple_of(length) && seconds >= if length == 86_400 { 2 * length } else { length };
+    let fits =
+        |length: u64| seconds.is_multiple_of(length) && seconds >= if length == 86_400 { 2 * length } else { length };
     let (length, unit) = units.into_iter().find(|(length, _)| fits(*length)).unwrap_or((1, "second"));
     let count = seconds / length;
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
@@ -130,7 +132,10 @@ mod tests {
     #[test]
     fn a_moment_is_told_in_utc_and_says_so() {
         let at = Timestamp::parse_iso8601("2026-12-31T18:30:05Z").unwrap();
-        assert_eq!(When::minute(at).to_string(), r#"<time datetime="2026-12-31T18:30:05.000Z">2026-12-31 18:30 UTC</time>"#);
+        assert_eq!(
+            When::minute(at).to_string(),
+            r#"<time datetime="2026-12-31T18:30:05.000Z">2026-12-31 18:30 UTC</time>"#
+        );
         let text = |when: When| when.to_string().split(['>', '<']).nth(2).map(str::to_owned);
         assert_eq!(text(When::second(at)).unwrap(), "2026-12-31 18:30:05 UTC");
         assert_eq!(text(When::time(at)).unwrap(), "18:30 UTC");
@@ -139,7 +144,10 @@ mod tests {
     #[test]
     fn a_short_time_is_told_in_tenths_and_a_longer_one_in_minutes() {
         let told = |millis| lasted(Duration::from_millis(millis));
-        assert_eq!([told(20), told(12_340), told(60_000), told(754_900)], ["0.0 s", "12.3 s", "1 min 0 s", "12 min 34 s"]);
+        assert_eq!(
+            [told(20), told(12_340), told(60_000), told(754_900)],
+            ["0.0 s", "12.3 s", "1 min 0 s", "12 min 34 s"]
+        );
     }
 
     #[test]

@@ -14,14 +14,16 @@ macro_rules! json_name {
     };
 }
 
-/// Declares a body. A `request` is read, and written without absent fields. A `report` is read, and written whole. An `answer` is written,
-/// and read by serde alone.
+/// Declares a body. A `request` is read, and written without absent fields. A `report` is read, and written whole. An
+/// `answer` is written, and read by serde alone.
 ///
-/// The JSON name of a field is its name in the code, or the one after `as`. `check` validates fields against each other; there each is an
-/// `Option`, empty if it was invalid.
+/// The JSON name of a field is its name in the code, or the one after `as`. `check` validates fields against each
+/// other; there each is an `Option`, empty if it was invalid.
 macro_rules! body {
     (request $($definition:tt)+) => {
-        $crate::body::define! { (::serde::Serialize) (skip_serializing_if = "crate::body::Describe::is_absent") false $($definition)+ }
+        $crate::body::define! {
+            (::serde::Serialize) (skip_serializing_if = "crate::body::Describe::is_absent") false $($definition)+
+        }
         $crate::body::readable! { $($definition)+ }
     };
     (report $($definition:tt)+) => {
@@ -46,7 +48,8 @@ macro_rules! define {
         #[derive(Debug, $($($derive),+)?)]
         #[derive $derives]
         pub struct $name {
-            $($(#[doc = $doc])+ #[serde $written] $(#[serde($($serde)+)])? $(#[serde(rename = $json)])? pub $field: $type,)+
+            $($(#[doc = $doc])+
+            #[serde $written] $(#[serde($($serde)+)])? $(#[serde(rename = $json)])? pub $field: $type,)+
         }
 
         impl $crate::body::Describe for $name {
@@ -100,8 +103,8 @@ macro_rules! named {
     };
 }
 
-/// Declares an answer that is one of several bodies. It is `oneOf` if constants tell the bodies apart, and `anyOf` if only the names of
-/// their fields do: a generated client takes the first that it can read.
+/// Declares an answer that is one of several bodies. It is `oneOf` if constants tell the bodies apart, and `anyOf` if
+/// only the names of their fields do: a generated client takes the first that it can read.
 macro_rules! alternatives {
     (
         $word:ident
@@ -149,7 +152,11 @@ macro_rules! openapi {
             }
 
             fn schemas(found: &mut Vec<(String, ::utoipa::openapi::RefOr<::utoipa::openapi::schema::Schema>)>) {
-                found.extend($crate::body::schemas::<Self>().iter().map(|(name, schema)| (name.clone(), $crate::body::carried(schema))));
+                found.extend(
+                    $crate::body::schemas::<Self>()
+                        .iter()
+                        .map(|(name, schema)| (name.clone(), $crate::body::carried(schema))),
+                );
             }
         }
     };
@@ -165,7 +172,8 @@ macro_rules! readable {
     ) => {
         impl $crate::body::Body for $name {
             fn read(fields: &mut $crate::fields::Fields<'_>) -> Option<Self> {
-                $(let $field: Option<$type> = <$type as $crate::body::Field>::take(fields, $crate::body::json_name!($field $($json)?));)+
+                $(let $field: Option<$type> = <$type as $crate::body::Field>::take(fields,
+                    $crate::body::json_name!($field $($json)?));)+
                 $({
                     let $fields = &mut *fields;
                     $check

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-use sakshi_domain::checks::{Check, CheckQuery, CheckResult, CheckStatus, Compared, ComparedKind, DetailForm, NumberForm};
+use sakshi_domain::checks::{
+    Check, CheckQuery, CheckResult, CheckStatus, Compared, ComparedKind, DetailForm, NumberForm,
+};
 use sakshi_domain::flow::dates::Day;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::invalid::Invalid;
@@ -45,7 +47,8 @@ impl CheckRequest {
             };
             let compared: Vec<_> = check.compared.iter().map(|known| comparison(fields, known)).collect();
             let request_id = fields.take("request_id");
-            let (numbers, compared) = (numbers.into_iter().collect::<Option<_>>()?, compared.into_iter().collect::<Option<_>>()?);
+            let (numbers, compared) =
+                (numbers.into_iter().collect::<Option<_>>()?, compared.into_iter().collect::<Option<_>>()?);
             Some(Self { check, numbers, consent: consent?, compared, request_id: request_id? })
         })
     }
@@ -57,7 +60,12 @@ impl CheckRequest {
     pub fn query(self) -> Result<CheckQuery, &'static NumberForm> {
         let numbers = self.check.numbers.iter().zip(&self.numbers).map(|(form, text)| form.parse(text));
         let numbers = numbers.collect::<Result<_, _>>()?;
-        Ok(CheckQuery { check: self.check, numbers, consent: self.consent.map(|consent| consent.0), compared: self.compared })
+        Ok(CheckQuery {
+            check: self.check,
+            numbers,
+            consent: self.consent.map(|consent| consent.0),
+            compared: self.compared,
+        })
     }
 }
 
@@ -145,7 +153,12 @@ fn asked(check: &Check) -> Value {
         };
         object.add(known.field, schema, &format!("A {what} to compare with the one on record."), false);
     }
-    Option::<RequestId>::describe(&mut object, "request_id", "The correlation id; it wins over the header `X-Request-ID`.", false);
+    Option::<RequestId>::describe(
+        &mut object,
+        "request_id",
+        "The correlation id; it wins over the header `X-Request-ID`.",
+        false,
+    );
     object.into_schema("The number to verify, and values to compare with its record.")
 }
 

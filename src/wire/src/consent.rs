@@ -1,4 +1,5 @@
-//! The consent fields (specification, "Consent fields"): required by requests that fetch personal data, accepted by all.
+//! The consent fields (specification, "Consent fields"): required by requests that fetch personal data, accepted by
+//! all.
 
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::limits::CONSENT_TEXT_CHARS_MAX;
@@ -38,7 +39,8 @@ impl Describe for Consent {
 
 fn describe(object: &mut Properties, is_required: bool) {
     object.add("consent", Consent::schema(), "`Y`: the person has agreed to `consent_text`.", is_required);
-    let text = json!({ "type": "string", "minLength": 1, "maxLength": CONSENT_TEXT_CHARS_MAX, "pattern": not_blank(CONTROLS_BUT_SPACING) });
+    let text = json!({ "type": "string", "minLength": 1, "maxLength": CONSENT_TEXT_CHARS_MAX,
+        "pattern": not_blank(CONTROLS_BUT_SPACING) });
     object.add("consent_text", text, "The declaration that the person was shown.", is_required);
 }
 

@@ -69,5 +69,6 @@ impl From<LedgerEntry> for StatementEntry {
 
 described! {
     NonZeroU64: { "type": "integer", "format": "int64", "minimum": 1 }
-    EntryKind: { "type": "string", "enum": [EntryKind::Grant.as_str(), EntryKind::Debit.as_str(), EntryKind::Adjust.as_str()] }
+    EntryKind: { "type": "string", "enum": [EntryKind::Grant.as_str(), EntryKind::Debit.as_str(),
+        EntryKind::Adjust.as_str()] }
 }

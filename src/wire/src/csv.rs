@@ -10,18 +10,23 @@ const SEPARATORS: [char; 5] = [';', '|', '\t', '\r', '\n'];
 /// Number of digits from which a spreadsheet rewrites or rounds a number.
 const LONG_NUMBER: usize = 12;
 
-/// Quotes a value as a cell. An apostrophe precedes what a spreadsheet would calculate, also after a character that begins a cell in
-/// another locale. It also precedes what would become another number or a date.
+/// Quotes a value as a cell. An apostrophe precedes what a spreadsheet would calculate, also after a character that
+/// begins a cell in another locale. It also precedes what would become another number or a date.
 #[must_use]
 pub fn cell(value: &str) -> String {
     let guarded = value.split_inclusive(SEPARATORS).map(|part| {
-        let guard = if part.trim_start_matches([' ', '"']).starts_with(FORMULA_SIGNS) || is_rewritten(part.trim()) { "'" } else { "" };
+        let guard = if part.trim_start_matches([' ', '"']).starts_with(FORMULA_SIGNS) || is_rewritten(part.trim()) {
+            "'"
+        } else {
+            ""
+        };
         format!("{guard}{}", part.replace('"', "\"\""))
     });
     format!("\"{}\"", guarded.collect::<String>())
 }
 
-/// Returns true for a long number, one that begins with a zero, one with an exponent, and two numbers that look like a date.
+/// Returns true for a long number, one that begins with a zero, one with an exponent, and two numbers that look like a
+/// date.
 fn is_rewritten(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number(text) {

@@ -59,7 +59,8 @@ impl Field for DocumentKinds {
 
 described! {
     DocumentKinds: {
-        "type": "array", "items": Bounded::<LABEL_CHARS_MAX>::schema(), "minItems": 1, "maxItems": DOCUMENTS_MAX, "uniqueItems": true,
+        "type": "array", "items": Bounded::<LABEL_CHARS_MAX>::schema(), "minItems": 1, "maxItems": DOCUMENTS_MAX,
+        "uniqueItems": true,
     }
 }
 

@@ -10,7 +10,9 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::http_url::WebhookUrl;
-use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, INVITATION_DEFAULT, INVITATION_MAX, LABEL_CHARS_MAX, SIGNERS_MAX};
+use sakshi_domain::limits::{
+    CLIENT_REFERENCE_CHARS_MAX, INVITATION_DEFAULT, INVITATION_MAX, LABEL_CHARS_MAX, SIGNERS_MAX,
+};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use serde::Serialize;
@@ -206,7 +208,8 @@ body! { report
     }
 }
 
-/// Returns the status of a document with these signers. A rejection outranks an expiry; either outranks a missing signature.
+/// Returns the status of a document with these signers. A rejection outranks an expiry; either outranks a missing
+/// signature.
 fn status_of(signers: &[EsignSigner]) -> SigningStatus {
     let any = |status: &SigningStatus| signers.iter().any(|signer| signer.signer_status == *status);
     let deciding = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending];

@@ -69,7 +69,8 @@ impl Field for EStampKind {
     }
 }
 
-described! { EStampKind: { "type": "string", "enum": [ApiType::RegistryEStamp.as_str(), ApiType::PhysicalEStamp.as_str()] } }
+described! { EStampKind: { "type": "string", "enum": [ApiType::RegistryEStamp.as_str(),
+ApiType::PhysicalEStamp.as_str()] } }
 
 /// Text in the form of an e-mail address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -3,8 +3,8 @@
 use sakshi_domain::brand::{Brand, BrandPatch};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::{
-    CreditBudget, Event, EventEntry, EventPatch, EventSecret, EventStatus, EventTerms, EventText, EventWarning, MaxGuests, OnDuplicate,
-    StatusReason, check_end, check_start,
+    CreditBudget, Event, EventEntry, EventPatch, EventSecret, EventStatus, EventTerms, EventText, EventWarning,
+    MaxGuests, OnDuplicate, StatusReason, check_end, check_start,
 };
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::EventId;
@@ -34,16 +34,16 @@ body! { request
         language: Language,
         /// The most guests that can be verified. Scans do not count.
         max_guests: MaxGuests,
-        /// The most scans that may wait for an answer at one time; each costs a credit when it begins. Default: three for each place
-        /// that is left, and 20 at least.
+        /// The most scans that may wait for an answer at one time; each costs a credit when it begins. Default: three
+        /// for each place that is left, and 20 at least.
         max_pending: Option<MaxGuests>,
         /// The most credits that guests of this event may spend. Default: all that you have.
         credit_budget: Option<CreditBudget>,
-        /// `open`: everybody with the printed code can start. `kiosk`: only who scans the code on the kiosk's screen, which changes
-        /// every 30 seconds. Default: `open`.
+        /// `open`: everybody with the printed code can start. `kiosk`: only who scans the code on the kiosk's screen,
+        /// which changes every 30 seconds. Default: `open`.
         entry: Option<EventEntry>,
-        /// A person who registers again, with the same credential, device, or name and date of birth: `allow` does not look for it,
-        /// `flag` registers the guest and marks it, `refuse` registers nobody twice. Default: `flag`.
+        /// A person who registers again, with the same credential, device, or name and date of birth: `allow` does not
+        /// look for it, `flag` registers the guest and marks it, `refuse` registers nobody twice. Default: `flag`.
         on_duplicate: Option<OnDuplicate>,
         /// The beginning, shown to guests; they can register before. It is before `expires_at`, by 366 days at most.
         starts_at: Option<Timestamp>,
@@ -163,7 +163,8 @@ body! { request
         consent: OptionalConsent,
     }
     check(fields) {
-        // A wrong end is reported with the other problems. In a body that is valid otherwise, the end is checked when the change is made.
+        // A wrong end is reported with the other problems. In a body that is valid otherwise, the end is checked when
+        // the change is made.
         if let (true, Some(Change(Some(end))), Some(context)) = (fields.has_problems(), expires_at, fields.context())
             && let Err(sentence) = check_end(end, context.now)
         {
@@ -251,7 +252,9 @@ impl ReadOnlyFields {
     pub fn check(&self, event: &EventResponse) -> Result<(), Invalid> {
         let event = serde_json::to_value(event).unwrap_or_default();
         let mut invalid = Invalid::none();
-        for ((name, sent), (_, moves)) in self.0.iter().filter_map(|sent| Some((sent, READ_ONLY.iter().find(|known| known.0 == sent.0)?))) {
+        for ((name, sent), (_, moves)) in
+            self.0.iter().filter_map(|sent| Some((sent, READ_ONLY.iter().find(|known| known.0 == sent.0)?)))
+        {
             let (now, figure) = (&event[name], sent.as_whole());
             let is_unchanged = match (moves, figure, now.as_u64()) {
                 (Moves::Freely | Moves::UpAndDown, ..) => true,
@@ -278,7 +281,9 @@ impl Field for ReadOnlyFields {
                 (_, None) => Some(None),
                 (Moves::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
                 (Moves::Freely, Some(value @ (Json::Text(_) | Json::Null))) => Some(Some(value)),
-                (Moves::Up | Moves::Down | Moves::UpAndDown, Some(value)) if value.as_whole().is_some() => Some(Some(value)),
+                (Moves::Up | Moves::Down | Moves::UpAndDown, Some(value)) if value.as_whole().is_some() => {
+                    Some(Some(value))
+                }
                 _ => place.refuse("is read-only and must be as it was read, if it is given"),
             });
             value.map(|value| value.map(|value| (name, value)))
@@ -331,7 +336,8 @@ body! { answer
         event_id: EventId,
         /// The name shown to guests.
         name: EventText,
-        /// `active`, `disabled`, `expired` or `at_capacity`. If several apply: disabled before expired before at_capacity.
+        /// `active`, `disabled`, `expired` or `at_capacity`. If several apply: disabled before expired before
+        /// at_capacity.
         status: EventStatus,
         /// Reason why an active event takes no guests now: `budget_spent` before `credits_exhausted`, or null.
         status_reason: Option<StatusReason>,
@@ -368,14 +374,15 @@ body! { answer
         abandoned_count: u64,
         /// Scans that wait for an answer.
         pending_count: u64,
-        /// `abandoned_scans` if more scans expired than guests registered, or null. Somebody may be spending the credits of the event: let
-        /// guests start at the kiosk only, or set a budget.
+        /// `abandoned_scans` if more scans expired than guests registered, or null. Somebody may be spending the
+        /// credits of the event: let guests start at the kiosk only, or set a budget.
         warning: Option<EventWarning>,
         /// Receives one webhook for each registered guest.
         webhook_url: Option<WebhookUrl>,
         /// The URL to print as a QR code.
         qr_url: String,
-        /// A page for a screen at the entrance; `places=1` in its query shows the places left. Keep it to yourself if `entry` is `kiosk`.
+        /// A page for a screen at the entrance; `places=1` in its query shows the places left. Keep it to yourself if
+        /// `entry` is `kiosk`.
         kiosk_url: String,
         /// A poster for print (HTML), which the backend fetches with its key.
         poster_url: String,

@@ -1,7 +1,9 @@
-//! Reads a JSON object field by field, and notes every problem under its path. Large values are moved out of the body, never copied.
+//! Reads a JSON object field by field, and notes every problem under its path. Large values are moved out of the body,
+//! never copied.
 //!
-//! Only the first problem of each field is reported, and none of its parts after it, in the order of the declaration. A client's request
-//! may spell a field as `face_auth` or as `faceAuth`, and is answered in its own spelling. A report has one spelling.
+//! Only the first problem of each field is reported, and none of its parts after it, in the order of the declaration. A
+//! client's request may spell a field as `face_auth` or as `faceAuth`, and is answered in its own spelling. A report
+//! has one spelling.
 
 use std::borrow::Cow;
 
@@ -122,7 +124,11 @@ impl Sent {
     ///
     /// # Errors
     /// As [`Sent::request`].
-    pub(crate) fn read_by<'c, T>(self, context: Context<'c>, read: impl FnOnce(&mut Fields<'c>) -> Option<T>) -> Result<T, Invalid> {
+    pub(crate) fn read_by<'c, T>(
+        self,
+        context: Context<'c>,
+        read: impl FnOnce(&mut Fields<'c>) -> Option<T>,
+    ) -> Result<T, Invalid> {
         whole(Some(context), self.0, read).map(|(body, _)| body)
     }
 }
@@ -139,7 +145,9 @@ pub fn read_report<B: Body>(bytes: &[u8]) -> Result<B, Invalid> {
     match read(bytes, usize::MAX, &ValuesLeft::new(REPORT_VALUES_MAX)) {
         Ok(Json::Object(members)) => whole(None, members, B::read).map(|(body, _)| body),
         Ok(_) => refused("must be a JSON object".to_owned()),
-        Err(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => refused(format!("must hold at most {REPORT_VALUES_MAX} values")),
+        Err(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => {
+            refused(format!("must hold at most {REPORT_VALUES_MAX} values"))
+        }
         Err(JsonError { line, column, .. }) => refused(format!("is not JSON: line {line}, column {column}")),
     }
 }
@@ -185,7 +193,11 @@ impl<'c> Place<'c> {
     }
 
     /// Reads a text and parses it.
-    pub fn parsed<T, E: Into<Cow<'static, str>>>(&mut self, value: Json, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
+    pub fn parsed<T, E: Into<Cow<'static, str>>>(
+        &mut self,
+        value: Json,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
         let text = self.text(value)?;
         self.accept(parse(&text))
     }
@@ -193,7 +205,11 @@ impl<'c> Place<'c> {
     /// Reads one of two words, and returns its meaning.
     pub(crate) fn one_of<T: Copy>(&mut self, value: &Json, known: [(&str, T); 2]) -> Option<T> {
         let found = known.iter().find(|(word, _)| matches!(value, Json::Text(text) if text == word));
-        self.accept(found.map(|(_, meaning)| *meaning).ok_or_else(|| format!("must be {}", known.map(|(word, _)| word).join(" or "))))
+        self.accept(
+            found
+                .map(|(_, meaning)| *meaning)
+                .ok_or_else(|| format!("must be {}", known.map(|(word, _)| word).join(" or "))),
+        )
     }
 
     /// Reads the items of a list of `least` to `most` entries.
@@ -209,7 +225,11 @@ impl<'c> Place<'c> {
     }
 
     /// Reads each item of a list; `None` if one of them is invalid.
-    pub(crate) fn items<T>(&mut self, items: Vec<Json>, mut read: impl FnMut(&mut Self, Json) -> Option<T>) -> Option<Vec<T>> {
+    pub(crate) fn items<T>(
+        &mut self,
+        items: Vec<Json>,
+        mut read: impl FnMut(&mut Self, Json) -> Option<T>,
+    ) -> Option<Vec<T>> {
         let mut list = Some(Vec::with_capacity(items.len()));
         for (index, item) in items.into_iter().enumerate() {
             let known = self.found.len();
@@ -269,7 +289,8 @@ impl<'c> Fields<'c> {
                 None if asked.0.iter().any(|asked| asked.name == name) => "is given twice",
                 None => "is not a field of this report",
             };
-            found.push(FieldError { field: name.chars().take(NAME_CHARS_TOLD).collect(), message: sentence.to_owned() });
+            found
+                .push(FieldError { field: name.chars().take(NAME_CHARS_TOLD).collect(), message: sentence.to_owned() });
         }
         (body, found, asked)
     }
@@ -303,7 +324,11 @@ impl<'c> Fields<'c> {
     }
 
     /// Reads a field; `read` gets `None` for one that was not sent.
-    pub(crate) fn read<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Place<'c>, Option<Json>) -> Option<T>) -> Option<T> {
+    pub(crate) fn read<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&mut Place<'c>, Option<Json>) -> Option<T>,
+    ) -> Option<T> {
         let (sent, value) = self.remove(name).unzip();
         let has_value = !matches!(value, None | Some(Json::Null));
         let known = self.place.found.len();
@@ -320,7 +345,10 @@ impl<'c> Fields<'c> {
 
     /// Returns the value, or notes the problems of several fields together.
     pub fn agreed<T>(&mut self, read: Result<T, Invalid>) -> Option<T> {
-        read.map_err(|invalid| invalid.fields().iter().for_each(|problem| self.refuse(&problem.field, &*problem.message))).ok()
+        read.map_err(|invalid| {
+            invalid.fields().iter().for_each(|problem| self.refuse(&problem.field, &*problem.message))
+        })
+        .ok()
     }
 
     /// Notes a missing field that is required under this condition.
@@ -351,8 +379,11 @@ impl<'c> Fields<'c> {
                 taken = Some((sent, value));
                 continue;
             };
-            let sentence =
-                if *first == sent { "is given more than once".to_owned() } else { format!("is given as {sent} too; give one of them") };
+            let sentence = if *first == sent {
+                "is given more than once".to_owned()
+            } else {
+                format!("is given as {sent} too; give one of them")
+            };
             self.place.refuse_part::<()>(first.clone(), sentence);
         }
         taken

@@ -58,7 +58,8 @@ body! { request
     pub struct CreateDoorRequest {
         /// The name of the gate, 1 to 200 characters. It stands beside each check-in.
         name: Option<EventText>,
-        /// The end of the link: in the future, at most 24 hours after the end of the event. Default: the end of the event.
+        /// The end of the link: in the future, at most 24 hours after the end of the event. Default: the end of the
+        /// event.
         expires_at: Option<Timestamp>,
         /// Checked, and not kept.
         consent: OptionalConsent,

@@ -1,7 +1,8 @@
-//! Strict reader of untrusted JSON. Depth and number of values are bounded: a small text can become a tree many times its size.
+//! Strict reader of untrusted JSON. Depth and number of values are bounded: a small text can become a tree many times
+//! its size.
 //!
-//! A [`Value`] refuses a name that occurs twice in one object: two readers could disagree on which one counts. A [`Json`] keeps both, so
-//! its reader can report the problem.
+//! A [`Value`] refuses a name that occurs twice in one object: two readers could disagree on which one counts. A
+//! [`Json`] keeps both, so its reader can report the problem.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,8 +11,8 @@ use std::marker::PhantomData;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// A value as it was sent: nothing is merged, dropped or converted. Texts are owned: a file of megabytes is copied out of the body once and
-/// then only moved.
+/// A value as it was sent: nothing is merged, dropped or converted. Texts are owned: a file of megabytes is copied out
+/// of the body once and then only moved.
 #[derive(Clone, Default, PartialEq)]
 pub enum Json {
     /// `null`
@@ -167,7 +168,9 @@ impl From<Value> for Json {
             Value::Number(number) => Self::Number(number),
             Value::String(text) => Self::Text(text),
             Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
-            Value::Object(members) => Self::Object(members.into_iter().map(|(name, value)| (name, value.into())).collect()),
+            Value::Object(members) => {
+                Self::Object(members.into_iter().map(|(name, value)| (name, value.into())).collect())
+            }
         }
     }
 }

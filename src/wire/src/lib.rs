@@ -1,7 +1,8 @@
 //! Every body that crosses a wire, defined once: requests, answers, reports of connectors, webhooks.
 //!
-//! A body is a struct declared by `body!`. The types of its fields know how they are read ([`Field`]) and described in the OpenAPI document
-//! ([`Describe`]). serde writes it, and reads answers leniently. [`json`] is the strict JSON reader of the whole workspace.
+//! A body is a struct declared by `body!`. The types of its fields know how they are read ([`Field`]) and described in
+//! the OpenAPI document ([`Describe`]). serde writes it, and reads answers leniently. [`json`] is the strict JSON
+//! reader of the whole workspace.
 //!
 //! One module for each subject of the API, with its requests, its answers and its webhook.
 

@@ -10,7 +10,9 @@ use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
-use sakshi_domain::limits::{ANDROID_PACKAGE_CHARS_MAX, CLIENT_REFERENCE_CHARS_MAX, NAME_HINT_CHARS_MAX, TEXT_CHARS_MAX};
+use sakshi_domain::limits::{
+    ANDROID_PACKAGE_CHARS_MAX, CLIENT_REFERENCE_CHARS_MAX, NAME_HINT_CHARS_MAX, TEXT_CHARS_MAX,
+};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::time::Timestamp;
@@ -62,8 +64,8 @@ body! { request
 }
 
 impl InitRequest {
-    /// Builds the terms of the transaction. `minted` is its correlation id, and `keeps_evidence` the default for evidence; the request may
-    /// set both itself.
+    /// Builds the terms of the transaction. `minted` is its correlation id, and `keeps_evidence` the default for
+    /// evidence; the request may set both itself.
     #[must_use]
     pub fn terms(self, minted: RequestId, keeps_evidence: bool) -> Terms {
         let extras = OptionalTerms {
@@ -148,10 +150,16 @@ impl Describe for ChannelChoice {
     }
 
     fn describe(object: &mut Properties, name: &str, _: &str, _: bool) {
-        let channel = "How the person reaches the identity app: `web` (browser on the phone), `qr` (QR code) or `app` (native app).";
+        let channel = "How the person reaches the identity app: `web` (browser on the phone), `qr` (QR code) or `app` \
+            (native app).";
         object.add(name, Self::schema(), channel, true);
         let app_id = json!({ "type": "string", "maxLength": ANDROID_PACKAGE_CHARS_MAX, "pattern": PACKAGE });
-        object.add("app_id", app_id, "Android package id; channel `app` on Android only, together with `app_signature`.", false);
+        object.add(
+            "app_id",
+            app_id,
+            "Android package id; channel `app` on Android only, together with `app_signature`.",
+            false,
+        );
         let signature = "SHA-256 of the signing certificate in Base64 or hexadecimal; together with `app_id`.";
         object.add("app_signature", json!({ "type": "string", "pattern": SHA_256 }), signature, false);
     }
@@ -189,7 +197,8 @@ body! { answer
         intent_jwt as "intentJwt": String,
         /// The time of expiry, 15 minutes after the request.
         expires_at as "expiresAt": Timestamp,
-        /// The verify page, for channels `web` and `qr`. Anyone with this link can complete the verification with their own identity.
+        /// The verify page, for channels `web` and `qr`. Anyone with this link can complete the verification with their
+        /// own identity.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         request_url as "requestUrl": Option<String>,
         /// The Android intent URI, for channel `app` on Android.
@@ -205,12 +214,13 @@ body! { answer
 }
 
 body! { answer
-    /// Evidence of a verification: a JWS in its flattened form (RFC 7515). `sakshi verify-evidence` checks it. Its payload has the SD-JWT as
-    /// `credential`, which any library for RFC 9901 checks with `issuer_key`.
+    /// Evidence of a verification: a JWS in its flattened form (RFC 7515). `sakshi verify-evidence` checks it. Its
+    /// payload has the SD-JWT as `credential`, which any library for RFC 9901 checks with `issuer_key`.
     pub struct EvidenceFile {
         /// The evidence, JSON in Base64url.
         payload: String,
-        /// The header in Base64url. Its `jwk` is the public key that verifies the signature; the service publishes it in its JWKS too.
+        /// The header in Base64url. Its `jwk` is the public key that verifies the signature; the service publishes it
+        /// in its JWKS too.
         protected: String,
         /// The signature over both in Base64url.
         signature: String,
@@ -252,7 +262,8 @@ body! { answer
     }
 }
 
-/// The outcome itself. A setting of the app chooses the spelling of its keys; a document of the API describes one spelling.
+/// The outcome itself. A setting of the app chooses the spelling of its keys; a document of the API describes one
+/// spelling.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OutcomeData {
@@ -275,7 +286,8 @@ impl Describe for OutcomeData {
 
 /// Declares the outcome itself with one spelling of its keys.
 macro_rules! ovse_data {
-    ($about:literal $name:ident $txn:literal $passed:literal $claims:literal $at:literal $code:literal $reference:literal) => {
+    ($about:literal $name:ident $txn:literal $passed:literal $claims:literal $at:literal $code:literal
+     $reference:literal) => {
         body! { answer
             #[doc = $about]
             pub struct $name {
@@ -285,8 +297,8 @@ macro_rules! ovse_data {
                 pending: Always<false>,
                 /// True if the person was verified and shared every requested claim.
                 verification_passed as $passed: bool,
-                /// The claims as signed, by their names in the credential, such as `residentName`, `dob`, `gender`, `address`,
-                /// `pincode`. A value may be any JSON value.
+                /// The claims as signed, by their names in the credential, such as `residentName`, `dob`, `gender`,
+                /// `address`, `pincode`. A value may be any JSON value.
                 verified_claims as $claims: BTreeMap<String, Value>,
                 /// The time of completion.
                 verified_at as $at: Timestamp,
@@ -337,7 +349,11 @@ impl OvsePending {
     /// Builds the answer for a pending transaction.
     #[must_use]
     pub const fn of(txn_id: TxnId) -> Self {
-        Self { success: Always, pending: Always, data: OvsePendingData { camel: txn_id, txn_id: Undescribed(txn_id), pending: Always } }
+        Self {
+            success: Always,
+            pending: Always,
+            data: OvsePendingData { camel: txn_id, txn_id: Undescribed(txn_id), pending: Always },
+        }
     }
 }
 

@@ -20,7 +20,8 @@ impl PageUrl {
     /// # Errors
     /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let refusal = "must be an absolute http or https URL of at most 2048 visible ASCII characters without credentials";
+        let refusal =
+            "must be an absolute http or https URL of at most 2048 visible ASCII characters without credentials";
         // It is passed on unparsed, so it must not contain text that parsers read differently or browsers hide.
         let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         let readable = plain && text.len() <= URL_CHARS_MAX && names_authority(text);
@@ -39,7 +40,8 @@ impl PageUrl {
 
 described! { PageUrl: { "type": "string", "format": "uri" } }
 
-/// Returns true if the authority is where RFC 3986 §3 puts it. Lenient parsers also find it in `https:host` and `https:///host`.
+/// Returns true if the authority is where RFC 3986 §3 puts it. Lenient parsers also find it in `https:host` and
+/// `https:///host`.
 fn names_authority(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, rest)| !scheme.contains(':') && !rest.starts_with(['/', '@', ':']))
 }
@@ -69,7 +71,9 @@ mod tests {
         }
         let long = format!("https://sign.example/{}", "x".repeat(URL_CHARS_MAX));
         let foreign = ["", "/sign", "sign.example", "ftp://sign.example", "javascript:alert(1)", "https://a b", &long];
-        for text in foreign.into_iter().chain(["https://u:p@sign.example", "https://u@sign.example", "https://:p@sign.example"]) {
+        for text in
+            foreign.into_iter().chain(["https://u:p@sign.example", "https://u@sign.example", "https://:p@sign.example"])
+        {
             assert!(PageUrl::parse(text).is_err(), "{text}");
         }
         assert!(!format!("{:?}", PageUrl::parse("https://sign.example/secret").unwrap()).contains("secret"));

@@ -1,7 +1,7 @@
 //! Responses to polls in the API document: one object with the fields of the outcome and of the stub.
 //!
-//! Few generated clients read a `oneOf` of two bodies well: most need a constant to tell them apart, and boolean constants break others. A
-//! field of the one object is required if both bodies have it.
+//! Few generated clients read a `oneOf` of two bodies well: most need a constant to tell them apart, and boolean
+//! constants break others. A field of the one object is required if both bodies have it.
 
 use serde_json::{Map, Value, json};
 
@@ -53,8 +53,10 @@ fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> 
             properties.insert(field.clone(), schema);
         }
     }
-    let is_required = |field: &&Value| parts.iter().all(|part| part["required"].as_array().is_some_and(|all| all.contains(field)));
-    let required: Vec<Value> = parts[0]["required"].as_array().into_iter().flatten().filter(is_required).cloned().collect();
+    let is_required =
+        |field: &&Value| parts.iter().all(|part| part["required"].as_array().is_some_and(|all| all.contains(field)));
+    let required: Vec<Value> =
+        parts[0]["required"].as_array().into_iter().flatten().filter(is_required).cloned().collect();
     let mut schema = json!({ "type": "object", "description": about, "properties": properties });
     if has_more {
         schema["additionalProperties"] = true.into();

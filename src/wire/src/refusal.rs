@@ -39,7 +39,8 @@ impl Describe for FieldError {
     }
 
     fn collect(schemas: &mut Schemas) {
-        let field = "The path of the field as it was sent, such as `claims[2]`, or the name of a header or query parameter.";
+        let field =
+            "The path of the field as it was sent, such as `claims[2]`, or the name of a header or query parameter.";
         let mut problem = Properties::new(true);
         problem.add("field", String::schema(), field, true);
         problem.add("message", String::schema(), "What is accepted.", true);

@@ -83,16 +83,20 @@ impl Describe for FlowReport {
     }
 }
 
-/// Describes the body of a webhook as a connector reports it: `app_id` stands beside it, and nullable fields may be left out.
+/// Describes the body of a webhook as a connector reports it: `app_id` stands beside it, and nullable fields may be
+/// left out.
 fn reported<P: Describe>(schemas: &mut Schemas) -> Value {
     let (mut parts, payload) = (Schemas::new(), P::schema());
     P::collect(&mut parts);
     for schema in parts.values_mut() {
-        let Some(mut required) = schema.get_mut("required").and_then(Value::as_array_mut).map(std::mem::take) else { continue };
+        let Some(mut required) = schema.get_mut("required").and_then(Value::as_array_mut).map(std::mem::take) else {
+            continue;
+        };
         required.retain(|name| {
             let property = &schema["properties"][name.as_str().unwrap_or_default()];
             let choices = property["type"].as_array().or(property["anyOf"].as_array());
-            let may_be_null = choices.is_some_and(|choices| choices.iter().any(|choice| choice == "null" || choice["type"] == "null"));
+            let may_be_null = choices
+                .is_some_and(|choices| choices.iter().any(|choice| choice == "null" || choice["type"] == "null"));
             !may_be_null && property.get("default").is_none()
         });
         schema["required"] = required.into();
@@ -187,17 +191,23 @@ impl FlowReport {
             (Self::ESign(report), FlowState::ESign(flow)) => flow.admit(report).map(AdmittedReport::ESign),
             (Self::DocLocker(report), FlowState::DocLocker(flow)) => flow.admit(report).map(AdmittedReport::DocLocker),
             (Self::EStamp(report), FlowState::EStamp(flow)) => flow.admit(report).map(AdmittedReport::EStamp),
-            (Self::WealthConsent(report), FlowState::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthConsent),
-            (Self::WealthData(report), FlowState::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthData),
-            (Self::WealthHistorical(report), FlowState::Wealth(consent)) => consent.admit(report).map(AdmittedReport::WealthHistorical),
+            (Self::WealthConsent(report), FlowState::Wealth(consent)) => {
+                consent.admit(report).map(AdmittedReport::WealthConsent)
+            }
+            (Self::WealthData(report), FlowState::Wealth(consent)) => {
+                consent.admit(report).map(AdmittedReport::WealthData)
+            }
+            (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
+                consent.admit(report).map(AdmittedReport::WealthHistorical)
+            }
             _ => Err(ReportRefusal::NotThisFlow),
         }
     }
 }
 
 impl AdmittedReport {
-    /// Returns the transition of the flow, or of the fetch that the report is about. `fetch` is the state of that fetch, if it was reported
-    /// before.
+    /// Returns the transition of the flow, or of the fetch that the report is about. `fetch` is the state of that
+    /// fetch, if it was reported before.
     ///
     /// # Errors
     /// The reason why the flow refuses it.
@@ -226,7 +236,8 @@ impl AdmittedReport {
                 next(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Data(fetch)))
             }
             (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
-                let fetch = if let Some(FetchState::Historical(fetch)) = fetch { fetch } else { HistoricalFetch::default() };
+                let fetch =
+                    if let Some(FetchState::Historical(fetch)) = fetch { fetch } else { HistoricalFetch::default() };
                 next(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Historical(fetch)))
             }
             _ => Err(ReportRefusal::NotThisFlow),

@@ -21,7 +21,8 @@ impl Spellings {
     /// Returns the problems under the names that were sent.
     #[must_use]
     pub fn told(&self, found: &Invalid) -> Invalid {
-        let told = |problem: &FieldError| FieldError { field: self.sent(&problem.field), message: problem.message.clone() };
+        let told =
+            |problem: &FieldError| FieldError { field: self.sent(&problem.field), message: problem.message.clone() };
         first_of_each(found.fields().iter().map(told))
     }
 
@@ -65,7 +66,9 @@ fn is_within(path: &str, whole: &str) -> bool {
 /// Returns true if `sent` is the name, or its other spelling, as `face_auth` and `faceAuth`.
 pub(crate) fn is_spelling(sent: &str, name: &str) -> bool {
     // Both spellings begin alike, and most sent names do not match: every name is compared with every field.
-    sent == name || (sent.as_bytes().first() == name.as_bytes().first() && (snake(name).eq(sent.chars()) || camel(name).eq(sent.chars())))
+    sent == name
+        || (sent.as_bytes().first() == name.as_bytes().first()
+            && (snake(name).eq(sent.chars()) || camel(name).eq(sent.chars())))
 }
 
 /// Spells the name as `face_auth`; letters that are all capitals are one word, as in `emailID`.
@@ -129,7 +132,8 @@ mod tests {
 
     #[test]
     fn of_very_many_problems_the_first_hundred_are_told() {
-        let found = (0..1_000).map(|index| FieldError { field: format!("list[{index}]"), message: "is odd".to_owned() });
+        let found =
+            (0..1_000).map(|index| FieldError { field: format!("list[{index}]"), message: "is odd".to_owned() });
         assert_eq!(first_of_each(found).fields().len(), REPORT_PROBLEMS_MAX);
     }
 }

@@ -77,7 +77,11 @@ impl<const MOST: usize> Field for Words<MOST> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let text = place.text(value)?;
         let good = (1..=MOST).contains(&text.chars().count()) && !text.chars().any(is_unseen);
-        if good { Some(Self(text)) } else { place.refuse(format!("must be 1 to {MOST} characters without control characters")) }
+        if good {
+            Some(Self(text))
+        } else {
+            place.refuse(format!("must be 1 to {MOST} characters without control characters"))
+        }
     }
 }
 

@@ -14,7 +14,8 @@ use sakshi_domain::http_url::HttpUrl;
 use sakshi_domain::ids::{AppId, ClientId, EventId, GrantId, KeyId, OperatorId, TxnId, UserId};
 use sakshi_domain::language::Language;
 use sakshi_domain::limits::{
-    CLAIMS_MAX, EMAIL_CHARS_MAX, EVENT_BUDGET_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX,
+    CLAIMS_MAX, EMAIL_CHARS_MAX, EVENT_BUDGET_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX,
+    REQUEST_ID_CHARS_MAX, URL_CHARS_MAX,
 };
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
@@ -56,7 +57,8 @@ described! {
     LocalTime: { "type": "string" }
     Text: { "type": "string" }
     ForeignId: { "type": "string" }
-    Base64File: { "type": "string", "contentEncoding": "base64", "minLength": 4, "maxLength": FILE_CHARS_MAX, "pattern": BASE64 }
+    Base64File: { "type": "string", "contentEncoding": "base64", "minLength": 4, "maxLength": FILE_CHARS_MAX,
+        "pattern": BASE64 }
     EventText: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX, "pattern": not_blank(CONTROLS) }
     RegistrationCode: { "type": "string", "pattern": REGISTRATION_CODE }
     DoorId: { "type": "string" }
@@ -71,14 +73,16 @@ const TEXT_ID: &str = "^[A-Za-z0-9_-]{1,64}$";
 /// An e-mail address, as far as a typing mistake would show.
 const EMAIL: &str = r#"^[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@]+@[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@.]+(\.[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@.]+)+$"#;
 
-/// A registration code: six letters and digits that are not mistaken for each other, with the separators allowed between them.
+/// A registration code: six letters and digits that are not mistaken for each other, with the separators allowed
+/// between them.
 const REGISTRATION_CODE: &str = "^[ -]*([2-9A-HJ-NP-Za-hj-np-z][ -]*){6}$";
 
 /// Base64 with padding, without unused bits in its last character.
 const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 named! {
-    Claim as "Claim": { "type": "string", "enum": Claim::ALL.map(Claim::name), "description": "A claim by its name in this API." }
+    Claim as "Claim": { "type": "string", "enum": Claim::ALL.map(Claim::name), "description": "A claim by its name in \
+        this API." }
 }
 
 /// Control characters, within brackets of a pattern.
@@ -149,7 +153,8 @@ impl Field for HttpUrl {
 }
 
 /// The rule for times, for error messages.
-pub const ISO_8601: &str = "must be an ISO 8601 time with an offset, such as 2026-12-31T18:30:00Z or 2027-01-01T00:00+05:30";
+pub const ISO_8601: &str =
+    "must be an ISO 8601 time with an offset, such as 2026-12-31T18:30:00Z or 2027-01-01T00:00+05:30";
 
 /// The years 1 to 9999.
 const FIRST_MILLI: i64 = -62_135_596_800_000;
@@ -204,8 +209,12 @@ impl Describe for Language {
         let names: Vec<&str> = Self::all().filter_map(Self::accepted_name).collect();
         let about = "A language by name, in any case, or by code, as number or text.";
         let names = json!({ "type": "string", "enum": names, "description": "A language by name." });
-        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "A language by the code of the identity app." });
-        schemas.insert("Language".to_owned(), choice("anyOf", about, &[reference("LanguageName"), reference("LanguageCode")]));
+        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "A language by the code of \
+            the identity app." });
+        schemas.insert(
+            "Language".to_owned(),
+            choice("anyOf", about, &[reference("LanguageName"), reference("LanguageCode")]),
+        );
         schemas.extend([("LanguageName".to_owned(), names), ("LanguageCode".to_owned(), codes)]);
     }
 

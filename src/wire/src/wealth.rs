@@ -34,7 +34,8 @@ body! { answer
         unique_identifier as "uniqueIdentifier": FlowId,
         /// The handle of the consent in webhooks.
         consent_handle as "consentHandle": ForeignId,
-        /// The page where the person decides, if the upstream has one. Anyone with this link can decide. Share it with the person only.
+        /// The page where the person decides, if the upstream has one. Anyone with this link can decide. Share it with
+        /// the person only.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         request_url as "requestUrl": Option<PageUrl>,
     }

@@ -1,4 +1,5 @@
-//! Bodies about the registered URLs that receive the webhooks of an app's flows (specification, "Webhook configuration").
+//! Bodies about the registered URLs that receive the webhooks of an app's flows (specification, "Webhook
+//! configuration").
 
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::http_url::WebhookUrl;

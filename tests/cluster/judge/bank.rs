@@ -72,13 +72,15 @@ async fn charge(scene: &Scene, movements: &Movements, (number, process): (u32, u
     if is_refused && answered.first.is_some() {
         movements.open.lock().unwrap().insert(number);
     }
-    scene.record((&scene.histories.banks, &scene.poor.client), (process, BankOp::Debit(number)), answered, |reply| match reply.status {
-        200 => {
-            movements.know(reply.body["txnId"].as_str()?, number);
-            Some(BankRet::Debited)
+    scene.record((&scene.histories.banks, &scene.poor.client), (process, BankOp::Debit(number)), answered, |reply| {
+        match reply.status {
+            200 => {
+                movements.know(reply.body["txnId"].as_str()?, number);
+                Some(BankRet::Debited)
+            }
+            402 => Some(BankRet::Refused),
+            _ => None,
         }
-        402 => Some(BankRet::Refused),
-        _ => None,
     });
 }
 
@@ -114,7 +116,12 @@ pub(crate) async fn balance(scene: &Scene, process: u32, random: &mut Random) {
     let answered = scene.call(&scene.poor, random, || Call::<Value>::new(Method::GET, "/api/v1/credits")).await;
     if before && scene.promises_readings() {
         let balance = |reply: &Reply| reply.body["balance"].as_u64().map(BankRet::Balance);
-        scene.record_reading((&scene.histories.banks, &scene.poor.client), (process, BankOp::Balance), answered, balance);
+        scene.record_reading(
+            (&scene.histories.banks, &scene.poor.client),
+            (process, BankOp::Balance),
+            answered,
+            balance,
+        );
     }
 }
 
@@ -137,9 +144,15 @@ pub(crate) async fn statement(scene: &Scene, process: u32, random: &mut Random) 
     if !is_promised {
         return;
     }
-    let references: Vec<String> = entries.iter().map(|entry| entry["reference"].as_str().unwrap_or_default().to_owned()).collect();
+    let references: Vec<String> =
+        entries.iter().map(|entry| entry["reference"].as_str().unwrap_or_default().to_owned()).collect();
     let ended = answered.reply.map(|(ended, _)| (ended, references));
-    scene.histories.ledgers.lock().unwrap().push(Fact { process, op: BankOp::Statement, invoked: answered.invoked, ended });
+    scene.histories.ledgers.lock().unwrap().push(Fact {
+        process,
+        op: BankOp::Statement,
+        invoked: answered.invoked,
+        ended,
+    });
 }
 
 /// A ledger reading: the references of its entries. Debits are known once their responses have arrived.
@@ -151,7 +164,8 @@ pub(crate) fn readings(scene: &Scene, movements: &Movements) -> (Vec<Fact<BankOp
     let (mut facts, mut wrong, mut longest) = (Vec::new(), Vec::new(), &Vec::new());
     for Fact { process, op, invoked, ended } in readings.iter() {
         let Some((ended, references)) = ended else { continue };
-        let (shorter, longer) = if references.len() < longest.len() { (references, longest) } else { (longest, references) };
+        let (shorter, longer) =
+            if references.len() < longest.len() { (references, longest) } else { (longest, references) };
         if !longer.starts_with(shorter) {
             wrong.push(format!("a ledger was rewritten: {shorter:?}, {longer:?}"));
         }
@@ -161,7 +175,12 @@ pub(crate) fn readings(scene: &Scene, movements: &Movements) -> (Vec<Fact<BankOp
         if named.len() < references.len() {
             wrong.push(format!("an entry of nobody, or twice: {references:?}"));
         }
-        facts.push(Fact { process: *process, op: op.clone(), invoked: *invoked, ended: Some((*ended, BankRet::Statement(named))) });
+        facts.push(Fact {
+            process: *process,
+            op: op.clone(),
+            invoked: *invoked,
+            ended: Some((*ended, BankRet::Statement(named))),
+        });
     }
     (facts, wrong)
 }

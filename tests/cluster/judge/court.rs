@@ -1,5 +1,5 @@
-//! The machines of a trial: haproxy, three nodes with their own routes and clocks, Redis with a replica and three sentinels; and their
-//! faults.
+//! The machines of a trial: haproxy, three nodes with their own routes and clocks, Redis with a replica and three
+//! sentinels; and their faults.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -209,7 +209,8 @@ impl Court {
         scene.may_fail_over.store(false, Ordering::SeqCst);
     }
 
-    /// Waits until another server is master. Sentinels promote no replica that was away too long; then the old one returns.
+    /// Waits until another server is master. Sentinels promote no replica that was away too long; then the old one
+    /// returns.
     async fn replaced(&self, old: &RedisServer) {
         let begun = Instant::now();
         eventually("a failover, or none", 2 * TIMEOUT, || async {
@@ -241,7 +242,10 @@ impl Court {
         self.replica().pause();
         // Earlier writes wait in the replica's socket; nothing is sent from now on.
         master.answer(&["CLIENT", "KILL", "TYPE", "replica"]);
-        eventually("writes are not confirmed", 2 * TIMEOUT, || async { (scene.unanswered() > before + 5).then_some(()) }).await;
+        eventually("writes are not confirmed", 2 * TIMEOUT, || async {
+            (scene.unanswered() > before + 5).then_some(())
+        })
+        .await;
     }
 
     fn replica(&self) -> &RedisServer {

@@ -57,11 +57,13 @@ pub(crate) async fn visit(scene: Arc<Scene>, event: Arc<Event>, mut random: Rand
                 request.header(CONTENT_TYPE, CallbackFormat::Json.content_type()).body(body.clone())
             })
             .await;
-        scene.record(history(&scene, &event), (process, PlacesOp::Register(guest, person)), answered, |reply| match reply.status {
-            200 => Some(PlacesRet::Registered),
-            409 if reply.text.contains("already registered") => Some(PlacesRet::Duplicate),
-            409 if reply.text.contains("full") => Some(PlacesRet::Full),
-            _ => None,
+        scene.record(history(&scene, &event), (process, PlacesOp::Register(guest, person)), answered, |reply| {
+            match reply.status {
+                200 => Some(PlacesRet::Registered),
+                409 if reply.text.contains("already registered") => Some(PlacesRet::Duplicate),
+                409 if reply.text.contains("full") => Some(PlacesRet::Full),
+                _ => None,
+            }
         });
     }
 }
@@ -70,7 +72,9 @@ pub(crate) async fn visit(scene: Arc<Scene>, event: Arc<Event>, mut random: Rand
 async fn scan(scene: &Scene, event: &Event, process: u32, random: &mut Random) -> Option<Opened> {
     let before = scene.promises_readings();
     let start = format!("/e/{}/start", event.id);
-    let press = |door: &Addresses| scene.http.post(door.public(&start)).header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin");
+    let press = |door: &Addresses| {
+        scene.http.post(door.public(&start)).header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin")
+    };
     let pressed = scene.once(random, press).await;
     let (_, reply) = pressed.reply.clone()?;
     let is_full = reply.status == 409;
@@ -82,7 +86,9 @@ async fn scan(scene: &Scene, event: &Event, process: u32, random: &mut Random) -
         });
     }
     let txn = reply.location?.strip_prefix("/v/")?.to_owned();
-    let intent = scene.insist(random, |door| scene.http.get(door.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP)).await;
+    let intent = scene
+        .insist(random, |door| scene.http.get(door.public(&format!("/v/{txn}"))).header(ACCEPT, IDENTITY_APP))
+        .await;
     let (_, intent) = intent.reply?;
     if intent.status != 200 {
         scene.unexpected("intent", &intent);
@@ -104,15 +110,21 @@ pub(crate) async fn organise(scene: Arc<Scene>, event: Arc<Event>, mut random: R
                 let max = 1 + random.below(PEOPLE.len() as u64);
                 let api = |door: &Addresses| scene.api(&scene.client, door);
                 let change = json!({"max_guests": max});
-                let answered =
-                    scene.once(&mut random, |door| api(door).request(public::change_event(&event.id, &change)).expect("a body")).await;
-                scene.record(history(&scene, &event), (process, PlacesOp::Change(scene.process(), max)), answered, |reply| {
-                    match reply.status {
+                let answered = scene
+                    .once(&mut random, |door| {
+                        api(door).request(public::change_event(&event.id, &change)).expect("a body")
+                    })
+                    .await;
+                scene.record(
+                    history(&scene, &event),
+                    (process, PlacesOp::Change(scene.process(), max)),
+                    answered,
+                    |reply| match reply.status {
                         200 => Some(PlacesRet::Changed),
                         400 => Some(PlacesRet::TooSmall),
                         _ => None,
-                    }
-                });
+                    },
+                );
             }
             1 | 2 => list(&scene, &event, process, &mut random).await,
             _ => look(&scene, &event, process, &mut random).await,

@@ -1,8 +1,9 @@
-//! The judge: clients that use only HTTP and record the times of every request and response; faults of nodes, networks, clocks and Redis;
-//! and a checker. It looks for one order that explains every response, for each transaction, idempotency key, account and event.
+//! The judge: clients that use only HTTP and record the times of every request and response; faults of nodes, networks,
+//! clocks and Redis; and a checker. It looks for one order that explains every response, for each transaction,
+//! idempotency key, account and event.
 //!
-//! `SAKSHI_JUDGE_MINUTES` sets the duration of the long form, and `SAKSHI_JUDGE_FAULTS` restricts its faults. The histories are written as
-//! lines of JSON.
+//! `SAKSHI_JUDGE_MINUTES` sets the duration of the long form, and `SAKSHI_JUDGE_FAULTS` restricts its faults. The
+//! histories are written as lines of JSON.
 
 mod bank;
 mod court;
@@ -83,7 +84,16 @@ impl Trial {
         let rich = court.nodes[0].backend(1_000_000).await;
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("history-{seed}.jsonl"));
         let file = File::create(&path).expect("a file");
-        Self { court, origin: Instant::now(), random, rich, receivers: Vec::new(), totals: Totals::default(), file, path }
+        Self {
+            court,
+            origin: Instant::now(),
+            random,
+            rich,
+            receivers: Vec::new(),
+            totals: Totals::default(),
+            file,
+            path,
+        }
     }
 
     /// Runs one round: fresh records, the load, the faults, the last readings and the verdict.
@@ -121,7 +131,12 @@ impl Trial {
         self.judge(faults, &scene, &movements, &event, &webhooks);
     }
 
-    fn load(&mut self, scene: &Arc<Scene>, movements: &Arc<Movements>, event: &Arc<Event>) -> Vec<tokio::task::JoinHandle<()>> {
+    fn load(
+        &mut self,
+        scene: &Arc<Scene>,
+        movements: &Arc<Movements>,
+        event: &Arc<Event>,
+    ) -> Vec<tokio::task::JoinHandle<()>> {
         let mut load = Vec::new();
         let random = &mut self.random;
         let mut of_its_own = || Random::from_seed(random.next());
@@ -149,7 +164,14 @@ impl Trial {
         guests::list(scene, event, process, random).await;
     }
 
-    fn judge(&mut self, faults: &[Fault], scene: &Scene, movements: &Movements, event: &Event, webhooks: &[(String, Value)]) {
+    fn judge(
+        &mut self,
+        faults: &[Fault],
+        scene: &Scene,
+        movements: &Movements,
+        event: &Event,
+        webhooks: &[(String, Value)],
+    ) {
         let histories = &scene.histories;
         let mut wrong = histories.problems.lock().unwrap().clone();
         let (statements, rewritten) = bank::readings(scene, movements);
@@ -214,15 +236,23 @@ impl Trial {
 }
 
 /// Returns webhooks that are duplicates, differ from the result, or belong to nobody.
-fn differences(webhooks: &[(String, Value)], results: &BTreeMap<String, Value>, guests: &BTreeSet<String>) -> Vec<String> {
+fn differences(
+    webhooks: &[(String, Value)],
+    results: &BTreeMap<String, Value>,
+    guests: &BTreeSet<String>,
+) -> Vec<String> {
     let (mut seen, mut wrong) = (BTreeSet::new(), Vec::new());
     for (txn, body) in webhooks {
         if !seen.insert(txn) {
             wrong.push(format!("a webhook came twice: {body}"));
         }
         match results.get(txn) {
-            Some(result) if result != body => wrong.push(format!("a webhook differs from the result: {body}, {result}")),
-            None if guests.contains(txn) && body["success"] != true => wrong.push(format!("a webhook for a guest without a place: {body}")),
+            Some(result) if result != body => {
+                wrong.push(format!("a webhook differs from the result: {body}, {result}"))
+            }
+            None if guests.contains(txn) && body["success"] != true => {
+                wrong.push(format!("a webhook for a guest without a place: {body}"))
+            }
             _ => {}
         }
     }
@@ -242,7 +272,10 @@ async fn every_history_has_an_order_through_kills_a_failover_and_a_cut() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_history_has_an_order_through_all_faults_for_as_long_as_asked() {
-    let Some(minutes) = std::env::var("SAKSHI_JUDGE_MINUTES").ok().and_then(|minutes| minutes.parse::<f64>().ok()) else { return };
+    let Some(minutes) = std::env::var("SAKSHI_JUDGE_MINUTES").ok().and_then(|minutes| minutes.parse::<f64>().ok())
+    else {
+        return;
+    };
     let asked = std::env::var("SAKSHI_JUDGE_FAULTS").unwrap_or_default();
     let named = |fault: &Fault| asked.split(',').any(|name| name == format!("{fault:?}"));
     let choice: Vec<Fault> = Fault::ALL.into_iter().filter(|fault| asked.is_empty() || named(fault)).collect();

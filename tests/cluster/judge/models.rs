@@ -1,4 +1,5 @@
-//! The models for the check of histories: each kind of record, one operation at a time. A state includes the operations that produced it.
+//! The models for the check of histories: each kind of record, one operation at a time. A state includes the operations
+//! that produced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,14 +51,17 @@ impl SequentialSpec for Transaction {
                 TransactionRet::Accepted
             }
             TransactionOp::Answer(_) => TransactionRet::Other,
-            TransactionOp::Poll | TransactionOp::Webhook => self.outcome.map_or(TransactionRet::Pending, TransactionRet::Outcome),
+            TransactionOp::Poll | TransactionOp::Webhook => {
+                self.outcome.map_or(TransactionRet::Pending, TransactionRet::Outcome)
+            }
         }
     }
 
     fn is_valid_step(&mut self, op: &TransactionOp, ret: &TransactionRet) -> bool {
         // docs/promises.md: a transaction that was pending when it was erased may still appear pending.
-        let shown_as_waiting =
-            self.is_erased && self.outcome.is_none() && matches!((op, ret), (TransactionOp::Poll, TransactionRet::Pending));
+        let shown_as_waiting = self.is_erased
+            && self.outcome.is_none()
+            && matches!((op, ret), (TransactionOp::Poll, TransactionRet::Pending));
         shown_as_waiting || self.invoke(op) == *ret
     }
 }
@@ -258,7 +262,8 @@ impl SequentialSpec for Places {
         let made = self.invoke(op);
         // If two reasons apply, either may be given; a repeated answer gives the first again.
         let PlacesOp::Register(guest, _) = op else { return made == *ret };
-        let is_full_too = made == PlacesRet::Duplicate && *ret == PlacesRet::Full && (is_full || refused.contains(guest));
+        let is_full_too =
+            made == PlacesRet::Duplicate && *ret == PlacesRet::Full && (is_full || refused.contains(guest));
         is_full_too || made == *ret
     }
 }

@@ -1,5 +1,5 @@
-//! The check of a history: `stateright` searches for an order in which every operation happens once, between its request and its response,
-//! with the model's response (linearisability).
+//! The check of a history: `stateright` searches for an order in which every operation happens once, between its
+//! request and its response, with the model's response (linearisability).
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -35,10 +35,12 @@ pub(crate) enum Verdict {
     Undecided,
 }
 
-/// A model that rejects positions that the search has already left: the same answered operations done, and the same state.
+/// A model that rejects positions that the search has already left: the same answered operations done, and the same
+/// state.
 ///
-/// An operation without a response may happen at any time; after the last response, that is the same as never. Before that, it is placed
-/// only where it changes the state. A state includes the operations that produced it, so it tells which are left.
+/// An operation without a response may happen at any time; after the last response, that is the same as never. Before
+/// that, it is placed only where it changes the state. A state includes the operations that produced it, so it tells
+/// which are left.
 #[derive(Clone)]
 struct Memo<M> {
     model: M,

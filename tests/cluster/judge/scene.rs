@@ -202,24 +202,39 @@ impl Scene {
     }
 
     /// Calls an operation of a client's backend, through any address.
-    pub(crate) async fn call<T>(&self, backend: &Backend, random: &mut Random, call: impl Fn() -> Call<T>) -> TimedAnswer {
+    pub(crate) async fn call<T>(
+        &self,
+        backend: &Backend,
+        random: &mut Random,
+        call: impl Fn() -> Call<T>,
+    ) -> TimedAnswer {
         self.insist(random, |door| self.api(backend, door).request(call()).expect("a body")).await
     }
 
     /// Calls an operation of the operator, at any node.
     pub(crate) async fn operate<T>(&self, random: &mut Random, call: impl Fn() -> Call<T>) -> TimedAnswer {
         let nodes = Doors { balancer: self.doors.node(random).clone(), ..self.doors.clone() };
-        let admin =
-            |node: &Addresses| Client::new(self.http.clone(), node.internal_base(), Credentials::Bearer(ADMIN_TOKEN.to_owned().into()));
+        let admin = |node: &Addresses| {
+            Client::new(self.http.clone(), node.internal_base(), Credentials::Bearer(ADMIN_TOKEN.to_owned().into()))
+        };
         self.insist_at(&nodes, random, |node| admin(node).request(call()).expect("a body")).await
     }
 
     /// Retries a request until it is answered, as `docs/errors.md` says.
-    pub(crate) async fn insist(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> TimedAnswer {
+    pub(crate) async fn insist(
+        &self,
+        random: &mut Random,
+        request: impl Fn(&Addresses) -> RequestBuilder,
+    ) -> TimedAnswer {
         self.insist_at(&self.doors, random, request).await
     }
 
-    async fn insist_at(&self, doors: &Doors, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> TimedAnswer {
+    async fn insist_at(
+        &self,
+        doors: &Doors,
+        random: &mut Random,
+        request: impl Fn(&Addresses) -> RequestBuilder,
+    ) -> TimedAnswer {
         let (begun, mut first) = (self.now(), None);
         loop {
             let (door, invoked) = (doors.any(random).clone(), self.now());
@@ -233,12 +248,20 @@ impl Scene {
     }
 
     /// As [`Scene::insist`], but now and then gives up at the first request without an answer.
-    pub(crate) async fn try_hard(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> TimedAnswer {
+    pub(crate) async fn try_hard(
+        &self,
+        random: &mut Random,
+        request: impl Fn(&Addresses) -> RequestBuilder,
+    ) -> TimedAnswer {
         if random.below(4) == 0 { self.once(random, request).await } else { self.insist(random, request).await }
     }
 
     /// Sends one request through any address; `None` if its outcome is unknown.
-    pub(crate) async fn once(&self, random: &mut Random, request: impl Fn(&Addresses) -> RequestBuilder) -> TimedAnswer {
+    pub(crate) async fn once(
+        &self,
+        random: &mut Random,
+        request: impl Fn(&Addresses) -> RequestBuilder,
+    ) -> TimedAnswer {
         let (invoked, door) = (self.now(), self.doors.any(random).clone());
         let reply = self.ask(request(&door)).await;
         TimedAnswer { first: None, invoked, reply: reply.map(|reply| (self.now(), reply)) }

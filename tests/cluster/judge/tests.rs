@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::models::{
-    Bank, BankOp, BankRet, IdempotencyKey, InitOp, InitRet, Places, PlacesOp, PlacesRet, Transaction, TransactionOp, TransactionRet,
+    Bank, BankOp, BankRet, IdempotencyKey, InitOp, InitRet, Places, PlacesOp, PlacesRet, Transaction, TransactionOp,
+    TransactionRet,
 };
 use super::order::{Fact, Verdict, order};
 
@@ -35,7 +36,10 @@ fn a_transaction_has_one_outcome_and_no_poll_forgets_it() {
     assert_eq!(of(&[unknown(0, Answer(1)), fact(5, 6, Poll, Pending), fact(7, 8, Poll, Outcome(1))]), Verdict::Ordered);
     let forgotten = [unknown(0, Answer(1)), fact(5, 6, Poll, Outcome(1)), fact(7, 8, Poll, Pending)];
     assert_eq!(of(&forgotten), Verdict::Impossible(ms(8)));
-    assert_eq!(of(&[fact(0, 1, Erase, Erased), fact(2, 3, Poll, Pending), fact(4, 5, Poll, Missing)]), Verdict::Ordered);
+    assert_eq!(
+        of(&[fact(0, 1, Erase, Erased), fact(2, 3, Poll, Pending), fact(4, 5, Poll, Missing)]),
+        Verdict::Ordered
+    );
     let served = [fact(0, 1, Answer(1), Accepted), fact(2, 3, Erase, Erased), fact(4, 5, Poll, Outcome(1))];
     assert_eq!(of(&served), Verdict::Impossible(ms(5)));
 }
@@ -43,8 +47,11 @@ fn a_transaction_has_one_outcome_and_no_poll_forgets_it() {
 #[test]
 fn an_idempotency_key_has_one_answer() {
     let of = |facts: &[Fact<InitOp, InitRet>]| order(&IdempotencyKey::default(), facts);
-    let once =
-        [fact(0, 9, InitOp(0), InitRet::Opened(7)), fact(1, 8, InitOp(0), InitRet::Opened(7)), fact(2, 7, InitOp(1), InitRet::Reused)];
+    let once = [
+        fact(0, 9, InitOp(0), InitRet::Opened(7)),
+        fact(1, 8, InitOp(0), InitRet::Opened(7)),
+        fact(2, 7, InitOp(1), InitRet::Reused),
+    ];
     assert_eq!(of(&once), Verdict::Ordered);
     assert_eq!(of(&[once[0].clone(), fact(10, 11, InitOp(0), InitRet::Opened(8))]), Verdict::Impossible(ms(11)));
     assert_eq!(of(&[unknown(0, InitOp(1)), fact(2, 3, InitOp(0), InitRet::Reused)]), Verdict::Ordered);
@@ -62,7 +69,8 @@ fn a_debit_is_made_once_and_no_balance_is_negative() {
     assert_eq!(of(&twice), Verdict::Impossible(ms(9)));
     let free = [grant.clone(), fact(2, 3, Debit(1), BankRet::Debited), fact(4, 5, Balance, BankRet::Balance(1))];
     assert_eq!(of(&free), Verdict::Impossible(ms(5)));
-    let stale = [grant, fact(2, 3, Debit(1), BankRet::Debited), fact(4, 5, Statement, BankRet::Statement(BTreeSet::from([0])))];
+    let stale =
+        [grant, fact(2, 3, Debit(1), BankRet::Debited), fact(4, 5, Statement, BankRet::Statement(BTreeSet::from([0])))];
     assert_eq!(of(&stale), Verdict::Impossible(ms(5)));
 }
 
@@ -74,7 +82,10 @@ fn an_event_has_no_more_guests_than_places_and_each_person_once() {
     assert_eq!(of(&[first.clone(), fact(0, 5, Register(1, 2), PlacesRet::Full)]), Verdict::Ordered);
     assert_eq!(of(&[first.clone(), fact(0, 5, Register(1, 2), PlacesRet::Registered)]), Verdict::Impossible(ms(5)));
     let wider = fact(6, 7, Change(7, 2), PlacesRet::Changed);
-    assert_eq!(of(&[first.clone(), wider.clone(), fact(8, 9, Register(1, 1), PlacesRet::Registered)]), Verdict::Impossible(ms(9)));
+    assert_eq!(
+        of(&[first.clone(), wider.clone(), fact(8, 9, Register(1, 1), PlacesRet::Registered)]),
+        Verdict::Impossible(ms(9))
+    );
     assert_eq!(of(&[first.clone(), wider, fact(8, 9, Register(1, 1), PlacesRet::Duplicate)]), Verdict::Ordered);
     assert_eq!(of(&[first.clone(), fact(6, 7, Look, PlacesRet::Shown(0, 1))]), Verdict::Impossible(ms(7)));
     assert_eq!(of(&[first, fact(6, 7, List, PlacesRet::Guests(BTreeSet::new()))]), Verdict::Impossible(ms(7)));
@@ -87,7 +98,8 @@ fn a_long_history_has_a_verdict() {
     let mut facts = vec![fact(0, 1, BankOp::Grant(0, 50), BankRet::Granted(Some(50)))];
     for round in 0..20_u32 {
         let at = u64::from(round) * 100;
-        facts.extend((0..4).map(|other| fact(at + 2, at + 50, BankOp::Debit(10 * round + other + 1), BankRet::Debited)));
+        facts
+            .extend((0..4).map(|other| fact(at + 2, at + 50, BankOp::Debit(10 * round + other + 1), BankRet::Debited)));
         facts.push(unknown(at + 3, BankOp::Grant(10 * round + 9, 2)));
         // Each grant without a response takes effect at once.
         let balance = 50 + 2 * u64::from(round + 1) - 4 * u64::from(round + 1);

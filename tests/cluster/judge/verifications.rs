@@ -47,7 +47,12 @@ pub(crate) async fn verify(scene: Arc<Scene>, mut random: Random) {
         let (answers, polls) = ([of_its_own(), of_its_own()], [of_its_own(), of_its_own()]);
         let erases = random.below(6) == 0;
         tokio::join!(
-            join_all([first, second].into_iter().zip(answers).map(|(number, random)| answer(&scene, &opened, number, random))),
+            join_all(
+                [first, second]
+                    .into_iter()
+                    .zip(answers)
+                    .map(|(number, random)| answer(&scene, &opened, number, random))
+            ),
             join_all(polls.into_iter().map(|random| poll(&scene, &opened.txn, POLLS, random))),
             async {
                 if erases {
@@ -71,14 +76,17 @@ async fn answer(scene: &Scene, opened: &Opened, number: u8, mut random: Random) 
     };
     for _ in 0..1 + random.below(2) {
         let answered = scene.try_hard(&mut random, post).await;
-        scene.record((&scene.histories.transactions, &opened.txn), (process, TransactionOp::Answer(number)), answered, |reply| match reply
-            .status
-        {
-            200 => Some(TransactionRet::Accepted),
-            409 => Some(TransactionRet::Other),
-            404 => Some(TransactionRet::Missing),
-            _ => None,
-        });
+        scene.record(
+            (&scene.histories.transactions, &opened.txn),
+            (process, TransactionOp::Answer(number)),
+            answered,
+            |reply| match reply.status {
+                200 => Some(TransactionRet::Accepted),
+                409 => Some(TransactionRet::Other),
+                404 => Some(TransactionRet::Missing),
+                _ => None,
+            },
+        );
     }
 }
 
@@ -90,16 +98,18 @@ pub(crate) async fn poll(scene: &Scene, txn: &str, times: u64, mut random: Rando
         let waits = random.below(3) == 0;
         let path = public::result_path(txn) + if waits { "?wait=1" } else { "" };
         let answered = scene.call(&scene.client, &mut random, || Call::<Value>::new(Method::GET, &*path)).await;
-        scene.record_reading((&scene.histories.transactions, txn), (process, TransactionOp::Poll), answered, |reply| match reply.status {
-            200 => {
-                let outcome = outcome(&reply.body)?;
-                if outcome != TransactionRet::Pending {
-                    scene.histories.results.lock().unwrap().insert(txn.to_owned(), reply.body.clone());
+        scene.record_reading((&scene.histories.transactions, txn), (process, TransactionOp::Poll), answered, |reply| {
+            match reply.status {
+                200 => {
+                    let outcome = outcome(&reply.body)?;
+                    if outcome != TransactionRet::Pending {
+                        scene.histories.results.lock().unwrap().insert(txn.to_owned(), reply.body.clone());
+                    }
+                    Some(outcome)
                 }
-                Some(outcome)
+                404 => Some(TransactionRet::Missing),
+                _ => None,
             }
-            404 => Some(TransactionRet::Missing),
-            _ => None,
         });
     }
 }
@@ -114,7 +124,8 @@ pub(crate) fn outcome(body: &Value) -> Option<TransactionRet> {
         return Some(TransactionRet::Outcome(DECLINED));
     }
     let name = data["verified_claims"]["residentName"].as_str()?;
-    let number = PEOPLE.iter().position(|person| Resident::find(person).is_some_and(|resident| resident.name == name))?;
+    let number =
+        PEOPLE.iter().position(|person| Resident::find(person).is_some_and(|resident| resident.name == name))?;
     Some(TransactionRet::Outcome(u8::try_from(number).ok()?))
 }
 
@@ -132,7 +143,8 @@ async fn erase(scene: &Scene, txn: &str, random: &mut Random) {
 pub(crate) async fn race(scene: Arc<Scene>, mut random: Random) {
     while scene.goes_on() {
         let key = format!("{:016x}", random.next());
-        let rivals: Vec<_> = (0..RIVALS).map(|_| (u8::from(random.below(4) == 0), Random::from_seed(random.next()))).collect();
+        let rivals: Vec<_> =
+            (0..RIVALS).map(|_| (u8::from(random.below(4) == 0), Random::from_seed(random.next()))).collect();
         join_all(rivals.into_iter().map(|(body, random)| init(&scene, &key, body, random))).await;
     }
 }
@@ -142,7 +154,8 @@ async fn init(scene: &Scene, key: &str, body: u8, mut random: Random) {
     for _ in 0..2 {
         pause(&mut random, 40).await;
         let terms = json!({"claims": [if body == 0 { "name" } else { "dob" }], "channel": "qr"});
-        let request = |door: &Addresses| scene.api(&scene.client, door).request(public::init(&terms).once(key)).expect("a body");
+        let request =
+            |door: &Addresses| scene.api(&scene.client, door).request(public::init(&terms).once(key)).expect("a body");
         let answered = scene.try_hard(&mut random, request).await;
         scene.record((&scene.histories.keys, key), (process, InitOp(body)), answered, |reply| match reply.status {
             200 => {

@@ -59,8 +59,20 @@ async fn open(address: String, passage: watch::Receiver<Passage>, ports: Ports) 
         while let Ok((near, _)) = listener.accept().await {
             let Ok(far) = TcpStream::connect(&address).await else { continue };
             let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());
-            tokio::spawn(carry(from_near, to_far, passage.clone(), |passage| passage != Passage::Cut, Ports::default()));
-            tokio::spawn(carry(from_far, to_near, passage.clone(), |passage| passage == Passage::Open, Arc::clone(&ports)));
+            tokio::spawn(carry(
+                from_near,
+                to_far,
+                passage.clone(),
+                |passage| passage != Passage::Cut,
+                Ports::default(),
+            ));
+            tokio::spawn(carry(
+                from_far,
+                to_near,
+                passage.clone(),
+                |passage| passage == Passage::Open,
+                Arc::clone(&ports),
+            ));
         }
     });
     own

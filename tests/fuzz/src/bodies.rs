@@ -36,7 +36,12 @@ pub(crate) fn context() -> Context<'static> {
 /// Checks a refusal: in our own words, about fields that were sent or are known, and of bounded length.
 pub(crate) fn assert_echoes_nothing(invalid: &Invalid) {
     assert!((1..=REPORT_PROBLEMS_MAX).contains(&invalid.fields().len()));
-    assert!(invalid.fields().iter().all(|problem| !problem.message.contains(CANARY) && problem.field.chars().count() <= 400));
+    assert!(
+        invalid
+            .fields()
+            .iter()
+            .all(|problem| !problem.message.contains(CANARY) && problem.field.chars().count() <= 400)
+    );
 }
 
 fn read_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
@@ -45,12 +50,16 @@ fn read_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, 
         Err(NotRead::Json(error)) => return assert!(error.line >= 1),
         Err(NotRead::Empty | NotRead::NoObject) => return,
     };
-    assert!(!format!("{sent:?}").contains(CANARY) || sent.0.iter().any(|(name, _)| name.contains(CANARY)), "values are not shown");
+    assert!(
+        !format!("{sent:?}").contains(CANARY) || sent.0.iter().any(|(name, _)| name.contains(CANARY)),
+        "values are not shown"
+    );
     match sent.request::<B>(context()) {
         Ok(body) => {
             let written = serde_json::to_vec(&body).expect("a body is written");
             assert_described::<B>(schemas, &serde_json::from_slice(&written).expect("what is written is JSON"));
-            let again: B = Sent::read(&written).expect("it is an object").request(context()).expect("what is written is read");
+            let again: B =
+                Sent::read(&written).expect("it is an object").request(context()).expect("what is written is read");
             assert_eq!(serde_json::to_vec(&again).expect("a body is written"), written);
         }
         Err(invalid) => assert_echoes_nothing(&invalid),
@@ -61,7 +70,10 @@ fn reported_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schema
     match read_report::<B>(bytes) {
         Ok(body) => {
             let written = serde_json::to_vec(&body).expect("a body is written");
-            assert_described::<B>(schemas, &serde_json::from_slice::<Value>(&written).expect("what is written is JSON"));
+            assert_described::<B>(
+                schemas,
+                &serde_json::from_slice::<Value>(&written).expect("what is written is JSON"),
+            );
             let again: B = read_report(&written).expect("what is written is read");
             assert_eq!(serde_json::to_vec(&again).expect("a body is written"), written);
         }

@@ -21,7 +21,9 @@ fn request(data: &[u8]) -> HttpRequest {
             if let Some(query) = line.strip_prefix(b"?").and_then(|query| std::str::from_utf8(query).ok()) {
                 let plain: String = query
                     .chars()
-                    .filter(|c| c.is_ascii_graphic() && !matches!(c, '#' | '<' | '>' | '"' | '\\' | '^' | '`' | '{' | '|' | '}'))
+                    .filter(|c| {
+                        c.is_ascii_graphic() && !matches!(c, '#' | '<' | '>' | '"' | '\\' | '^' | '`' | '{' | '|' | '}')
+                    })
                     .collect();
                 request = request.uri(&format!("/e/x?{plain}"));
             }
@@ -45,22 +47,33 @@ pub(crate) fn headers(data: &[u8]) {
         assert!(!cookie.contains(&token), "a form does not tell the session");
     }
     for (txn, value) in sakshi_pages::fuzzing::visits(&request) {
-        let again = TestRequest::get().insert_header(("cookie", format!("sakshi_visit_{txn}={value}"))).to_http_request();
+        let again =
+            TestRequest::get().insert_header(("cookie", format!("sakshi_visit_{txn}={value}"))).to_http_request();
         assert_eq!(sakshi_pages::fuzzing::visits(&again), [(txn, value.trim_end().to_owned())]);
     }
     let (address, tag) = sakshi_pages::fuzzing::address(&request, "/e/x");
-    assert!(address == "/e/x" || address == format!("/e/x?lang={tag}"), "an address of ours has nothing of the request");
+    assert!(
+        address == "/e/x" || address == format!("/e/x?lang={tag}"),
+        "an address of ours has nothing of the request"
+    );
     let (intent, _) = sakshi_pages::fuzzing::wants(&request);
     let accepts = |word: &str| {
-        request.headers().get_all("accept").any(|value| value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains(word)))
+        request
+            .headers()
+            .get_all("accept")
+            .any(|value| value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains(word)))
     };
     assert!(!intent || accepts("application/jwt"), "an intent costs a credit, so it must be asked for by name");
     let _ = sakshi_pages::fuzzing::is_phone(&request);
     let site = request.headers().get("sec-fetch-site").map(|value| value.as_bytes().to_vec());
     let is_ours = is_of_page_at("https://v.example", false, &request);
-    assert!(!is_ours || !site.is_some_and(|site| site == b"cross-site" || site == b"same-site"), "a page of another site");
+    assert!(
+        !is_ours || !site.is_some_and(|site| site == b"cross-site" || site == b"same-site"),
+        "a page of another site"
+    );
     let origin = request.headers().get("origin").and_then(|value| value.to_str().ok());
-    let foreign = origin.and_then(|origin| url::Url::parse(origin).ok()).is_some_and(|url| url.host_str() != Some("v.example"));
+    let foreign =
+        origin.and_then(|origin| url::Url::parse(origin).ok()).is_some_and(|url| url.host_str() != Some("v.example"));
     assert!(!is_ours || !foreign, "an origin of another host");
 }
 

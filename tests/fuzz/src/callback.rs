@@ -95,7 +95,8 @@ pub(crate) fn reply(data: &[u8]) {
     let Some((form, rest)) = choice(data, 2) else { return };
     let text = String::from_utf8_lossy(rest);
     let (txn, message) = text.split_once('\n').unwrap_or((&text, ""));
-    let kept: String = txn.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).take(64).collect();
+    let kept: String =
+        txn.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).take(64).collect();
     if form == 0 {
         let (kind, body) = callback::reply(CallbackForm::Json, txn, 400, message);
         assert_eq!(kind, "application/json");

@@ -1,8 +1,10 @@
-//! Credentials, key bindings and key sets. A fixed issuer and a fixed holder sign the input, so that the fuzzer gets behind the signatures.
+//! Credentials, key bindings and key sets. A fixed issuer and a fixed holder sign the input, so that the fuzzer gets
+//! behind the signatures.
 //!
-//! An input is a few lines. The first character names the content: `h` the header, `p` the payload, `d` a presented disclosure, `x` one
-//! that is withheld, `b` and `k` header and payload of a key binding. In a line `#0` to `#9` stand for the digests of earlier disclosures,
-//! `#c` for the holder's key, `#n` for the nonce and `#s` for the digest of the presentation.
+//! An input is a few lines. The first character names the content: `h` the header, `p` the payload, `d` a presented
+//! disclosure, `x` one that is withheld, `b` and `k` header and payload of a key binding. In a line `#0` to `#9` stand
+//! for the digests of earlier disclosures, `#c` for the holder's key, `#n` for the nonce and `#s` for the digest of the
+//! presentation.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +16,9 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPai
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sakshi_authority::claims::credential_name;
-use sakshi_authority::sdjwt::{Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier, credential_digest};
+use sakshi_authority::sdjwt::{
+    Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier, credential_digest,
+};
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::JWKS_BYTES_MAX;
@@ -101,7 +105,8 @@ fn filled(line: &str, digests: &[String], presented: &str) -> String {
 
 fn made(input: &str) -> TestCredential {
     let (mut header, mut made, mut digests) = (HEADER.to_owned(), TestCredential::default(), Vec::new());
-    let (mut tail, mut binding_header, mut binding) = (String::new(), r#"{"alg":"ES256","typ":"kb+jwt"}"#.to_owned(), None);
+    let (mut tail, mut binding_header, mut binding) =
+        (String::new(), r#"{"alg":"ES256","typ":"kb+jwt"}"#.to_owned(), None);
     let mut payload = String::new();
     for line in input.lines() {
         let Some(kind) = line.chars().next() else { continue };
@@ -143,7 +148,8 @@ pub(crate) fn bound(data: &[u8]) {
     let Ok(input) = std::str::from_utf8(data) else { return };
     let payload = format!(r##"p{{"iss":"{ISSUER}","exp":{},"_sd":["#0"],"cnf":{{"jwk":#c}}}}"##, NOW + 60);
     let good = format!("d[\"salt\",\"residentName\",\"Asha\"]\n{payload}\n");
-    let only: String = input.lines().filter(|line| line.starts_with(['b', 'k'])).fold(good, |text, line| text + line + "\n");
+    let only: String =
+        input.lines().filter(|line| line.starts_with(['b', 'k'])).fold(good, |text, line| text + line + "\n");
     judge(&made(&only), &world().required);
 }
 
@@ -163,7 +169,11 @@ fn accepted(made: &TestCredential, verified: &VerifiedCredential) {
     // Every requested claim is kept, missing or malformed, and no other one is kept.
     for claim in Claim::ALL {
         let states = [claims.contains_key(credential_name(claim)), missing.contains(claim), malformed.contains(claim)];
-        assert_eq!(states.iter().filter(|state| **state).count(), usize::from(requested().contains(claim)), "{claim:?}");
+        assert_eq!(
+            states.iter().filter(|state| **state).count(),
+            usize::from(requested().contains(claim)),
+            "{claim:?}"
+        );
     }
     assert!(claims.len() <= requested().iter().count());
     // The digest of every disclosure is in the signed payload, or in another such disclosure.

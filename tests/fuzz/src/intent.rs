@@ -86,9 +86,15 @@ pub(crate) fn signed(data: &[u8]) {
         extras: Some(Box::new(OptionalTerms { name_hint: name_hint.clone(), ..OptionalTerms::default() })),
     };
     let (id, app) = (TxnId::from_bytes([0x40; 16]), "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9".parse::<AppId>().unwrap());
-    let pending = Pending { id, client, app, event: None, opened_at, expires_at: opened_at + Duration::from_secs(900), terms };
+    let pending =
+        Pending { id, client, app, event: None, opened_at, expires_at: opened_at + Duration::from_secs(900), terms };
     let callback = CallbackAddresses::new("https://verify.example/base", &[[3; 32]]).unwrap().for_txn(id);
-    let jwt = signer().sign(&pending, &callback, opened_at).now_or_never().expect("at once").expect("an intent is signed").jwt;
+    let jwt = signer()
+        .sign(&pending, &callback, opened_at)
+        .now_or_never()
+        .expect("at once")
+        .expect("an intent is signed")
+        .jwt;
     let claims = verify(&jwt, &signer().public_jwks()[0]).expect("what the signer makes is read");
     assert_eq!((claims.requested(), claims.txn, claims.ht), (pending.terms.claims, id.to_string(), name_hint));
     assert_eq!(

@@ -1,8 +1,8 @@
 //! All untrusted input, as fuzz targets: functions of bytes that panic if a promise is broken.
 //!
-//! A target checks more than the absence of panics: values survive writing and reading, accepted input is within its bounds, and refused
-//! input is not echoed. See `tests/fuzz/README.md`. The fuzzer (`programs/`) and the replay of the corpus (`tests/corpus.rs`) call the
-//! functions.
+//! A target checks more than the absence of panics: values survive writing and reading, accepted input is within its
+//! bounds, and refused input is not echoed. See `tests/fuzz/README.md`. The fuzzer (`programs/`) and the replay of the
+//! corpus (`tests/corpus.rs`) call the functions.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a target that fails must end the run")]
 
@@ -62,7 +62,8 @@ pub const STORES: &[Target] = &[
     Target { name: "redis_replies", run: redis_replies::replies },
 ];
 
-/// All targets. Each group is a program of its own, because libFuzzer reads the counters of a whole program after every execution.
+/// All targets. Each group is a program of its own, because libFuzzer reads the counters of a whole program after every
+/// execution.
 pub const GROUPS: [&[Target]; 3] = [PARSERS, BROWSERS, STORES];
 
 /// Runs the target of this group named by `SAKSHI_FUZZ_TARGET`; the name may not change.

@@ -12,8 +12,12 @@ use sakshi_domain::event::EventPatch;
 use sakshi_domain::ids::OperatorId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{AppPatch, ClientPatch, KeyDigest};
-use sakshi_store::redis::{GivenReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice};
-use sakshi_store::{IdempotencyScope, Ownership, PageRequest, Retention, Rows, SCHEMA, SessionDigest, StoreError, Vault};
+use sakshi_store::redis::{
+    GivenReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice,
+};
+use sakshi_store::{
+    IdempotencyScope, Ownership, PageRequest, Retention, Rows, SCHEMA, SessionDigest, StoreError, Vault,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::CANARY;
@@ -75,7 +79,9 @@ fn values(world: &World, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, e
                 Value::Map(members.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
             }
             b'&' => Value::BulkString(owner(rest)),
-            b'~' => Value::BulkString(world.vault.seal(&owner(rest), rest.get(1..).unwrap_or_default()).as_bytes().to_vec()),
+            b'~' => {
+                Value::BulkString(world.vault.seal(&owner(rest), rest.get(1..).unwrap_or_default()).as_bytes().to_vec())
+            }
             _ => Value::Boolean(true),
         });
     }
@@ -132,10 +138,22 @@ async fn call(world: &World, kind: u8) -> Result<(), StoreError> {
         23 => store.refusals(app).await.map(drop),
         24 => store.webhook_urls(app).await.map(drop),
         25 => store.export_client(client).await.map(drop),
-        26 => store.load_idempotent_answer(IdempotencyScope { partition: client.partition(), digest: [1; 32] }).await.map(drop),
-        27 => store.move_credits(client, CreditMove { kind: EntryKind::Grant, amount: 1, reference: "r".into() }).await.map(drop),
-        28 => store.patch_event(ids.event, app, EventPatch { is_active: Some(false), ..EventPatch::default() }).await.map(drop),
-        29 => store.patch_client(client, ClientPatch { suspended: Some(true), ..ClientPatch::default() }, START).await.map(drop),
+        26 => store
+            .load_idempotent_answer(IdempotencyScope { partition: client.partition(), digest: [1; 32] })
+            .await
+            .map(drop),
+        27 => store
+            .move_credits(client, CreditMove { kind: EntryKind::Grant, amount: 1, reference: "r".into() })
+            .await
+            .map(drop),
+        28 => store
+            .patch_event(ids.event, app, EventPatch { is_active: Some(false), ..EventPatch::default() })
+            .await
+            .map(drop),
+        29 => store
+            .patch_client(client, ClientPatch { suspended: Some(true), ..ClientPatch::default() }, START)
+            .await
+            .map(drop),
         30 => store.patch_app(app, AppPatch::default()).await.map(drop),
         _ => {
             let operator: OperatorId = "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9".parse().unwrap();

@@ -1,7 +1,7 @@
 //! The embedded store's reads of damaged columns, and the content of sealed records.
 //!
-//! An input of `rows` is a few lines of four bytes, which choose a table, a column, a row and a type, and a value. Then everything is read:
-//! each read gives an answer or an error, and never a panic.
+//! An input of `rows` is a few lines of four bytes, which choose a table, a column, a row and a type, and a value. Then
+//! everything is read: each read gives an answer or an error, and never a panic.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -26,8 +26,8 @@ use sakshi_domain::user::{User, UserRole};
 use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedStore, LooseTable};
 use sakshi_store::{
-    AskedLog, CompleteTransaction, CreateEvent, Credential, InviteDigest, OpenFlow, OpenTransaction, Ownership, PageRequest, Rows, Sealed,
-    SessionDigest, SessionHolder, SessionRecord, StoreError, StoreFuture, Vault,
+    AskedLog, CompleteTransaction, CreateEvent, Credential, InviteDigest, OpenFlow, OpenTransaction, Ownership,
+    PageRequest, Rows, Sealed, SessionDigest, SessionHolder, SessionRecord, StoreError, StoreFuture, Vault,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -90,7 +90,8 @@ pub(crate) fn terms() -> Terms {
 pub(crate) fn event_terms() -> EventTerms {
     read(json!({
         "name": "Garden party", "claims": ["name"], "language": 23, "time_zone": "Asia/Kolkata", "max_guests": 5,
-        "expires_at": (START + Duration::from_secs(8 * 3_600)).to_string(), "webhook_url": "https://events.example/list", "is_active": true,
+        "expires_at": (START + Duration::from_secs(8 * 3_600)).to_string(),
+        "webhook_url": "https://events.example/list", "is_active": true,
         "secret": "00000000-0000-0000-0000-000000000001",
     }))
 }
@@ -115,7 +116,11 @@ fn world() -> &'static Mutex<World> {
         let store = EmbeddedStore::in_memory(
             clock,
             Arc::clone(&vault),
-            Retention { expired: Duration::from_secs(600), events: Duration::from_secs(86_400), consents: Duration::from_secs(86_400) },
+            Retention {
+                expired: Duration::from_secs(600),
+                events: Duration::from_secs(86_400),
+                consents: Duration::from_secs(86_400),
+            },
             &Ownership::of(Profile::Sandbox, "https://issuer.test"),
         )
         .unwrap();
@@ -132,7 +137,8 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
     now(store.move_credits(client.clone(), grant)).unwrap();
     now(store.create_app(read(json!({
         "app_id": app, "client_id": client, "name": "Onboarding", "payload_spelling": "snake_case",
-        "consent_webhook_url": null, "data_webhook_url": null, "historical_webhook_url": null, "created_at": START.to_string(),
+        "consent_webhook_url": null, "data_webhook_url": null, "historical_webhook_url": null,
+        "created_at": START.to_string(),
     }))))
     .unwrap();
     let url = read(json!("https://docs.example/hook"));
@@ -159,9 +165,11 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
     };
     now(store.create_event(CreateEvent { event, most: None, idempotency: None })).unwrap();
     let sealed = |text: &str| vault.seal(ids.txn.as_bytes(), text.as_bytes());
-    for (id, event) in
-        [(ids.txn, None), (TxnId::generate(client.partition(), 1), Some(ids.event)), (TxnId::generate(client.partition(), 2), None)]
-    {
+    for (id, event) in [
+        (ids.txn, None),
+        (TxnId::generate(client.partition(), 1), Some(ids.event)),
+        (TxnId::generate(client.partition(), 2), None),
+    ] {
         let pending = Pending {
             id,
             client: client.clone(),
@@ -205,7 +213,13 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
         retention: Default::default(),
     };
     let flow = FlowState::DocLocker(sakshi_domain::flow::doclocker::DocLockerFlow::new(header));
-    now(store.open_flow(OpenFlow { flow, payload: None, until: START + Duration::from_secs(86_400), idempotency: None })).unwrap();
+    now(store.open_flow(OpenFlow {
+        flow,
+        payload: None,
+        until: START + Duration::from_secs(86_400),
+        idempotency: None,
+    }))
+    .unwrap();
     now(store.open_session(SessionRecord {
         digest: SessionDigest([5; 32]),
         holder: SessionHolder::Key(KeyDigest([9; 32])),
@@ -249,15 +263,13 @@ fn logged() -> LogEntry {
 }
 
 fn operator() -> OperatorRecord {
-    read(
-        json!({"operator_id": "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9", "name": "Ravi", "role": "owner", "created_at": START.to_string(), "expires_at": null, "revoked_at": null}),
-    )
+    read(json!({"operator_id": "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9", "name": "Ravi", "role": "owner",
+            "created_at": START.to_string(), "expires_at": null, "revoked_at": null}))
 }
 
 fn refusal() -> RefusedRequest {
-    read(
-        json!({"at": START.to_string(), "method": "POST", "route": "/api/v1/x", "status": 400, "code": "validation_failed", "fields": ["claims"], "request_id": "r-3"}),
-    )
+    read(json!({"at": START.to_string(), "method": "POST", "route": "/api/v1/x", "status": 400,
+            "code": "validation_failed", "fields": ["claims"], "request_id": "r-3"}))
 }
 
 pub(crate) fn rows(data: &[u8]) {
@@ -270,7 +282,9 @@ pub(crate) fn rows(data: &[u8]) {
         let column = &table.columns[usize::from(column) % table.columns.len()];
         let row = i64::from(row % 4) + 1;
         let value = damaged(world, kind, value);
-        if let Some(old) = world.store.overwrite(&table.name, column, row, &value).expect("a loose table takes any value") {
+        if let Some(old) =
+            world.store.overwrite(&table.name, column, row, &value).expect("a loose table takes any value")
+        {
             before.push((table.name.clone(), column.clone(), row, old));
         }
     }
@@ -287,7 +301,10 @@ fn damaged(world: &World, kind: u8, value: &[u8]) -> Value {
     match kind % 8 {
         0 => Value::Null,
         1 => Value::Integer(
-            text().trim().parse().unwrap_or_else(|_| value.iter().fold(0, |number: i64, byte| number << 8 | i64::from(*byte))),
+            text()
+                .trim()
+                .parse()
+                .unwrap_or_else(|_| value.iter().fold(0, |number: i64, byte| number << 8 | i64::from(*byte))),
         ),
         2 => Value::Integer([i64::MAX, i64::MIN, -1, 0, 1, 2, i64::MAX - 1, 256][value.len() % 8]),
         3 => Value::Real(text().trim().parse().unwrap_or(f64::NAN)),

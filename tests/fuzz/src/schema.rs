@@ -41,7 +41,8 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
         return refuse("another word");
     }
     let within = |least: &str, most: &str, number: u64| {
-        schema[least].as_u64().is_none_or(|least| number >= least) && schema[most].as_u64().is_none_or(|most| number <= most)
+        schema[least].as_u64().is_none_or(|least| number >= least)
+            && schema[most].as_u64().is_none_or(|most| number <= most)
     };
     let good = match value {
         Value::String(text) => within("minLength", "maxLength", text.chars().count() as u64),
@@ -53,7 +54,9 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
         return refuse("out of bounds");
     }
     match value {
-        Value::Array(items) if schema["items"].is_object() => items.iter().try_for_each(|item| check(schemas, &schema["items"], item)),
+        Value::Array(items) if schema["items"].is_object() => {
+            items.iter().try_for_each(|item| check(schemas, &schema["items"], item))
+        }
         Value::Object(members) => {
             let known = schema["properties"].as_object();
             if known.is_some()

@@ -52,7 +52,8 @@ fn told<T>(answer: Result<T, UpstreamError>) -> Option<T> {
 
 fn is_page(page: &PageUrl) -> bool {
     let text = page.as_str();
-    let safe = (text.starts_with("http") || text.to_ascii_lowercase().starts_with("http")) && text.len() <= URL_CHARS_MAX;
+    let safe =
+        (text.starts_with("http") || text.to_ascii_lowercase().starts_with("http")) && text.len() <= URL_CHARS_MAX;
     safe && text.bytes().all(|byte| byte.is_ascii_graphic())
         && PageUrl::parse(text).as_ref() == Ok(page)
         && !format!("{page:?}").contains(CANARY)
@@ -64,7 +65,9 @@ pub(crate) fn answers(data: &[u8]) {
     match kind {
         0 => assert!(told(locker_page(body)).is_none_or(|page| is_page(&page))),
         1 => assert!(told(asked_consent(body)).is_none_or(|asked| asked.page.is_none_or(|page| is_page(&page)))),
-        2 => assert!(told(signing_pages(body, document())).is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_page))),
+        2 => assert!(
+            told(signing_pages(body, document())).is_none_or(|pages| pages.len() == 2 && pages.iter().all(is_page))
+        ),
         _ => {
             let query = &queries()[kind - 3];
             let Some(result) = told(checked(body, query)) else { return };

@@ -27,11 +27,16 @@ macro_rules! identifiers {
 pub(crate) fn values(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     identifiers!(text, TxnId, FlowId, EventId);
-    for read in
-        [text.parse::<AppId>().is_ok(), text.parse::<ClientId>().is_ok(), text.parse::<KeyId>().is_ok(), text.parse::<OperatorId>().is_ok()]
-    {
+    for read in [
+        text.parse::<AppId>().is_ok(),
+        text.parse::<ClientId>().is_ok(),
+        text.parse::<KeyId>().is_ok(),
+        text.parse::<OperatorId>().is_ok(),
+    ] {
         assert!(
-            !read || (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+            !read
+                || (1..=64).contains(&text.len())
+                    && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
         );
     }
     if let Ok(client) = text.parse::<ClientId>() {
@@ -44,7 +49,10 @@ pub(crate) fn values(data: &[u8]) {
         let _ = TimeZone::INDIA.local(at);
     }
     if let Ok(url) = HttpUrl::parse(text, Schemes::HttpAndHttps) {
-        assert!(url.as_str().len() <= URL_CHARS_MAX && HttpUrl::parse(url.as_str(), Schemes::HttpAndHttps).as_ref() == Ok(&url));
+        assert!(
+            url.as_str().len() <= URL_CHARS_MAX
+                && HttpUrl::parse(url.as_str(), Schemes::HttpAndHttps).as_ref() == Ok(&url)
+        );
         let origin = url.origin();
         assert!(url.as_str().starts_with(&origin) && !origin.contains('@'));
         assert_eq!(url::Url::parse(url.as_str()).unwrap().origin().ascii_serialization(), origin);
@@ -54,7 +62,10 @@ pub(crate) fn values(data: &[u8]) {
     }
     assert!(RequestId::parse(text).is_ok_and(|id| id.as_str() == text) || RequestId::parse(text).is_err());
     assert!(text.parse::<ForeignId>().is_err() || (1..=FOREIGN_ID_CHARS_MAX).contains(&text.chars().count()));
-    assert!(Text::parse(text).is_ok_and(|text| text.as_str().chars().count() <= TEXT_CHARS_MAX) || Text::parse(text).is_err());
+    assert!(
+        Text::parse(text).is_ok_and(|text| text.as_str().chars().count() <= TEXT_CHARS_MAX)
+            || Text::parse(text).is_err()
+    );
     let _ = (Day::parse(text), LocalTime::parse(text));
     if let Ok(zone) = TimeZone::parse(text) {
         assert_eq!(TimeZone::parse(zone.name()), Ok(zone));

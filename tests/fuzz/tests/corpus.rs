@@ -22,7 +22,8 @@ fn corpus() -> PathBuf {
 
 /// Returns the inputs of a target, in order.
 fn inputs(target: &Target) -> Vec<Vec<u8>> {
-    let mut paths: Vec<PathBuf> = fs::read_dir(corpus().join(target.name)).expect("inputs").map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(corpus().join(target.name)).expect("inputs").map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|path| fs::read(path).expect("an input")).collect()
 }
@@ -34,7 +35,8 @@ fn words() -> Vec<Vec<u8>> {
     words.map(|word| word.replace("\\\"", "\"").into_bytes()).collect()
 }
 
-/// Returns an input with one to four small changes: a bit, a byte, a piece removed, doubled or taken from another, or a word.
+/// Returns an input with one to four small changes: a bit, a byte, a piece removed, doubled or taken from another, or a
+/// word.
 fn changed(input: &[u8], other: &[u8], words: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut changed = input.to_vec();
     for _ in 0..=random.below(4) {
@@ -85,7 +87,9 @@ fn no_input_of_the_corpus_and_no_small_change_of_one_breaks_a_promise() {
 
 #[test]
 fn every_target_has_a_corpus_and_every_corpus_a_target() {
-    let folders: BTreeSet<String> =
-        fs::read_dir(corpus()).expect("folders").map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let folders: BTreeSet<String> = fs::read_dir(corpus())
+        .expect("folders")
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     assert_eq!(folders, GROUPS.into_iter().flatten().map(|target| target.name.to_owned()).collect());
 }

@@ -33,7 +33,11 @@ impl Balancer {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (public, statistics) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
         let mut command = Command::new("haproxy");
-        command.args(["-db", "-f"]).arg(Path::new(CONFIGURATION)).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .args(["-db", "-f"])
+            .arg(Path::new(CONFIGURATION))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command
             .env("SAKSHI_HTTP", &public)
             .env("SAKSHI_STATS", &statistics)
@@ -44,7 +48,8 @@ impl Balancer {
                 .env(format!("SAKSHI_NODE{number}"), node.setting("SERVER__PUBLIC_ADDR"))
                 .env(format!("SAKSHI_NODE{number}_INTERNAL"), internal);
         }
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("haproxy starts");
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("haproxy starts");
         let addresses = Addresses::of(&format!("http://{public}"), &format!("http://{statistics}"));
         let balancer = Self { addresses, child, _directory: directory };
         balancer.in_service(nodes.len()).await;
@@ -53,10 +58,14 @@ impl Balancer {
 
     /// Waits until `count` nodes are in service.
     pub async fn in_service(&self, count: usize) {
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("an HTTP client");
+        let http =
+            reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build().expect("an HTTP client");
         eventually("the nodes are in service", TIMEOUT, || async {
             let table = http.get(self.addresses.internal("/;csv")).send().await.ok()?.text().await.ok()?;
-            let up = table.lines().filter(|line| line.starts_with("nodes,node") && line.split(',').nth(17) == Some("UP")).count();
+            let up = table
+                .lines()
+                .filter(|line| line.starts_with("nodes,node") && line.split(',').nth(17) == Some("UP"))
+                .count();
             (up == count).then_some(())
         })
         .await;

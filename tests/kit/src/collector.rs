@@ -1,4 +1,5 @@
-//! A collector of spans and log records: an HTTP server for OTLP. Spans come as OpenTelemetry's own messages, log records as JSON.
+//! A collector of spans and log records: an HTTP server for OTLP. Spans come as OpenTelemetry's own messages, log
+//! records as JSON.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -143,7 +144,8 @@ async fn answer(request: Request<Incoming>, kept: Arrivals) -> Result<Response<F
 fn log_records(body: &[u8]) -> Vec<Value> {
     let message: Value = serde_json::from_slice(body).expect("JSON");
     let within = |value: &Value, name: &str| value[name].as_array().expect("a list").clone();
-    let scopes = within(&message, "resourceLogs").iter().flat_map(|resource| within(resource, "scopeLogs")).collect::<Vec<_>>();
+    let scopes =
+        within(&message, "resourceLogs").iter().flat_map(|resource| within(resource, "scopeLogs")).collect::<Vec<_>>();
     scopes.iter().flat_map(|scope| within(scope, "logRecords")).collect()
 }
 

@@ -66,7 +66,18 @@ struct Shared {
 impl Crowd {
     pub fn of(address: SocketAddr, has_jitter: bool, request: Requests) -> Self {
         let (count, here, seconds, idle) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { address, request, has_jitter, began: Instant::now(), count, here, seconds, idle }) }
+        Self {
+            shared: Arc::new(Shared {
+                address,
+                request,
+                has_jitter,
+                began: Instant::now(),
+                count,
+                here,
+                seconds,
+                idle,
+            }),
+        }
     }
 
     /// Returns the seconds so far, without the current one.
@@ -126,8 +137,10 @@ impl Crowd {
     /// Waits until every client is served or has given up.
     pub async fn gone(&self) {
         let most = PATIENCE * (ATTEMPTS + 1);
-        eventually("all clients are served or gave up", most, || async { (self.shared.here.load(Ordering::SeqCst) == 0).then_some(()) })
-            .await;
+        eventually("all clients are served or gave up", most, || async {
+            (self.shared.here.load(Ordering::SeqCst) == 0).then_some(())
+        })
+        .await;
     }
 }
 
@@ -162,7 +175,8 @@ impl Shared {
         self.note(Instant::now(), |second| second.gave_up += 1);
     }
 
-    /// Sends a request on a free connection. Returns the status and the seconds of `Retry-After`; `None` without an answer.
+    /// Sends a request on a free connection. Returns the status and the seconds of `Retry-After`; `None` without an
+    /// answer.
     async fn exchange(&self, request: &[u8]) -> Option<(u16, Option<u64>)> {
         timeout(PATIENCE, async {
             let free = self.idle.lock().unwrap().pop();

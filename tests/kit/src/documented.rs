@@ -22,11 +22,15 @@ pub(crate) async fn assert_listed(http: &Client, method: &Method, url: &Url, sta
     let Ok(document) = document.await else { return };
     let fits = |pattern: &str| {
         let (parts, known) = (url.path().split('/'), pattern.split('/'));
-        parts.clone().count() == known.clone().count() && parts.zip(known).all(|(part, known)| part == known || known.starts_with('{'))
+        parts.clone().count() == known.clone().count()
+            && parts.zip(known).all(|(part, known)| part == known || known.starts_with('{'))
     };
     let item = document["paths"].as_object().and_then(|paths| paths.iter().find(|(pattern, _)| fits(pattern)));
     // Another path or method is the default response.
     let Some(operation) = item.and_then(|(_, item)| item.get(method.as_str().to_lowercase())) else { return };
     let path = url.path();
-    assert!(operation["responses"].get(status.to_string()).is_some(), "{method} {path} answers {status}, which the document does not list");
+    assert!(
+        operation["responses"].get(status.to_string()).is_some(),
+        "{method} {path} answers {status}, which the document does not list"
+    );
 }

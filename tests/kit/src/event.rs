@@ -1,7 +1,7 @@
 //! An event: its organiser, who calls the API, and its guests, who use a browser.
 //!
-//! A guest acts as in reality: opens the printed address, presses the button, follows the redirect, and lets the identity app fetch the
-//! intent.
+//! A guest acts as in reality: opens the printed address, presses the button, follows the redirect, and lets the
+//! identity app fetch the intent.
 
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ pub fn within(duration: Duration) -> String {
 
 /// Builds the request for an event with `max_guests` that lasts a day.
 pub fn terms(max_guests: u64) -> Value {
-    json!({"name": "Open day", "claims": ["name", "gender"], "expires_at": within(Duration::from_secs(86_400)), "max_guests": max_guests})
+    json!({"name": "Open day", "claims": ["name", "gender"], "expires_at": within(Duration::from_secs(86_400)),
+        "max_guests": max_guests})
 }
 
 #[derive(Clone)]
@@ -45,7 +46,13 @@ impl TestEvent {
         let created = organiser.post(EVENTS, terms).await.ok();
         let id = created["event_id"].as_str().expect("an event_id").to_owned();
         assert!(created["qr_url"].as_str().expect("a qr_url").ends_with(&format!("/e/{id}")), "{created}");
-        Self { id, organiser: organiser.clone(), http: node.http.clone(), addresses: node.addresses.clone(), secrets: node.secrets.clone() }
+        Self {
+            id,
+            organiser: organiser.clone(),
+            http: node.http.clone(),
+            addresses: node.addresses.clone(),
+            secrets: node.secrets.clone(),
+        }
     }
 
     /// Creates an event for `max_guests`, with no limit on simultaneous verifications, reported to `webhook`.

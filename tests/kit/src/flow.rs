@@ -1,4 +1,5 @@
-//! The flows that call back, from a client's side: requests that open them, and golden payloads adapted to an opened flow.
+//! The flows that call back, from a client's side: requests that open them, and golden payloads adapted to an opened
+//! flow.
 
 use reqwest::{Method, RequestBuilder};
 use sakshi_client::public;
@@ -133,7 +134,13 @@ impl OpenedFlow {
     pub fn read(flow: Flow, app: &str, asked: &Value, answer: &Value) -> Self {
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let each = |list: &Value, member: &str| -> Vec<String> {
-            list["signerInfo"].as_array().into_iter().flatten().filter_map(|signer| signer[member].as_str()).map(str::to_owned).collect()
+            list["signerInfo"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|signer| signer[member].as_str())
+                .map(str::to_owned)
+                .collect()
         };
         let until = if flow == Flow::Esign { each(asked, "invitationExpireTimeStamp") } else { Vec::new() };
         let signers = each(answer, "signerId");

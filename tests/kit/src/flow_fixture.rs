@@ -1,5 +1,5 @@
-//! The parties of a flow that calls back: a node, the upstream that takes its orders, the upstream's connector, a client's backend and its
-//! webhook receiver.
+//! The parties of a flow that calls back: a node, the upstream that takes its orders, the upstream's connector, a
+//! client's backend and its webhook receiver.
 
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 

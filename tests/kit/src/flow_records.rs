@@ -96,7 +96,8 @@ impl TestFlow {
     /// As [`TestFlow::locker`], with a file in Base64.
     pub fn locker_with(&self, status: &str, file: String) -> Value {
         let fetched = status == "Fetched";
-        let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u", "doctype": "C", "issuer": "i"});
+        let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u",
+            "doctype": "C", "issuer": "i"});
         json!({"app_id": self.party.app, "success": status != "Failed", "statusCode": 200, "message": status, "data": {
             "transactionId": self.id, "docs": [{
                 "docType": "CARD", "status": status, "fetchedAt": fetched.then_some("2026-01-31T09:00:00Z"),
@@ -113,9 +114,11 @@ impl TestFlow {
 
     /// Builds a report of a document whose signers have these statuses.
     pub fn document_of(&self, status: &str, signers: &[&str]) -> Value {
-        let audit = json!({"name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990", "gender": "F"});
+        let audit = json!({"name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990",
+            "gender": "F"});
         let signer = |(number, status): (usize, &&str)| {
-            json!({"signerId": format!("signer-{number}"), "signerRefId": null, "signerStatus": status, "signerName": "Asha Rao",
+            json!({"signerId": format!("signer-{number}"), "signerRefId": null, "signerStatus": status,
+                "signerName": "Asha Rao",
                 "invitationExpireTimeStamp": self.party.now + INVITED, "rejectReason": null,
                 "nationalIdAuditInfo": if *status == "Completed" { audit.clone() } else { Value::Null }})
         };

@@ -14,7 +14,8 @@ pub const DOCLOCKER_PENDING: &str = include_str!("../../../src/wire/tests/golden
 pub const ESTAMP_COMPLETED: &str = include_str!("../../../src/wire/tests/golden/estamp_completed.json");
 pub const ESTAMP_REJECTED: &str = include_str!("../../../src/wire/tests/golden/estamp_rejected.json");
 pub const CONSENT_ACCEPTED: &str = include_str!("../../../src/wire/tests/golden/wealth_consent_accepted.json");
-pub const CONSENT_EXPIRING_SOON: &str = include_str!("../../../src/wire/tests/golden/wealth_consent_expiring_soon.json");
+pub const CONSENT_EXPIRING_SOON: &str =
+    include_str!("../../../src/wire/tests/golden/wealth_consent_expiring_soon.json");
 pub const CONSENT_REJECTED: &str = include_str!("../../../src/wire/tests/golden/wealth_consent_rejected.json");
 pub const DATA_RAW: &str = include_str!("../../../src/wire/tests/golden/wealth_data_raw.json");
 pub const DATA_ANALYSED: &str = include_str!("../../../src/wire/tests/golden/wealth_data_analysed.json");
@@ -24,7 +25,10 @@ pub const PAN_VALID: &str = include_str!("../../../src/wire/tests/golden/pan_val
 
 /// Orders the members of `details`: they are the issuer's, in any order.
 pub fn ordered_details(body: &str) -> String {
-    body.replace(r#""details":{"dob":"1990-02-14","name":"Asha Rao"}"#, r#""details":{"name":"Asha Rao","dob":"1990-02-14"}"#)
+    body.replace(
+        r#""details":{"dob":"1990-02-14","name":"Asha Rao"}"#,
+        r#""details":{"name":"Asha Rao","dob":"1990-02-14"}"#,
+    )
 }
 
 /// Builds the report that the first of two signers has signed.

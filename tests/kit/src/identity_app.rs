@@ -55,7 +55,9 @@ impl CallbackFormat {
     pub fn failure(self, txn: &str, code: &str, message: &str) -> String {
         match self {
             Self::Xml => {
-                format!("<Request><TxnID>{txn}</TxnID><ErrorCode>{code}</ErrorCode><ErrorMsg>{message}</ErrorMsg></Request>")
+                format!(
+                    "<Request><TxnID>{txn}</TxnID><ErrorCode>{code}</ErrorCode><ErrorMsg>{message}</ErrorMsg></Request>"
+                )
             }
             Self::Json => json!({"txn": txn, "errCode": code, "errInfo": message}).to_string(),
         }
@@ -101,7 +103,8 @@ impl IdentityApp {
     /// Issues a resident's credential for the intent's claims, bound to the transaction.
     pub fn credential(&self, opened: &Opened, resident: &str) -> String {
         let bare = self.bare(opened.intent.requested(), resident);
-        let bound = self.holder(resident).bind(&bare, &opened.txn, &opened.intent.aud, SystemClock.now()).expect("a signature");
+        let bound =
+            self.holder(resident).bind(&bare, &opened.txn, &opened.intent.aud, SystemClock.now()).expect("a signature");
         self.secrets.keep(&bound);
         bound
     }

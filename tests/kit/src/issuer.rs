@@ -77,7 +77,8 @@ impl TestIssuer {
     /// Returns key binding for a transaction; `change` edits its parts.
     pub fn bind(&self, presented: &str, opened: &Opened, change: impl FnOnce(&mut Value, &mut Value)) -> String {
         let mut header = json!({"alg": "ES256", "typ": "kb+jwt"});
-        let mut payload = json!({"nonce": opened.txn, "aud": opened.intent.aud, "iat": now(), "sd_hash": digest_of(presented)});
+        let mut payload =
+            json!({"nonce": opened.txn, "aud": opened.intent.aud, "iat": now(), "sd_hash": digest_of(presented)});
         change(&mut header, &mut payload);
         format!("{presented}{}", self.holder.sign(&header, &payload).expect("a signature"))
     }
@@ -92,8 +93,8 @@ pub fn with_disclosures(jws: &str, disclosures: &[String]) -> String {
 pub fn with_the_other_signature(credential: &str) -> String {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [
-        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84,
-        0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad,
+        0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
     ];
     let (jws, disclosures) = credential.split_once('~').expect("a credential");
     let (signed, signature) = jws.rsplit_once('.').expect("a JWS");

@@ -1,7 +1,8 @@
-//! Shared parts of the test suites: nodes as real processes, on free ports with their own stores, and everybody who talks to them.
+//! Shared parts of the test suites: nodes as real processes, on free ports with their own stores, and everybody who
+//! talks to them.
 //!
-//! Tests read state over HTTP or from a process's output, never from the server's memory. Only [`records`] and [`flow_records`] are for
-//! tests inside one process: they make records for a store without HTTP.
+//! Tests read state over HTTP or from a process's output, never from the server's memory. Only [`records`] and
+//! [`flow_records`] are for tests inside one process: they make records for a store without HTTP.
 
 #![allow(
     missing_docs,

@@ -74,7 +74,8 @@ fn answer(question: &[u8], answering: Answering) -> Option<Vec<u8>> {
         Answering::Failure => (2, None),
         Answering::Silence => return None,
     };
-    let mut answer = [&question[..2], &[0x81, 0x80 | code, 0, 1, 0, u8::from(address.is_some()), 0, 0, 0, 0], asked].concat();
+    let mut answer =
+        [&question[..2], &[0x81, 0x80 | code, 0, 1, 0, u8::from(address.is_some()), 0, 0, 0, 0], asked].concat();
     if let Some(address) = address {
         answer.extend([&[0xc0, 12], &A[..], &[0, 0, 0, 5, 0, 4], &address.octets()].concat());
     }

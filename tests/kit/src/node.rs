@@ -1,7 +1,7 @@
 //! A node as a process of its own, on free ports and with its own store.
 //!
-//! A drop checks it: the ledger must add up, SIGTERM must end the process with exit code 0, no actor may have panicked, and no log line may
-//! contain a secret.
+//! A drop checks it: the ledger must add up, SIGTERM must end the process with exit code 0, no actor may have panicked,
+//! and no log line may contain a secret.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,7 +64,11 @@ const ENCRYPTION_KEY: &str = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
 
 /// Returns the settings of a node with this Redis as its store.
 pub fn on_redis(url: &str) -> [(&'static str, String); 3] {
-    [("STORE__KIND", "redis".to_owned()), ("STORE__REDIS_URL", url.to_owned()), ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned())]
+    [
+        ("STORE__KIND", "redis".to_owned()),
+        ("STORE__REDIS_URL", url.to_owned()),
+        ("STORE__ENCRYPTION_KEY", ENCRYPTION_KEY.to_owned()),
+    ]
 }
 
 pub struct TestNode {
@@ -151,7 +155,8 @@ impl TestNode {
         let (issuer, directory) = (Arc::new(issuer), Arc::new(tempfile::tempdir().expect("a temporary directory")));
         std::fs::write(directory.path().join("jwks.json"), jwks.to_string()).expect("a file");
         let mut environment = environment(directory.path(), &[]);
-        let redis = std::env::var(STORE).is_ok_and(|store| store == "redis").then(|| Arc::new(RedisServer::start(DURABLE)));
+        let redis =
+            std::env::var(STORE).is_ok_and(|store| store == "redis").then(|| Arc::new(RedisServer::start(DURABLE)));
         let shared = redis.as_ref().map(|redis| on_redis(&redis.url())).into_iter().flatten();
         let given = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
         environment.extend(shared.chain(given).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
@@ -160,7 +165,17 @@ impl TestNode {
         for secret in [CONNECTOR_TOKEN, upstream::TOKEN, upstream::CAPABILITY] {
             secrets.keep(secret);
         }
-        Self { directory, issuer, addresses: Addresses::default(), secrets, http, environment, process: None, past: Vec::new(), redis }
+        Self {
+            directory,
+            issuer,
+            addresses: Addresses::default(),
+            secrets,
+            http,
+            environment,
+            process: None,
+            past: Vec::new(),
+            redis,
+        }
     }
 
     /// Prepares another node on the same store, with the same keys, without starting it.

@@ -149,7 +149,8 @@ impl Operator {
     /// Sets the callback URLs of an app's wealth-data streams: consent, data, historical data.
     pub async fn wealth_urls(&self, app: &str, urls: [Option<String>; 3]) {
         let [consent, data, historical] = urls;
-        let change = json!({"consent_webhook_url": consent, "data_webhook_url": data, "historical_webhook_url": historical});
+        let change =
+            json!({"consent_webhook_url": consent, "data_webhook_url": data, "historical_webhook_url": historical});
         self.send(internal::change_app(app, &change)).await;
     }
 }

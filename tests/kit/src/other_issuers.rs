@@ -36,7 +36,8 @@ fn run(library: Library, script: &str, input: &str) -> Value {
         Library::Python => Command::new(root().join("target/contract/venv/bin/python")),
         Library::Node => Command::new("node"),
     };
-    let mut child = command.arg(scripts.join(script)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it can be run");
+    let mut child =
+        command.arg(scripts.join(script)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it can be run");
     child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
     let output = child.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{script} of {library:?} has failed");

@@ -9,7 +9,12 @@ use super::identity_app::IdentityApp;
 use super::operator::Operator;
 
 /// Opens `count` transactions that are reported to the receiver, and approves all of them.
-pub async fn approve_many(count: usize, backend: &Backend, identity_app: &IdentityApp, receiver: &WebhookReceiver) -> Vec<Opened> {
+pub async fn approve_many(
+    count: usize,
+    backend: &Backend,
+    identity_app: &IdentityApp,
+    receiver: &WebhookReceiver,
+) -> Vec<Opened> {
     let url = receiver.url("/hook");
     let opened = join_all((0..count).map(|_| backend.open_reported(&["name"], &url))).await;
     for opened in &opened {

@@ -17,7 +17,8 @@ const WRITTEN: [(&str, &str); 5] = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "
 pub const CSRF_FIELD: &str = "form_word";
 
 /// Default fields of a trial.
-pub const TRIAL: [(&str, &str); 4] = [("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "english")];
+pub const TRIAL: [(&str, &str); 4] =
+    [("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "english")];
 
 #[derive(Clone)]
 pub struct Browser {
@@ -58,7 +59,10 @@ impl Browser {
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, self.addresses.public(path)).header("Accept", "text/html").header(COOKIE, &self.cookie)
+        self.http
+            .request(method, self.addresses.public(path))
+            .header("Accept", "text/html")
+            .header(COOKIE, &self.cookie)
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -68,7 +72,10 @@ impl Browser {
     /// Sends these fields alone.
     pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        Answer::to(self.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)).await
+        Answer::to(
+            self.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body),
+        )
+        .await
     }
 
     /// Returns the token in the forms of this session.
@@ -99,7 +106,9 @@ impl Browser {
 
     pub async fn is_redirected_to_sign_in(&self, path: &str) -> bool {
         let answer = self.get(path).await;
-        answer.status == 303 && answer.text.is_empty() && answer.header("location").is_some_and(|to| to.starts_with("/portal/sign-in"))
+        answer.status == 303
+            && answer.text.is_empty()
+            && answer.header("location").is_some_and(|to| to.starts_with("/portal/sign-in"))
     }
 }
 

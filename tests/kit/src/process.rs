@@ -16,9 +16,12 @@ use super::waiting::{TIMEOUT, eventually};
 /// Environment variable of a node with the binary of another release.
 pub const BINARY: &str = "SAKSHI_TEST_BINARY";
 
-/// Returns the binary under test, which cargo names to the integration tests of its package, or that of another release.
+/// Returns the binary under test, which cargo names to the integration tests of its package, or that of another
+/// release.
 fn binary(environment: &BTreeMap<String, String>) -> OsString {
-    let own = || std::env::var_os("CARGO_BIN_EXE_sakshi").expect("this test belongs to the package sakshi and is run by cargo");
+    let own = || {
+        std::env::var_os("CARGO_BIN_EXE_sakshi").expect("this test belongs to the package sakshi and is run by cargo")
+    };
     environment.get(BINARY).map_or_else(own, OsString::from)
 }
 
@@ -59,7 +62,11 @@ impl Process {
     }
 
     /// Starts with a `resolv.conf` of its own, in a mount namespace, which needs root.
-    pub fn start_with_resolv_conf(resolv_conf: &Path, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
+    pub fn start_with_resolv_conf(
+        resolv_conf: &Path,
+        environment: &BTreeMap<String, String>,
+        directory: &Path,
+    ) -> Self {
         let mut shell = Command::new("unshare");
         shell
             .args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\""])
@@ -68,9 +75,19 @@ impl Process {
         Self::spawn(shell, &["serve"], environment, directory)
     }
 
-    fn spawn(mut command: Command, arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
+    fn spawn(
+        mut command: Command,
+        arguments: &[&str],
+        environment: &BTreeMap<String, String>,
+        directory: &Path,
+    ) -> Self {
         command.args(arguments).env_clear().envs(environment).current_dir(directory);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
         let shared = Arc::new((Mutex::new(Output { open_pipes: 2, ..Output::default() }), Condvar::new()));
         let (out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
         follow(out, Arc::clone(&shared), |seen| &mut seen.out);
@@ -149,7 +166,11 @@ impl Process {
     }
 }
 
-fn follow(pipe: impl Read + Send + 'static, shared: Arc<(Mutex<Output>, Condvar)>, place: fn(&mut Output) -> &mut Vec<String>) {
+fn follow(
+    pipe: impl Read + Send + 'static,
+    shared: Arc<(Mutex<Output>, Condvar)>,
+    place: fn(&mut Output) -> &mut Vec<String>,
+) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).split(b'\n') {
             let Ok(line) = line else { break };

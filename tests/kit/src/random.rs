@@ -11,7 +11,9 @@ impl Random {
     /// Returns the seed from the environment, or a new one, with its generator.
     pub fn of_this_run() -> (u64, Self) {
         let set = std::env::var(SEED).ok().and_then(|text| text.parse().ok());
-        let seed = set.unwrap_or_else(|| u64::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..8].try_into().expect("eight bytes")));
+        let seed = set.unwrap_or_else(|| {
+            u64::from_be_bytes(uuid::Uuid::new_v4().as_bytes()[..8].try_into().expect("eight bytes"))
+        });
         eprintln!("to repeat this run: {SEED}={seed}");
         (seed, Self(seed))
     }

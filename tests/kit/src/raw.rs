@@ -18,7 +18,8 @@ fn host(node: &TestNode) -> SocketAddr {
 }
 
 impl Raw {
-    /// Sends the head of a request and the given part of its body. A service that has answered and closed meanwhile accepts no more of it.
+    /// Sends the head of a request and the given part of its body. A service that has answered and closed meanwhile
+    /// accepts no more of it.
     pub async fn post(node: &TestNode, path: &str, headers: &str, body: &[u8]) -> Self {
         let mut raw = Self(TcpStream::connect(host(node)).await.expect("a connection"));
         raw.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()).await;
@@ -42,7 +43,9 @@ impl Raw {
             loop {
                 let text = String::from_utf8_lossy(&seen).into_owned();
                 if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                    let length = head
+                        .lines()
+                        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
                     if body.len() >= length.unwrap_or(0) {
                         return text;
                     }

@@ -77,7 +77,8 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
     Event { id, client, app, created_at: now, terms, counts: EventCounts::default(), is_funded: true }
 }
 
-/// Returns a credential with all that [`pending`] requests, bound by its holder. Different marks make different credentials.
+/// Returns a credential with all that [`pending`] requests, bound by its holder. Different marks make different
+/// credentials.
 pub fn credential(mark: [u8; 32]) -> Answer {
     let claims = [("residentName".to_owned(), json!("Asha Rao")), ("ageAbove18".to_owned(), json!(true))];
     Answer::Credential {

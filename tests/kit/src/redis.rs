@@ -1,5 +1,5 @@
-//! A real `redis-server` of one test: a free port, a temporary directory, chosen settings, and every way to fail and recover. Sentinels and
-//! clusters are in [`groups`], the Redis protocol in [`resp`].
+//! A real `redis-server` of one test: a free port, a temporary directory, chosen settings, and every way to fail and
+//! recover. Sentinels and clusters are in [`groups`], the Redis protocol in [`resp`].
 
 pub mod groups;
 pub mod resp;
@@ -23,7 +23,8 @@ use self::resp::Reply;
 /// Far longer than any local operation, far shorter than a hung run.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Ports below the ephemeral range, so that a restarted server finds its port free. A cluster node has a second port 10,000 above.
+/// Ports below the ephemeral range, so that a restarted server finds its port free. A cluster node has a second port
+/// 10,000 above.
 const PORTS: std::ops::Range<u16> = 10_000..22_000;
 
 /// Number of ports tried when one is taken.
@@ -60,7 +61,11 @@ impl RedisServer {
         let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis");
         let settings = format!("include {}", files.join("redis.conf").display());
         let users = fs::read_to_string(files.join("users.acl")).expect("the users");
-        let hash = digest(&SHA256, SHIPPED_PASSWORD.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hash = digest(&SHA256, SHIPPED_PASSWORD.as_bytes())
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>();
         let users = users.replace(&"0".repeat(64), &hash).replace(&"1".repeat(64), &hash);
         Self::start_from(&[], &[&settings], &["aclfile users.acl"], |directory| {
             fs::write(directory.join("users.acl"), &users).expect("a file of users");
@@ -71,7 +76,8 @@ impl RedisServer {
     pub fn shipped_persistence() -> Vec<String> {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis/redis.conf");
         let text = fs::read_to_string(file).expect("the settings");
-        let is_about_disk = |line: &&str| ["append", "no-append", "aof-", "auto-aof-"].iter().any(|start| line.starts_with(start));
+        let is_about_disk =
+            |line: &&str| ["append", "no-append", "aof-", "auto-aof-"].iter().any(|start| line.starts_with(start));
         let lines: Vec<String> = text.lines().filter(is_about_disk).map(str::to_owned).collect();
         assert!(lines.len() >= 6, "{lines:?}");
         lines
@@ -88,7 +94,8 @@ impl RedisServer {
                 "bind 127.0.0.1".to_owned(),
                 "logfile log".to_owned(),
             ];
-            let text: Vec<&str> = first.iter().copied().chain(own.iter().map(String::as_str)).chain(last.iter().copied()).collect();
+            let text: Vec<&str> =
+                first.iter().copied().chain(own.iter().map(String::as_str)).chain(last.iter().copied()).collect();
             fs::write(directory.path().join("redis.conf"), text.join("\n") + "\n").expect("a configuration file");
             prepare(directory.path());
             let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
@@ -180,7 +187,8 @@ impl RedisServer {
     /// Returns one field of `INFO`, if present.
     pub fn info(&self, field: &str) -> Option<String> {
         let text = self.ask(&["INFO", "everything"]).ok()?.text()?;
-        text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':').map(|value| value.trim_end().to_owned()))
+        text.lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':').map(|value| value.trim_end().to_owned()))
     }
 
     /// Returns its whole log.
@@ -189,14 +197,19 @@ impl RedisServer {
     }
 
     pub fn is_running(&self) -> bool {
-        self.child.lock().expect("no test thread died here").as_mut().is_some_and(|child| child.try_wait().is_ok_and(|end| end.is_none()))
+        self.child
+            .lock()
+            .expect("no test thread died here")
+            .as_mut()
+            .is_some_and(|child| child.try_wait().is_ok_and(|end| end.is_none()))
     }
 
     fn spawn(&self) {
         let mut command = Command::new("redis-server");
         command.arg(self.directory.path().join("redis.conf")).args(&self.arguments).current_dir(self.directory.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        *self.child.lock().expect("no test thread died here") = Some(command.spawn().expect("redis-server is installed"));
+        *self.child.lock().expect("no test thread died here") =
+            Some(command.spawn().expect("redis-server is installed"));
     }
 
     /// Returns true once it answers with its own process; `false` if that has exited.
@@ -246,7 +259,10 @@ pub fn eventually<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Opti
 fn free_port() -> u16 {
     let chosen = RandomState::new();
     (0_u64..)
-        .map(|salt| PORTS.start + u16::try_from(chosen.hash_one(salt) % u64::from(PORTS.end - PORTS.start)).expect("within the range"))
+        .map(|salt| {
+            PORTS.start
+                + u16::try_from(chosen.hash_one(salt) % u64::from(PORTS.end - PORTS.start)).expect("within the range")
+        })
         .find(|&port| [port, port + 10_000].iter().all(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
         .expect("an endless sequence")
 }

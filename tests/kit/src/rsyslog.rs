@@ -27,7 +27,9 @@ impl Rsyslog {
         let path = |name: &str| directory.path().join(name);
         let authority = Authority::create();
         let identity = authority.issue(&["localhost"]);
-        for (name, text) in [("ca.pem", &authority.pem), ("cert.pem", &identity.certificate), ("key.pem", &identity.key)] {
+        for (name, text) in
+            [("ca.pem", &authority.pem), ("cert.pem", &identity.certificate), ("key.pem", &identity.key)]
+        {
             write(path(name), text).expect("a file");
         }
         let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
@@ -57,9 +59,19 @@ impl Rsyslog {
         // A killed server leaves the file behind, and the next would not start.
         let _ = std::fs::remove_file(path("pid"));
         let mut command = Command::new("rsyslogd");
-        command.arg("-n").arg("-f").arg(path("rsyslog.conf")).arg("-i").arg(path("pid")).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg("-n")
+            .arg("-f")
+            .arg(path("rsyslog.conf"))
+            .arg("-i")
+            .arg(path("pid"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         self.child = Some(command.stderr(log).spawn().expect("rsyslogd starts"));
-        eventually("rsyslogd listens", TIMEOUT, || async { TcpStream::connect(("127.0.0.1", self.port)).ok().map(drop) }).await;
+        eventually("rsyslogd listens", TIMEOUT, || async {
+            TcpStream::connect(("127.0.0.1", self.port)).ok().map(drop)
+        })
+        .await;
     }
 
     /// Returns its value for `audit_log.push`.

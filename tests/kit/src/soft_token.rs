@@ -20,7 +20,10 @@ impl SoftToken {
     pub fn create(directory: &Path) -> Self {
         let token = Self { directory: directory.to_owned() };
         std::fs::create_dir(token.tokens()).expect("a directory");
-        let configuration = format!("directories.tokendir = {}\nobjectstore.backend = file\nlog.level = ERROR\n", token.tokens().display());
+        let configuration = format!(
+            "directories.tokendir = {}\nobjectstore.backend = file\nlog.level = ERROR\n",
+            token.tokens().display()
+        );
         std::fs::write(token.configuration(), configuration).expect("a file");
         token.set_pin(PIN);
         token.run(&["--init-token", "--free", "--label", LABEL, "--so-pin", "12345678", "--pin", PIN]);
@@ -32,7 +35,18 @@ impl SoftToken {
     pub fn import(&self, label: &str, id: &str) {
         let pem = self.directory.join("import.pem");
         std::fs::write(&pem, intent_key()).expect("a file");
-        self.run(&["--import", &pem.display().to_string(), "--token", LABEL, "--label", label, "--id", id, "--pin", PIN]);
+        self.run(&[
+            "--import",
+            &pem.display().to_string(),
+            "--token",
+            LABEL,
+            "--label",
+            label,
+            "--id",
+            id,
+            "--pin",
+            PIN,
+        ]);
         std::fs::remove_file(pem).expect("it was there");
     }
 
@@ -44,7 +58,10 @@ impl SoftToken {
     /// Returns the URI of a key.
     pub fn uri(&self, label: &str) -> String {
         let pin = self.directory.join("pin");
-        format!("pkcs11:token=Bank%20HSM;object={label};type=private?module-path={LIBRARY}&pin-source={}", pin.display())
+        format!(
+            "pkcs11:token=Bank%20HSM;object={label};type=private?module-path={LIBRARY}&pin-source={}",
+            pin.display()
+        )
     }
 
     /// Configures a node with the library's path to the token.
@@ -74,8 +91,11 @@ impl SoftToken {
     }
 
     fn run(&self, arguments: &[&str]) {
-        let ran =
-            Command::new("softhsm2-util").args(arguments).env("SOFTHSM2_CONF", self.configuration()).output().expect("softhsm2-util runs");
+        let ran = Command::new("softhsm2-util")
+            .args(arguments)
+            .env("SOFTHSM2_CONF", self.configuration())
+            .output()
+            .expect("softhsm2-util runs");
         assert!(ran.status.success(), "softhsm2-util {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
     }
 }

@@ -106,7 +106,10 @@ impl StatusHost {
             Some(Reply::Closed) => return,
             None => ("404 Not Found", "Content-Type: text/plain", String::new()),
         };
-        let answer = format!("HTTP/1.1 {status}\r\n{header}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+        let answer = format!(
+            "HTTP/1.1 {status}\r\n{header}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
         // The client may have left.
         let _ = stream.write_all(answer.as_bytes()).await;
     }

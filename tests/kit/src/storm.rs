@@ -1,4 +1,5 @@
-//! Storms: clients and identity apps at work while nodes are killed, a journal of their answers, and a check of every invariant afterwards.
+//! Storms: clients and identity apps at work while nodes are killed, a journal of their answers, and a check of every
+//! invariant afterwards.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,14 +87,24 @@ impl Notes {
     }
 
     pub fn opened(&self, txn: &str, asked: Duration) {
-        self.journal.opened(txn, Entry { guest: 0, asked, opened: self.now(), expires: None, answered: None, polled: None });
+        self.journal
+            .opened(txn, Entry { guest: 0, asked, opened: self.now(), expires: None, answered: None, polled: None });
     }
 
     /// Posts a callback and records the answer.
-    pub async fn post(&self, identity_app: &IdentityApp, opened: &Opened, callback: &Callback) -> Result<Answer, reqwest::Error> {
+    pub async fn post(
+        &self,
+        identity_app: &IdentityApp,
+        opened: &Opened,
+        callback: &Callback,
+    ) -> Result<Answer, reqwest::Error> {
         let (posted, body) = match callback {
-            Callback::Credential(credential) => (Posted::Consent, CallbackFormat::Json.success(&opened.txn, credential)),
-            Callback::Rejection => (Posted::Refusal, CallbackFormat::Json.failure(&opened.txn, REJECTED, "User Reject")),
+            Callback::Credential(credential) => {
+                (Posted::Consent, CallbackFormat::Json.success(&opened.txn, credential))
+            }
+            Callback::Rejection => {
+                (Posted::Refusal, CallbackFormat::Json.failure(&opened.txn, REJECTED, "User Reject"))
+            }
         };
         let first = || (opened.clone(), callback.clone(), self.now());
         let (.., sent) = *self.in_doubt.lock().unwrap().callbacks.entry(opened.txn.clone()).or_insert_with(first);
@@ -129,7 +140,10 @@ pub struct Load {
 
 impl Load {
     /// Starts `count` workers. Each must end soon after its flag is set.
-    pub fn start<W: Future<Output = ()> + Send + 'static>(count: u64, mut worker: impl FnMut(Arc<AtomicBool>) -> W) -> Self {
+    pub fn start<W: Future<Output = ()> + Send + 'static>(
+        count: u64,
+        mut worker: impl FnMut(Arc<AtomicBool>) -> W,
+    ) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let workers = (0..count).map(|_| tokio::spawn(worker(Arc::clone(&over)))).collect();
         Self { over, workers }
@@ -143,8 +157,8 @@ impl Load {
         }
     }
 
-    /// Kills the node under load, and restarts it once every worker has ended. Sometimes kills it again during recovery. Returns the number
-    /// of kills.
+    /// Kills the node under load, and restarts it once every worker has ended. Sometimes kills it again during
+    /// recovery. Returns the number of kills.
     pub async fn kill(self, node: &mut TestNode, random: &mut Random) -> u64 {
         node.kill().await;
         self.end().await;
@@ -242,7 +256,12 @@ impl StormClient {
     /// Creates a client of the node; `goes_on` if there are other nodes.
     pub async fn of(node: &TestNode, goes_on: bool) -> Self {
         let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
-        Self { backend: node.backend(CREDITS).await, identity_app: node.identity_app(), receiver, notes: Notes::begin(goes_on) }
+        Self {
+            backend: node.backend(CREDITS).await,
+            identity_app: node.identity_app(),
+            receiver,
+            notes: Notes::begin(goes_on),
+        }
     }
 
     /// Returns the same client, calling another address.
@@ -286,7 +305,8 @@ impl StormClient {
         let txns: Vec<String> = self.notes.journal.with(|records| records.entries.keys().cloned().collect());
         for txn in txns {
             let result = self.backend.result(&txn).await;
-            let polled = if result.status == 200 { Polled::read(&result.json()) } else { Polled::Refused(result.status) };
+            let polled =
+                if result.status == 200 { Polled::read(&result.json()) } else { Polled::Refused(result.status) };
             self.notes.journal.polled(&txn, polled);
         }
     }
@@ -300,13 +320,17 @@ impl StormClient {
         arrivals
     }
 
-    /// Retries unanswered requests, and fails if an invariant is broken or an answer occurred that never should. At most `unknown_max`
-    /// webhooks were in flight when a node was killed.
+    /// Retries unanswered requests, and fails if an invariant is broken or an answer occurred that never should. At
+    /// most `unknown_max` webhooks were in flight when a node was killed.
     pub async fn assert_held(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
         self.resolve().await;
         let evidence = self.evidence(node, unknown_max, event).await;
         let broken: Vec<_> = judge(&evidence).into_iter().filter(|finding| !finding.held).collect();
-        assert!(broken.is_empty() && evidence.journal.problems.is_empty(), "{broken:#?} {:#?}", evidence.journal.problems);
+        assert!(
+            broken.is_empty() && evidence.journal.problems.is_empty(),
+            "{broken:#?} {:#?}",
+            evidence.journal.problems
+        );
         evidence
     }
 
@@ -318,7 +342,8 @@ impl StormClient {
         let mut outcomes = HashMap::new();
         for (txn, entry) in self.notes.journal.with(|records| records.entries.clone()) {
             let Some(answered) = entry.answered else { continue };
-            let is_reported = answered.reply == Reply::Accepted && (event.is_none() || answered.posted == Posted::Consent);
+            let is_reported =
+                answered.reply == Reply::Accepted && (event.is_none() || answered.posted == Posted::Consent);
             if is_reported || admin.send(internal::delivery(&txn)).await.is_ok() {
                 outcomes.insert(txn.clone(), operator.outcome(&txn).await);
             }

@@ -39,8 +39,12 @@ impl Authority {
     /// Issues a certificate for these names and addresses.
     pub fn issue(&self, names: &[&str]) -> Identity {
         let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("names");
-        Identity { certificate: params.signed_by(&key, &self.issuer).expect("a certificate").pem(), key: key.serialize_pem() }
+        let params =
+            CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).expect("names");
+        Identity {
+            certificate: params.signed_by(&key, &self.issuer).expect("a certificate").pem(),
+            key: key.serialize_pem(),
+        }
     }
 
     /// Returns the settings of a server that accepts only clients with certificates of this authority.
@@ -51,7 +55,10 @@ impl Authority {
         roots.add(der(&self.pem)).expect("an authority");
         let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build().expect("a verifier");
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("PEM");
-        ServerConfig::builder().with_client_cert_verifier(verifier).with_single_cert(vec![der(&certificate)], key).expect("a pair")
+        ServerConfig::builder()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(vec![der(&certificate)], key)
+            .expect("a pair")
     }
 }
 

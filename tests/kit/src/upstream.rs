@@ -188,13 +188,16 @@ fn well(flow: &str, order: &Value) -> Value {
     match flow {
         "esign" => {
             let signers = order["signerInfo"].as_array().cloned().unwrap_or_default();
-            let urls = signers.iter().map(|signer| json!({"signerId": signer["signerId"], "signingUrl": personal_url()}));
+            let urls =
+                signers.iter().map(|signer| json!({"signerId": signer["signerId"], "signingUrl": personal_url()}));
             json!({"signerInfo": urls.collect::<Vec<_>>()})
         }
         "doclocker" => json!({"requestUrl": personal_url()}),
         "wealth" => json!({"consentHandle": "handle-1", "requestUrl": personal_url()}),
         "gst" | "bank_account" | "ifsc" | "voter_id" => json!({"status": "valid", "name_match": true}),
-        "pan" => json!({"status": "valid", "category": "individual", "name_match": true, "nationalid_seeding_status": "y"}),
+        "pan" => {
+            json!({"status": "valid", "category": "individual", "name_match": true, "nationalid_seeding_status": "y"})
+        }
         _ => json!({}),
     }
 }

@@ -17,13 +17,17 @@ const WORK: Duration = Duration::from_millis(30);
 /// Processes that take part in an answer; each waits for a processor in turn.
 const IN_TURN: f64 = 3.0;
 
-/// Fails if something took longer than it may on an idle machine. Time over the bound is compared with this machine's current speed.
+/// Fails if something took longer than it may on an idle machine. Time over the bound is compared with this machine's
+/// current speed.
 pub fn assert_within(took: Duration, bound: Duration, what: &str) {
     if took < bound {
         return;
     }
     let factor = factor();
-    assert!(took < bound.mul_f64(factor), "{what} took {took:?}; the bound is {bound:?} times {factor:.1} on this machine");
+    assert!(
+        took < bound.mul_f64(factor),
+        "{what} took {took:?}; the bound is {bound:?} times {factor:.1} on this machine"
+    );
 }
 
 /// Returns the factor by which timeouts are longer on this machine now.

@@ -44,12 +44,18 @@ impl Breaks {
     fn of(before: &Value, after: &Value) -> Vec<String> {
         let mut breaks = Self::default();
         for (path, item) in members(&before["paths"]) {
-            for (method, operation) in members(item).filter(|(method, _)| ["get", "post", "put", "patch", "delete"].contains(method)) {
+            for (method, operation) in
+                members(item).filter(|(method, _)| ["get", "post", "put", "patch", "delete"].contains(method))
+            {
                 breaks.operation(&format!("{method} {path}"), operation, &after["paths"][path][method]);
             }
         }
         for (name, item) in members(&before["webhooks"]) {
-            breaks.body(&format!("webhook {name}"), &item["post"]["requestBody"], &after["webhooks"][name]["post"]["requestBody"]);
+            breaks.body(
+                &format!("webhook {name}"),
+                &item["post"]["requestBody"],
+                &after["webhooks"][name]["post"]["requestBody"],
+            );
         }
         for (name, schema) in members(&before["components"]["schemas"]) {
             let now = &after["components"]["schemas"][name];
@@ -130,9 +136,14 @@ impl Breaks {
                 self.schema(&format!("{place} {word} {at}"), part, &is[at], sender);
             }
         }
-        for (word, wider) in
-            [("minLength", false), ("minItems", false), ("minimum", false), ("maxLength", true), ("maxItems", true), ("maximum", true)]
-        {
+        for (word, wider) in [
+            ("minLength", false),
+            ("minItems", false),
+            ("minimum", false),
+            ("maxLength", true),
+            ("maxItems", true),
+            ("maximum", true),
+        ] {
             let (was, is) = (before[word].as_f64(), after[word].as_f64());
             let is_narrower = match (was, is) {
                 (Some(was), Some(is)) => (is < was) == wider && is != was,
@@ -171,17 +182,25 @@ fn what_breaks_a_program_is_found() {
     let before = document();
     type Change = fn(&mut Value);
     let changes: [(&str, Change); 9] = [
-        ("get /api/v1/credits: is gone", |document| drop(document["paths"].as_object_mut().unwrap().remove("/api/v1/credits"))),
+        ("get /api/v1/credits: is gone", |document| {
+            drop(document["paths"].as_object_mut().unwrap().remove("/api/v1/credits"))
+        }),
         ("InitRequest.purpose: is gone", |document| drop(properties(document, "InitRequest").remove("purpose"))),
         ("Balance.balance: is gone", |document| drop(properties(document, "Balance").remove("balance"))),
         ("InitRequest: needs more", |document| {
             document["components"]["schemas"]["InitRequest"]["required"] = json!(["claims", "channel", "purpose"]);
         }),
         ("Balance: promises less", |document| document["components"]["schemas"]["Balance"]["required"] = json!([])),
-        ("Balance.balance: type was \"integer\"", |document| properties(document, "Balance")["balance"]["type"] = json!("string")),
-        ("InitRequest.claims: maxItems was 30", |document| properties(document, "InitRequest")["claims"]["maxItems"] = json!(10)),
+        ("Balance.balance: type was \"integer\"", |document| {
+            properties(document, "Balance")["balance"]["type"] = json!("string")
+        }),
+        ("InitRequest.claims: maxItems was 30", |document| {
+            properties(document, "InitRequest")["claims"]["maxItems"] = json!(10)
+        }),
         ("Claim: no longer has", |document| document["components"]["schemas"]["Claim"]["enum"] = json!(["name"])),
-        ("get /api/v1/credits: has another name", |document| document["paths"]["/api/v1/credits"]["get"]["operationId"] = json!("balance")),
+        ("get /api/v1/credits: has another name", |document| {
+            document["paths"]["/api/v1/credits"]["get"]["operationId"] = json!("balance")
+        }),
     ];
     for (found, change) in changes {
         let mut after = before.clone();

@@ -14,7 +14,8 @@ async fn a_client_reads_its_own_balance_and_statement_and_the_operator_the_same_
     let (status, page) = live.get("/api/v1/credits/statement?page=2&page_size=1").await;
     let mut entry = page["entries"][0].clone();
     assert!(entry["at"].take().is_string());
-    let debit = json!({ "seq": 2, "kind": "debit", "amount": 1, "balance_after": 999, "reference": opened["txnId"], "at": null });
+    let debit = json!({ "seq": 2, "kind": "debit", "amount": 1, "balance_after": 999, "reference": opened["txnId"],
+        "at": null });
     assert_eq!((status, &page["page"], &page["page_size"], &page["total"]), (200, &json!(2), &json!(1), &json!(2)));
     assert_eq!((entry, page["entries"].as_array().map(Vec::len)), (debit, Some(1)));
 
@@ -32,7 +33,8 @@ async fn credits_are_shown_to_nobody_else_and_a_bad_page_is_a_400() {
         let (status, refused) = live.stranger(path).await;
         assert_eq!((status, &refused["code"]), (401, &json!("unauthorized")), "{path}");
     }
-    for (path, field) in [("/api/v1/credits?page=1", "page"), ("/api/v1/credits/statement?page_size=101", "page_size")] {
+    for (path, field) in [("/api/v1/credits?page=1", "page"), ("/api/v1/credits/statement?page_size=101", "page_size")]
+    {
         let (status, refused) = live.get(path).await;
         assert_eq!((status, &refused["errors"][0]["field"]), (400, &json!(field)), "{path}");
     }

@@ -81,9 +81,11 @@ async fn a_change_of_an_event_that_others_have_changed_is_refused_if_it_says_wha
     assert_eq!(late.json::<Value>().await.unwrap()["code"], "event_changed");
     let any = [format!("\"other\", {now}"), "*".to_owned()];
     for (tag, status) in [(&*("W/".to_owned() + &now), 412), ("no tag", 400), (&*any[0], 200), (&*any[1], 200)] {
-        let before = ask(Method::GET, Value::Null, None).await.json::<Value>().await.unwrap()["max_guests"].as_u64().unwrap();
+        let before =
+            ask(Method::GET, Value::Null, None).await.json::<Value>().await.unwrap()["max_guests"].as_u64().unwrap();
         assert_eq!(ask(Method::PATCH, json!({ "max_guests": before + 1 }), Some(tag)).await.status(), status, "{tag}");
-        let after = ask(Method::GET, Value::Null, None).await.json::<Value>().await.unwrap()["max_guests"].as_u64().unwrap();
+        let after =
+            ask(Method::GET, Value::Null, None).await.json::<Value>().await.unwrap()["max_guests"].as_u64().unwrap();
         assert_eq!(after, before + u64::from(status == 200), "{tag}");
     }
     assert_eq!(ask(Method::PATCH, json!({ "max_guests": 6 }), None).await.status(), 200, "who says nothing overwrites");
@@ -95,7 +97,8 @@ async fn an_app_lists_its_transactions_by_reference_status_and_time() {
     let live = InProcessNode::start().await;
     let mut opened = Vec::new();
     for number in 0..5 {
-        let terms = json!({ "claims": ["name"], "channel": "web", "client_reference_id": format!("order-{}", number / 2) });
+        let terms =
+            json!({ "claims": ["name"], "channel": "web", "client_reference_id": format!("order-{}", number / 2) });
         let (status, answer) = live.post("/api/v1/nationalid-ovse/init", &terms).await;
         assert_eq!(status, 200, "{answer}");
         opened.push(answer);
@@ -135,8 +138,11 @@ async fn an_app_lists_its_transactions_by_reference_status_and_time() {
     let at = |number: usize| all[4 - number]["opened_at"].as_str().unwrap().to_owned();
     let within = listed(&format!("from={}&to={}&limit=1", at(1), at(4))).await;
     let times: Vec<&str> = within.iter().map(|row| row["opened_at"].as_str().unwrap()).collect();
-    let expected: Vec<&str> =
-        all.iter().map(|row| row["opened_at"].as_str().unwrap()).filter(|time| *time >= &*at(1) && *time < &*at(4)).collect();
+    let expected: Vec<&str> = all
+        .iter()
+        .map(|row| row["opened_at"].as_str().unwrap())
+        .filter(|time| *time >= &*at(1) && *time < &*at(4))
+        .collect();
     assert_eq!(times, expected);
 
     let (_, statement) = live.get(&format!("/api/v1/credits/statement?from={}&page_size=2", at(1))).await;
@@ -163,9 +169,11 @@ async fn the_status_tells_the_authority_the_upstreams_and_the_apps_own_webhooks_
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = format!("http://{}/hook", nobody.local_addr().unwrap());
     drop(nobody);
-    for (action, hook) in
-        [("approve", inbox["url"].as_str().unwrap()), ("service_down", inbox["url"].as_str().unwrap()), ("http_error", &nowhere)]
-    {
+    for (action, hook) in [
+        ("approve", inbox["url"].as_str().unwrap()),
+        ("service_down", inbox["url"].as_str().unwrap()),
+        ("http_error", &nowhere),
+    ] {
         let hint = format!("sandbox:{action}");
         let terms = json!({ "claims": ["name"], "channel": "qr", "webhook_url": hook, "name_hint": hint });
         let (_, opened) = live.post("/api/v1/nationalid-ovse/init", &terms).await;
@@ -184,7 +192,11 @@ async fn the_status_tells_the_authority_the_upstreams_and_the_apps_own_webhooks_
     };
     assert_eq!(status["webhooks"], json!({ "delivered": 2, "failed": 1, "waiting": 0 }));
     let authority = &status["authority"];
-    assert_eq!([&authority["answers"], &authority["service_down"], &authority["http_errors"]], [3, 1, 1], "{authority}");
+    assert_eq!(
+        [&authority["answers"], &authority["service_down"], &authority["http_errors"]],
+        [3, 1, 1],
+        "{authority}"
+    );
     assert!(authority["last_answer_at"].is_string());
     let upstreams = status["upstreams"].as_array().unwrap();
     assert!(upstreams.contains(&json!({ "kind": "ifsc", "answered": 1, "failed": 0 })), "{upstreams:?}");

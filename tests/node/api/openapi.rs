@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 
 use crate::document::{
-    assert_refusals_are_described, assert_refused_field_by_field, assert_schemas_are_whole, misfit, nonsense, operations, properties,
-    resolve, sound_examples,
+    assert_refusals_are_described, assert_refused_field_by_field, assert_schemas_are_whole, misfit, nonsense,
+    operations, properties, resolve, sound_examples,
 };
 use crate::in_process::InProcessNode;
 use sakshi_kit::flow_records::Party;
@@ -30,7 +30,8 @@ fn document() -> Value {
 #[test]
 fn the_document_and_the_route_table_name_the_same_operations() {
     let document = document();
-    let table = ROUTES.into_iter().flatten().filter(|row| matches!(row.audience, Audience::Clients | Audience::Anybody));
+    let table =
+        ROUTES.into_iter().flatten().filter(|row| matches!(row.audience, Audience::Clients | Audience::Anybody));
     let table: BTreeSet<(String, String, bool)> =
         table.map(|row| (row.path.to_owned(), row.method.to_owned(), row.audience == Audience::Clients)).collect();
     let both = json!([{ "api_key": [], "app_id": [] }]);
@@ -95,9 +96,14 @@ fn each_operation_keeps_the_name_that_generated_clients_call_it_by() {
         ]
     );
     let hooks = document["webhooks"].as_object().unwrap().values().map(|hook| &hook["post"]);
-    let hooks: Vec<&str> =
-        hooks.inspect(|hook| assert_eq!(hook["tags"], json!(["Webhooks"]))).map(|hook| hook["operationId"].as_str().unwrap()).collect();
-    assert_eq!(hooks, ["onDocLocker", "onEsign", "onEStamp", "onOvse", "onWealthConsent", "onWealthData", "onWealthHistorical"]);
+    let hooks: Vec<&str> = hooks
+        .inspect(|hook| assert_eq!(hook["tags"], json!(["Webhooks"])))
+        .map(|hook| hook["operationId"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        hooks,
+        ["onDocLocker", "onEsign", "onEStamp", "onOvse", "onWealthConsent", "onWealthData", "onWealthHistorical"]
+    );
 }
 
 #[test]
@@ -117,7 +123,9 @@ fn the_document_has_the_single_verification_of_the_specification() {
             assert!(fields.iter().all(|field| known.contains(*field)), "{path}: {fields:?} in {known:?}");
         }
     }
-    let statuses = |path: &str, method: &str| document["paths"][format!("/api/v1/nationalid-ovse{path}")][method]["responses"].clone();
+    let statuses = |path: &str, method: &str| {
+        document["paths"][format!("/api/v1/nationalid-ovse{path}")][method]["responses"].clone()
+    };
     for (path, method, expected) in [
         ("/init", "post", vec!["400", "401", "402"]),
         ("/qr-intent", "post", vec!["401", "404", "410"]),
@@ -127,7 +135,11 @@ fn the_document_has_the_single_verification_of_the_specification() {
         assert!(expected.iter().all(|status| found.get(status).is_some()), "{path}: {expected:?}");
     }
     let hook = &document["webhooks"]["ovse"]["post"]["requestBody"]["content"]["application/json"]["schema"];
-    assert!(["success", "statusCode", "message", "request_id", "data"].iter().all(|field| properties(&document, hook).contains(*field)));
+    assert!(
+        ["success", "statusCode", "message", "request_id", "data"]
+            .iter()
+            .all(|field| properties(&document, hook).contains(*field))
+    );
 }
 
 #[test]
@@ -200,7 +212,8 @@ fn every_reference_leads_somewhere_and_every_example_fits_its_schema() {
 fn every_field_is_described_and_a_list_says_when_it_must_not_be_empty() {
     let document = document();
     assert_schemas_are_whole(&document);
-    let order = &document["paths"]["/api/v1/esign/request"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    let order =
+        &document["paths"]["/api/v1/esign/request"]["post"]["requestBody"]["content"]["application/json"]["schema"];
     assert_eq!(resolve(&document, order)["properties"]["signerInfo"]["minItems"], 1);
 }
 
@@ -208,8 +221,12 @@ fn every_field_is_described_and_a_list_says_when_it_must_not_be_empty() {
 fn an_example_that_does_not_fit_is_noticed() {
     let document = document();
     let outcome = json!({ "$ref": "#/components/schemas/OvseOutcome" });
-    let good = document["webhooks"]["ovse"]["post"]["requestBody"]["content"]["application/json"]["examples"]["passed"]["value"].clone();
-    for (field, value) in [("success", json!("yes")), ("data", json!({})), ("extra", json!(1)), ("message", Value::Null)] {
+    let good = document["webhooks"]["ovse"]["post"]["requestBody"]["content"]["application/json"]["examples"]["passed"]
+        ["value"]
+        .clone();
+    for (field, value) in
+        [("success", json!("yes")), ("data", json!({})), ("extra", json!(1)), ("message", Value::Null)]
+    {
         let mut bad = good.clone();
         bad[field] = value;
         assert!(misfit(&document, &outcome, &bad).is_some(), "{field}");
@@ -243,28 +260,55 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
     let party = Party { client: live.first.client.clone(), app: live.first.app.clone(), now: SystemClock.now() };
     let (document_id, fetch) = (party.document(&live.node.store).await.id, party.locker(&live.node.store).await.id);
     let details = "/api/v1/doclocker/details/{transactionId}";
-    let (app, setting) = (live.first.app.as_str(), json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" }));
+    let (app, setting) =
+        (live.first.app.as_str(), json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" }));
     let (esign, locker, wealth) = ("/api/v1/esign/request", "/api/v1/doclocker/init", "/api/v1/wealth/consents");
     let consented = json!({ "consent": "Y", "consent_text": "I agree." });
-    let to_sign = json!({ "documentInfo": { "name": "Loan", "content": "QUJD" }, "signerInfo": [{ "signerName": "Asha Rao" }] });
+    let to_sign =
+        json!({ "documentInfo": { "name": "Loan", "content": "QUJD" }, "signerInfo": [{ "signerName": "Asha Rao" }] });
     let mut answers = vec![
         (format!("{ovse}/init"), "post", "200", (200, opened)),
         (format!("{ovse}/init"), "post", "400", live.post(&format!("{ovse}/init"), &json!({ "claims": [] })).await),
-        (format!("{ovse}/qr-intent"), "post", "200", live.post(&format!("{ovse}/qr-intent"), &json!({ "txnId": txn })).await),
+        (
+            format!("{ovse}/qr-intent"),
+            "post",
+            "200",
+            live.post(&format!("{ovse}/qr-intent"), &json!({ "txnId": txn })).await,
+        ),
         (format!("{ovse}/result/{{txnId}}"), "get", "200", live.get(&result).await),
         (format!("{ovse}/result/{{txnId}}"), "get", "401", live.stranger(&result).await),
         (format!("{ovse}/result/{{txnId}}"), "get", "404", live.get(&format!("{ovse}/result/none")).await),
         (wealth.into(), "post", "200", live.post(wealth, &consented).await),
         (wealth.into(), "post", "400", live.post(wealth, &json!({})).await),
-        (locker.into(), "post", "200", live.post(locker, &json!({ "docs": ["x"], "consent": "Y", "consent_text": "I agree." })).await),
+        (
+            locker.into(),
+            "post",
+            "200",
+            live.post(locker, &json!({ "docs": ["x"], "consent": "Y", "consent_text": "I agree." })).await,
+        ),
         (esign.into(), "post", "200", live.post(esign, &to_sign).await),
         ("/api/v1/credits".into(), "get", "200", live.get("/api/v1/credits").await),
         ("/api/v1/credits/statement".into(), "get", "200", live.get("/api/v1/credits/statement").await),
-        ("/api/v1/esign/status".into(), "post", "200", live.post("/api/v1/esign/status", &json!({ "documentId": document_id })).await),
-        ("/api/v1/esign/status".into(), "post", "404", live.post("/api/v1/esign/status", &json!({ "documentId": txn })).await),
+        (
+            "/api/v1/esign/status".into(),
+            "post",
+            "200",
+            live.post("/api/v1/esign/status", &json!({ "documentId": document_id })).await,
+        ),
+        (
+            "/api/v1/esign/status".into(),
+            "post",
+            "404",
+            live.post("/api/v1/esign/status", &json!({ "documentId": txn })).await,
+        ),
         (details.into(), "get", "200", live.get(&details.replace("{transactionId}", &fetch.to_string())).await),
         (details.into(), "get", "404", live.get(&details.replace("{transactionId}", "none")).await),
-        ("/api/v1/user/webhook".into(), "put", "200", live.send(Method::PUT, "/api/v1/user/webhook", app, &setting).await),
+        (
+            "/api/v1/user/webhook".into(),
+            "put",
+            "200",
+            live.send(Method::PUT, "/api/v1/user/webhook", app, &setting).await,
+        ),
         ("/api/v1/user/webhook".into(), "get", "200", live.get("/api/v1/user/webhook").await),
         ("/api/ping".into(), "get", "200", live.stranger("/api/ping").await),
         ("/.well-known/jwks.json".into(), "get", "200", live.stranger("/.well-known/jwks.json").await),
@@ -291,7 +335,8 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
 async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
     let live = InProcessNode::start().await;
     let document = document();
-    let event = json!({ "name": "Fair", "claims": ["name"], "max_guests": 1, "expires_at": SystemClock.now() + Duration::from_secs(60) });
+    let event = json!({ "name": "Fair", "claims": ["name"], "max_guests": 1,
+        "expires_at": SystemClock.now() + Duration::from_secs(60) });
     let (_, event) = live.post("/api/v1/nationalid-ovse/events", &event).await;
     let mut bodies = 0;
     for (path, method, operation) in operations(&document) {

@@ -13,7 +13,8 @@ use crate::document::{misfit, operations, properties, resolve, sound_examples, w
 use crate::in_process::InProcessNode;
 
 fn documents() -> [Value; 2] {
-    [KeyCase::SnakeCase, KeyCase::CamelCase].map(|spelling| document_of("https://verify.example", PosterApi::openapi, spelling).value())
+    [KeyCase::SnakeCase, KeyCase::CamelCase]
+        .map(|spelling| document_of("https://verify.example", PosterApi::openapi, spelling).value())
 }
 
 /// A node with a transaction, an event and a document, and the document of its API.
@@ -29,10 +30,13 @@ impl Described {
     async fn start() -> Self {
         let live = InProcessNode::start().await;
         let (_, document) = live.stranger("/openapi.json").await;
-        let example = |path: &str| document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"].clone();
+        let example = |path: &str| {
+            document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"].clone()
+        };
         let events = "/api/v1/nationalid-ovse/events";
         let (_, event) = live.post(events, &example(events)).await;
-        let (_, opened) = live.post("/api/v1/nationalid-ovse/init", &json!({ "claims": ["name"], "channel": "web" })).await;
+        let (_, opened) =
+            live.post("/api/v1/nationalid-ovse/init", &json!({ "claims": ["name"], "channel": "web" })).await;
         let (_, signed) = live.post("/api/v1/esign/request", &example("/api/v1/esign/request")).await;
         let event = event["event_id"].as_str().unwrap().to_owned();
         Self { live, txn: opened["txnId"].clone(), event, esign: signed["documentId"].clone(), document }
@@ -48,11 +52,15 @@ impl Described {
 async fn an_unknown_query_parameter_is_a_400_that_lists_the_known_ones() {
     let described = Described::start().await;
     let mut asked = 0;
-    for (path, method, operation) in operations(&described.document).into_iter().filter(|(path, ..)| path.starts_with("/api/v1/")) {
+    for (path, method, operation) in
+        operations(&described.document).into_iter().filter(|(path, ..)| path.starts_with("/api/v1/"))
+    {
         let (status, refused) = described.send(&method, &format!("{path}?colour=red"), &json!({})).await;
         assert_eq!((status, &refused["errors"][0]["field"]), (400, &json!("colour")), "{method} {path}: {refused}");
         let said = refused["errors"][0]["message"].as_str().unwrap();
-        for parameter in operation["parameters"].as_array().unwrap().iter().filter(|parameter| parameter["in"] == "query") {
+        for parameter in
+            operation["parameters"].as_array().unwrap().iter().filter(|parameter| parameter["in"] == "query")
+        {
             assert!(said.contains(parameter["name"].as_str().unwrap()), "{method} {path}: {said}");
         }
         asked += 1;
@@ -71,7 +79,8 @@ async fn every_request_body_takes_consent_and_checks_its_form() {
         }
         assert!(properties(&described.document, schema).contains("consent_text"), "{method} {path}");
         let (status, refused) = described.send(&method, &path, &json!({ "consent": "yes", "consentText": " " })).await;
-        let fields: BTreeSet<&str> = refused["errors"].as_array().unwrap().iter().map(|found| found["field"].as_str().unwrap()).collect();
+        let fields: BTreeSet<&str> =
+            refused["errors"].as_array().unwrap().iter().map(|found| found["field"].as_str().unwrap()).collect();
         assert!(status == 400 && fields.is_superset(&["consent", "consentText"].into()), "{method} {path}: {refused}");
     }
     let init = json!({ "claims": ["name"], "channel": "web", "consent": "Y", "consent_text": "I agree." });
@@ -113,8 +122,13 @@ async fn every_example_of_a_request_is_accepted() {
 #[actix_rt::test]
 async fn scripts_of_any_origin_may_read_the_documents_and_nothing_else() {
     let live = InProcessNode::start().await;
-    for (path, may) in [("/openapi.json", true), ("/docs", true), ("/docs/guides/web", true), ("/docs/errors", true), ("/api/ping", false)]
-    {
+    for (path, may) in [
+        ("/openapi.json", true),
+        ("/docs", true),
+        ("/docs/guides/web", true),
+        ("/docs/errors", true),
+        ("/api/ping", false),
+    ] {
         let response = live.http.get(live.url(path)).header("origin", "https://editor.example").send().await.unwrap();
         let allowed = response.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap());
         assert_eq!((response.status().as_u16(), allowed), (200, may.then_some("*")), "{path}");
@@ -149,7 +163,9 @@ fn a_response_has_no_closed_enum_and_no_schema_a_constant() {
         reach(&document, &document["webhooks"], &mut reached);
         assert!(reached.contains("OvseOutcome") && reached.contains("Error"), "{reached:?}");
         for name in &reached {
-            walk(&document["components"]["schemas"][name], &mut |node| assert!(node.get("enum").is_none(), "{name}: {node}"));
+            walk(&document["components"]["schemas"][name], &mut |node| {
+                assert!(node.get("enum").is_none(), "{name}: {node}")
+            });
         }
         assert!(document["components"]["schemas"]["Error"]["properties"]["code"]["x-extensible-enum"].is_array());
         walk(&document, &mut |node| {
@@ -177,7 +193,9 @@ fn null_is_in_a_request_only_where_it_differs_from_absent() {
     let mut nullable = Vec::new();
     for (_, _, operation) in operations(&document) {
         let request = resolve(&document, &operation["requestBody"]["content"]["application/json"]["schema"]);
-        for (name, field) in request["properties"].as_object().into_iter().flatten().filter(|(_, field)| field["readOnly"] != true) {
+        for (name, field) in
+            request["properties"].as_object().into_iter().flatten().filter(|(_, field)| field["readOnly"] != true)
+        {
             if field.to_string().contains("\"null\"") {
                 nullable.push(format!("{}.{name}", operation["operationId"].as_str().unwrap()));
             }
@@ -213,7 +231,10 @@ fn summaries_are_short_names_and_descriptions_say_more() {
 #[test]
 fn a_webhook_is_sent_at_most_once_and_says_where_else_the_outcome_is() {
     let [document, _] = documents();
-    let polls = operations(&document).into_iter().map(|(_, _, operation)| operation["operationId"].as_str().unwrap()).collect::<Vec<_>>();
+    let polls = operations(&document)
+        .into_iter()
+        .map(|(_, _, operation)| operation["operationId"].as_str().unwrap())
+        .collect::<Vec<_>>();
     for (name, item) in document["webhooks"].as_object().unwrap() {
         let hook = &item["post"];
         assert_eq!(hook["x-delivery"], "at-most-once", "{name}");

@@ -15,10 +15,15 @@ async fn outcome(live: &InProcessNode, opened: &Value) -> Value {
 #[actix_rt::test]
 async fn a_hint_lets_the_person_answer_without_a_further_request() {
     let live = InProcessNode::start().await;
-    let open =
-        async |hint: &str| live.post(INIT, &json!({ "claims": ["name", "age_above_18"], "channel": "qr", "name_hint": hint })).await.1;
+    let open = async |hint: &str| {
+        live.post(INIT, &json!({ "claims": ["name", "age_above_18"], "channel": "qr", "name_hint": hint })).await.1
+    };
     let passed = outcome(&live, &open("sandbox:approve:kabir").await).await;
-    assert_eq!(passed["data"]["verified_claims"], json!({ "ageAbove18": false, "residentName": "Kabir Udaharan" }), "{passed}");
+    assert_eq!(
+        passed["data"]["verified_claims"],
+        json!({ "ageAbove18": false, "residentName": "Kabir Udaharan" }),
+        "{passed}"
+    );
     let declined = outcome(&live, &open("sandbox:service_down").await).await;
     assert_eq!(declined["data"]["error_code"], "306", "{declined}");
     let refused = open("sandbox:dance").await;
@@ -51,7 +56,8 @@ async fn a_resident_whose_birthday_is_not_known_and_one_whose_claims_cannot_be_r
 async fn a_webhook_is_sent_again_with_the_same_body_when_its_client_asks() {
     let live = InProcessNode::start().await;
     let (_, inbox) = live.post("/sandbox/inboxes", &Value::Null).await;
-    let init = json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"], "name_hint": "sandbox:approve" });
+    let init =
+        json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"], "name_hint": "sandbox:approve" });
     let (_, opened) = live.post(INIT, &init).await;
     let next = async |after: u64| {
         let id = inbox["id"].as_str().unwrap();
@@ -64,7 +70,8 @@ async fn a_webhook_is_sent_again_with_the_same_body_when_its_client_asks() {
     let second = next(1).await;
     assert!(first["body"].is_string() && first["body"] == second["body"], "{first} {second}");
 
-    let (_, waiting) = live.post(INIT, &json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"] })).await;
+    let (_, waiting) =
+        live.post(INIT, &json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"] })).await;
     let pending = format!("/sandbox/transactions/{}/webhook", waiting["txnId"].as_str().unwrap());
     assert_eq!(live.send(Method::POST, &pending, live.first.app.as_str(), &Value::Null).await.0, 409);
     assert_eq!(live.http.post(live.url(&again)).send().await.unwrap().status().as_u16(), 401, "a stranger may not");
@@ -78,7 +85,11 @@ async fn the_sandbox_describes_its_own_routes_and_each_is_there() {
     assert_eq!(status, 200);
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
-            let shown = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/");
+            let shown = path
+                .split('/')
+                .map(|part| if part.starts_with('{') { "x" } else { part })
+                .collect::<Vec<_>>()
+                .join("/");
             let method: Method = method.to_uppercase().parse().unwrap();
             let (status, body) = live.send(method.clone(), &shown, live.first.app.as_str(), &Value::Null).await;
             assert!(status != 405 && body["message"] != "There is no such path.", "{method} {path}: {status} {body}");

@@ -44,7 +44,9 @@ fn console() -> Console {
 }
 
 /// Returns the internal listener with its pages.
-async fn listener(deps: InternalDeps) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
+async fn listener(
+    deps: InternalDeps,
+) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
     let configure = move |config: &mut actix_web::web::ServiceConfig| {
         sakshi_operator::configure(config, deps);
         sakshi_console::configure(config, console());
@@ -91,7 +93,13 @@ where
 
     /// Returns a browser of an operator with this role, and the operator's id.
     async fn of_role(service: &'a S, role: &str) -> (Self, String) {
-        let (_, added) = ask_api(service, "POST", "/admin/v1/operators", Some(json!({"name": format!("Asha {role}"), "role": role}))).await;
+        let (_, added) = ask_api(
+            service,
+            "POST",
+            "/admin/v1/operators",
+            Some(json!({"name": format!("Asha {role}"), "role": role})),
+        )
+        .await;
         let browser = Self::signed_in_with(service, added["token"].as_str().unwrap()).await;
         (browser, added["operator_id"].as_str().unwrap().to_owned())
     }
@@ -103,8 +111,13 @@ where
         let response = self.service.call(request.to_request()).await;
         let response = response.unwrap_or_else(|error| panic!("{error}"));
         let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
-        let headers = response.headers().iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
-        let (status, location, cookie) = (response.status().as_u16(), header(LOCATION).unwrap_or_default(), header(SET_COOKIE));
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect();
+        let (status, location, cookie) =
+            (response.status().as_u16(), header(LOCATION).unwrap_or_default(), header(SET_COOKIE));
         if let Some(cookie) = &cookie {
             *self.cookie.borrow_mut() = cookie.split(';').next().map(str::to_owned);
         }
@@ -163,7 +176,12 @@ fn hidden(html: &str, name: &str) -> String {
 }
 
 /// Calls the API with the token of the settings.
-async fn ask_api<S, B>(service: &S, method: &str, uri: &str, body: Option<serde_json::Value>) -> (u16, serde_json::Value)
+async fn ask_api<S, B>(
+    service: &S,
+    method: &str,
+    uri: &str,
+    body: Option<serde_json::Value>,
+) -> (u16, serde_json::Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,

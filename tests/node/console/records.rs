@@ -36,8 +36,10 @@ pub(super) async fn opened(fixture: &StoreFixture, party: &Party, webhook: Optio
     let id = TxnId::generate(party.client.partition(), 0);
     let mut pending = records::pending(id, party.client.clone(), party.app.clone(), fixture.clock.now());
     pending.terms.webhook_url = webhook.map(|url| serde_json::from_value::<WebhookUrl>(url.into()).unwrap());
-    pending.terms.extras = Some(Box::new(OptionalTerms { client_reference_id: Some("order-42".into()), ..OptionalTerms::default() }));
-    let open = OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None, intent: None };
+    pending.terms.extras =
+        Some(Box::new(OptionalTerms { client_reference_id: Some("order-42".into()), ..OptionalTerms::default() }));
+    let open =
+        OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None, intent: None };
     fixture.store.open_transaction(open).await.unwrap();
     id
 }
@@ -58,14 +60,17 @@ pub(super) async fn completed(fixture: &StoreFixture, id: TxnId, passed: bool, a
         replay_window: Duration::from_secs(60),
         result_ttl: Duration::from_secs(3_600),
     };
-    let CompleteOutcome::Completed { queued, .. } = fixture.store.complete_transaction(complete).await.unwrap() else { panic!() };
+    let CompleteOutcome::Completed { queued, .. } = fixture.store.complete_transaction(complete).await.unwrap() else {
+        panic!()
+    };
     if let (Some(queued), Some(attempt)) = (queued, attempt) {
         assert!(fixture.store.claim_delivery(queued.id, id.into()).await.unwrap());
         fixture.store.settle_delivery(queued.id, id.into(), attempt).await.unwrap();
     }
 }
 
-const EXPIRED: Attempt = Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
+const EXPIRED: Attempt =
+    Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
 
 #[actix_rt::test]
 async fn a_transaction_is_a_story_that_says_why_its_webhook_was_lost_and_what_to_do() {
@@ -122,7 +127,8 @@ async fn the_box_finds_whatever_has_an_id() {
     let (browser, operator) = Browser::of_role(&service, "auditor").await;
     let party = party(&fixture).await;
     let (txn, event) = (opened(&fixture, &party, None).await, EventId::generate(party.client.partition(), 0));
-    let created = records::event(event, party.client.clone(), party.app.clone(), fixture.clock.now(), Duration::from_secs(60));
+    let created =
+        records::event(event, party.client.clone(), party.app.clone(), fixture.clock.now(), Duration::from_secs(60));
     fixture.store.create_event(CreateEvent { event: created, most: None, idempotency: None }).await.unwrap();
     let (_, key) = fixture.key(&party.client, |key| key.label = "kiosk".into()).await;
     let refused = RefusedRequest {
@@ -156,7 +162,11 @@ async fn the_box_finds_whatever_has_an_id() {
         assert!(browser.page(&found.location).await.contains(words), "{id}");
     }
     let none = browser.get("/console/find?id=3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11").await;
-    assert!(none.status == 404 && none.html.contains("Nothing found") && none.html.contains("value=\"3f0f6c0e"), "{}", none.html);
+    assert!(
+        none.status == 404 && none.html.contains("Nothing found") && none.html.contains("value=\"3f0f6c0e"),
+        "{}",
+        none.html
+    );
 }
 
 #[actix_rt::test]
@@ -170,7 +180,10 @@ async fn lost_webhooks_are_grouped_by_receiver_and_reason_and_found_by_the_clien
     }
     let page = browser.page(&format!("/console/clients/{}/webhooks", party.client)).await;
     let row = page.split("<tr>").find(|row| row.contains("tls_expired")).unwrap();
-    assert!(row.contains("https://client.example") && row.contains(">2<") && row.contains("certificate is not valid now"), "{row}");
+    assert!(
+        row.contains("https://client.example") && row.contains(">2<") && row.contains("certificate is not valid now"),
+        "{row}"
+    );
     assert!(page.contains("status</span>") && !page.contains("planted"), "{page}");
     let list = browser.page("/console/clients").await;
     assert!(list.contains("3 of the newest"), "{list}");
@@ -190,7 +203,10 @@ async fn a_client_shows_its_balance_state_apps_and_limits_and_a_low_one_is_marke
     let list = browser.page("/console/clients").await;
     let rows: Vec<&str> = list.split("<tr>").collect();
     let row = |id: &ClientId| *rows.iter().find(|row| row.contains(id.as_str())).unwrap();
-    assert!(row(&poor).contains(">low<") && !row(&party.client).contains(">low<") && row(&party.client).contains(">500<"), "{list}");
+    assert!(
+        row(&poor).contains(">low<") && !row(&party.client).contains(">low<") && row(&party.client).contains(">500<"),
+        "{list}"
+    );
     let front = browser.page("/console").await;
     assert!(front.contains(poor.as_str()) && !front.contains(party.client.as_str()), "{front}");
     let page = browser.page(&format!("/console/clients/{}", party.client)).await;
@@ -209,20 +225,26 @@ async fn the_audit_log_is_filtered_paged_and_verified() {
     let service = listener(fixture.internal()).await;
     let browser = Browser::signed_in(&service).await;
     for number in 0..40 {
-        let entry = serde_json::json!({"at": fixture.clock.now(), "operator": "Ravi", "operation": "createApp", "stage": "answered",
+        let entry = serde_json::json!({"at": fixture.clock.now(), "operator": "Ravi", "operation": "createApp",
+            "stage": "answered",
             "status": 200, "ids": {"client_id": format!("cl_{number}")}, "from": "::1"});
         fixture.store.append_audit(entry.to_string()).await.unwrap();
     }
     let page = browser.page("/console/audit-log?operator=ravi").await;
     assert_eq!(page.matches("createApp").count(), 25, "a page of entries: {page}");
-    let (_, older) = page.split_once("href=\"/console/audit-log?operator=ravi&#38;before=").unwrap_or_else(|| panic!("{page}"));
-    let older = browser.page(&format!("/console/audit-log?operator=ravi&before={}", older.split('"').next().unwrap())).await;
+    let (_, older) =
+        page.split_once("href=\"/console/audit-log?operator=ravi&#38;before=").unwrap_or_else(|| panic!("{page}"));
+    let older =
+        browser.page(&format!("/console/audit-log?operator=ravi&before={}", older.split('"').next().unwrap())).await;
     assert!(older.contains("cl_14<") && older.contains("cl_0<") && !older.contains("cl_15<"), "{older}");
     let one = browser.page("/console/audit-log?id=cl_7").await;
     assert!(one.contains("cl_7<") && !one.contains("cl_8<"), "{one}");
     assert!(browser.page("/console/audit-log?operation=signIn").await.contains("settings"));
     let verified = browser.page("/console/audit-log/verify").await;
-    assert!(verified.contains("every entry follows from the one before") && verified.contains("entries 1 to 41 of 41"), "{verified}");
+    assert!(
+        verified.contains("every entry follows from the one before") && verified.contains("entries 1 to 41 of 41"),
+        "{verified}"
+    );
     let hash = "0".repeat(64);
     let broken = browser.page(&format!("/console/audit-log/verify?after=3&hash={hash}")).await;
     assert!(broken.contains("entry 4 does not follow from the one before"), "{broken}");

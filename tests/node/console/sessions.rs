@@ -17,14 +17,23 @@ const MINUTE: Duration = Duration::from_secs(60);
 async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dead() {
     let service = listener(StoreFixture::new().internal()).await;
     let browser = Browser::new(&service);
-    let is_open = |path: &str| path == "/console/sign-in" || path.starts_with("/console/assets/") || path.starts_with("/console/oidc/");
+    let is_open = |path: &str| {
+        path == "/console/sign-in" || path.starts_with("/console/assets/") || path.starts_with("/console/oidc/")
+    };
     let closed: Vec<_> = ROUTES.iter().filter(|row| !is_open(row.path)).collect();
     assert!(closed.len() > 30);
     for cookie in [None, Some("sakshi_console=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned())] {
         *browser.cookie.borrow_mut() = cookie;
         for row in &closed {
-            let answer = if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
-            assert!(answer.leads_to_sign_in() && answer.html.is_empty(), "{} {}: {}", row.method, row.path, answer.status);
+            let answer =
+                if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
+            assert!(
+                answer.leads_to_sign_in() && answer.html.is_empty(),
+                "{} {}: {}",
+                row.method,
+                row.path,
+                answer.status
+            );
         }
     }
 }
@@ -39,12 +48,18 @@ async fn a_token_signs_in_and_neither_page_nor_cookie_nor_store_has_it() {
     assert!(csp.starts_with("default-src 'none'") && !csp.contains("unsafe"), "{csp}");
     let answer = browser.post("/console/sign-in", &[("token", &format!(" {TOKEN} "))]).await;
     let cookie = answer.cookie.clone().unwrap();
-    assert!(["HttpOnly", "SameSite=Strict", "Path=/console"].iter().all(|attribute| cookie.contains(attribute)), "{cookie}");
+    assert!(
+        ["HttpOnly", "SameSite=Strict", "Path=/console"].iter().all(|attribute| cookie.contains(attribute)),
+        "{cookie}"
+    );
     assert!(!cookie.contains("Max-Age") && !cookie.contains("Secure") && !cookie.contains(TOKEN));
     assert!(!browser.page("/console").await.contains(TOKEN));
     let secure = Browser::new(&service);
-    let request = actix_web::test::TestRequest::post().uri("/console/sign-in").insert_header(("x-forwarded-proto", "https"));
-    let request = request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(format!("token={TOKEN}"));
+    let request =
+        actix_web::test::TestRequest::post().uri("/console/sign-in").insert_header(("x-forwarded-proto", "https"));
+    let request = request
+        .insert_header(("content-type", "application/x-www-form-urlencoded"))
+        .set_payload(format!("token={TOKEN}"));
     assert!(secure.ask(request).await.cookie.unwrap().ends_with("; Secure"));
     let entry = audit_log(&fixture).await.pop().unwrap();
     assert_eq!((&entry["operation"], &entry["operator"]), (&"signIn".into(), &"settings".into()));
@@ -76,7 +91,10 @@ async fn a_form_of_another_site_or_of_another_session_is_refused() {
         assert_eq!(answer.status, 403, "{origin} {word}");
         assert!(answer.html.contains("This form was not accepted"), "{}", answer.html);
     }
-    assert_eq!(Browser::new(&service).post_from("https://evil.example", "/console/sign-in", &[("token", TOKEN)]).await.status, 403);
+    assert_eq!(
+        Browser::new(&service).post_from("https://evil.example", "/console/sign-in", &[("token", TOKEN)]).await.status,
+        403
+    );
     browser.page("/console").await;
 }
 
@@ -110,7 +128,10 @@ async fn a_revoked_or_expired_operator_loses_every_session_at_once() {
     // Another token in the settings ends the sessions of the old one.
     let owner = Browser::signed_in(&service).await;
     let cookie = owner.cookie.borrow().clone();
-    let changed = InternalDeps { admin_token: "another-admin-token-of-more-than-32-characters".to_owned().into(), ..fixture.internal() };
+    let changed = InternalDeps {
+        admin_token: "another-admin-token-of-more-than-32-characters".to_owned().into(),
+        ..fixture.internal()
+    };
     let service = listener(changed).await;
     let later = Browser::new(&service);
     *later.cookie.borrow_mut() = cookie;
@@ -133,7 +154,9 @@ async fn signing_out_ends_the_session_itself() {
 async fn errors_are_pages_there_and_stay_json_for_programs() {
     let service = listener(StoreFixture::new().internal()).await;
     let browser = Browser::signed_in(&service).await;
-    for path in ["/console/nothing", "/console/clients/cl_none", "/console/transactions/no-id", "/console/keys/key_none"] {
+    for path in
+        ["/console/nothing", "/console/clients/cl_none", "/console/transactions/no-id", "/console/keys/key_none"]
+    {
         let answer = browser.get(path).await;
         assert!(answer.status == 404 && answer.html.contains("There is nothing here"), "{path}: {}", answer.html);
     }

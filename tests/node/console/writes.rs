@@ -1,4 +1,5 @@
-//! Changes by operators in the console: through the handlers of the admin API, with its roles, refusals and audit entries.
+//! Changes by operators in the console: through the handlers of the admin API, with its roles, refusals and audit
+//! entries.
 
 use sakshi_domain::clock::Clock as _;
 use sakshi_operator::InternalDeps;
@@ -24,7 +25,12 @@ async fn credits_are_granted_once_under_a_reference_and_both_entries_name_the_op
     let path = format!("/console/clients/{client}/credits");
     for _ in 0..2 {
         let answer = browser.send(&path, &[("amount", "250"), ("reference", "goodwill-7"), ("kind", "grant")]).await;
-        assert_eq!((answer.status, answer.location.as_str()), (303, &*format!("{path}?done=granted")), "{}", answer.html);
+        assert_eq!(
+            (answer.status, answer.location.as_str()),
+            (303, &*format!("{path}?done=granted")),
+            "{}",
+            answer.html
+        );
     }
     assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(250)));
     let page = browser.page(&format!("{path}?done=granted")).await;
@@ -39,7 +45,11 @@ async fn credits_are_granted_once_under_a_reference_and_both_entries_name_the_op
     assert!(refused.status == 400 && refused.html.contains("Nothing was done."), "{}", refused.html);
     assert!(refused.html.contains("amount must be") && refused.html.contains("value=\"many\""), "{}", refused.html);
     let reused = browser.send(&path, &[("amount", "251"), ("reference", "goodwill-7"), ("kind", "grant")]).await;
-    assert!(reused.status == 409 && reused.html.contains("This reference was used for another amount"), "{}", reused.html);
+    assert!(
+        reused.status == 409 && reused.html.contains("This reference was used for another amount"),
+        "{}",
+        reused.html
+    );
 }
 
 #[actix_rt::test]
@@ -54,7 +64,10 @@ async fn a_large_grant_stands_on_the_overview_until_another_operator_confirms_it
     assert_eq!(answer.location, format!("{path}?done=asked"));
     assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(0)));
     let own = one.page("/console").await;
-    assert!(own.contains("Another operator must confirm it.") && own.contains(">Withdraw<") && !own.contains(">Confirm<"), "{own}");
+    assert!(
+        own.contains("Another operator must confirm it.") && own.contains(">Withdraw<") && !own.contains(">Confirm<"),
+        "{own}"
+    );
     let front = other.page("/console").await;
     assert!(front.contains("invoice-8") && front.contains("Asha owner") && front.contains(">Confirm<"), "{front}");
     let confirm = front.split('"').find(|part| part.ends_with("/confirm")).unwrap().to_owned();
@@ -73,8 +86,12 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
     let browser = Browser::signed_in(&service).await;
     let client = fixture.client().await;
     let path = format!("/console/clients/{client}/keys");
-    let terms =
-        [("label", "kiosk"), ("networks", "203.0.113.0/24, 192.0.2.7"), ("environments", "stage"), ("expires_at", "2030-01-01T00:00")];
+    let terms = [
+        ("label", "kiosk"),
+        ("networks", "203.0.113.0/24, 192.0.2.7"),
+        ("environments", "stage"),
+        ("expires_at", "2030-01-01T00:00"),
+    ];
     let issued = browser.send(&path, &terms).await;
     let text_of = |html: &str| html.split_once("id=\"key-text\">").unwrap().1.split('<').next().unwrap().to_owned();
     let (status, text) = (issued.status, text_of(&issued.html));
@@ -83,14 +100,20 @@ async fn a_key_is_shown_once_rotated_and_revoked() {
     let networks: Vec<String> = keys[0].networks.texts().collect();
     assert_eq!((keys[0].label.as_str(), networks.len(), keys[0].environments.len()), ("kiosk", 2, 1));
     let id = keys[0].key_id.clone();
-    assert!(!browser.page(&path).await.contains(&text) && !browser.page(&format!("/console/keys/{id}")).await.contains(&text));
+    assert!(
+        !browser.page(&path).await.contains(&text)
+            && !browser.page(&format!("/console/keys/{id}")).await.contains(&text)
+    );
     let rotated = browser.send(&format!("/console/keys/{id}/rotate"), &[("overlap_s", "3600")]).await;
     assert!(ApiKey::parse(&text_of(&rotated.html)).is_some() && text_of(&rotated.html) != text, "{}", rotated.html);
     let revoked = browser.send(&format!("/console/keys/{id}/revoke"), &[]).await;
     assert_eq!(revoked.location, format!("/console/keys/{id}?done=revoked"));
     assert!(fixture.store.list_keys(client).await.unwrap()[0].revoked_at.is_some());
     let log = format!("{:?}", audit_log(&fixture).await);
-    assert!(log.contains("issueKey") && log.contains("rotateKey") && log.contains("revokeKey") && !log.contains("sk_"), "{log}");
+    assert!(
+        log.contains("issueKey") && log.contains("rotateKey") && log.contains("revokeKey") && !log.contains("sk_"),
+        "{log}"
+    );
     let wrong = browser.send(&path, &[("networks", "nonsense")]).await;
     assert!(wrong.status == 400 && wrong.html.contains("networks"), "{}", wrong.html);
 }
@@ -120,13 +143,20 @@ async fn a_brand_is_changed_with_a_logo_from_a_file() {
     let token = browser.csrf_token().await;
     let send = async |colour: &str, logo: &str, remove: &str| {
         let mut body = String::new();
-        for (name, value) in [("form_word", token.as_str()), ("name", "Example Bank"), ("colour", colour), ("remove", remove)] {
+        for (name, value) in
+            [("form_word", token.as_str()), ("name", "Example Bank"), ("colour", colour), ("remove", remove)]
+        {
             body += &format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
         }
         for (name, file) in [("logo", logo), ("picture", "")] {
-            body += &format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"a;b.svg\"\r\n\r\n{file}\r\n");
+            body += &format!(
+                "--b\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"a;b.svg\"\r\n\r\n{file}\r\n"
+            );
         }
-        let request = actix_web::test::TestRequest::post().uri(&path).insert_header(("origin", OURS)).insert_header(("host", HOST));
+        let request = actix_web::test::TestRequest::post()
+            .uri(&path)
+            .insert_header(("origin", OURS))
+            .insert_header(("host", HOST));
         let request = request.insert_header(("content-type", "multipart/form-data; boundary=b"));
         browser.ask(request.set_payload(body + "--b--\r\n")).await
     };
@@ -138,11 +168,19 @@ async fn a_brand_is_changed_with_a_logo_from_a_file() {
     assert!(browser.page(&path).await.contains("value=\"#7a1f3d\""));
     assert_eq!(send("", "", "").await.status, 303);
     let kept = brand().await;
-    assert_eq!((kept.logo, kept.colour), (set.logo, None), "a file that is not chosen stays, and an empty field removes");
+    assert_eq!(
+        (kept.logo, kept.colour),
+        (set.logo, None),
+        "a file that is not chosen stays, and an empty field removes"
+    );
     assert_eq!(send("", "", "logo").await.status, 303);
     assert_eq!(brand().await.logo, None);
     let refused = send("#ffffff", "no picture", "").await;
-    assert!(refused.status == 400 && refused.html.contains("logo") && refused.html.contains("value=\"#ffffff\""), "{}", refused.html);
+    assert!(
+        refused.status == 400 && refused.html.contains("logo") && refused.html.contains("value=\"#ffffff\""),
+        "{}",
+        refused.html
+    );
 }
 
 #[actix_rt::test]
@@ -167,7 +205,11 @@ async fn a_pass_over_sealed_values_goes_on_until_it_is_whole() {
     let service = listener(fixture.internal()).await;
     let browser = Browser::signed_in(&service).await;
     let page = browser.send("/console/encryption", &[]).await;
-    assert!(page.status == 200 && page.html.contains(">whole<") && page.html.contains("stays under another key"), "{}", page.html);
+    assert!(
+        page.status == 200 && page.html.contains(">whole<") && page.html.contains("stays under another key"),
+        "{}",
+        page.html
+    );
 }
 
 #[actix_rt::test]
@@ -178,12 +220,20 @@ async fn who_may_not_do_it_gets_no_form_and_a_refusal_that_is_logged() {
     let client = fixture.client().await;
     let (_, key) = fixture.key(&client, |_| ()).await;
     for (page, path, pairs) in [
-        (format!("clients/{client}/credits"), format!("clients/{client}/credits"), vec![("amount", "1"), ("reference", "x")]),
+        (
+            format!("clients/{client}/credits"),
+            format!("clients/{client}/credits"),
+            vec![("amount", "1"), ("reference", "x")],
+        ),
         (format!("clients/{client}/keys"), format!("clients/{client}/keys"), vec![]),
         (format!("clients/{client}"), format!("clients/{client}/state"), vec![("suspended", "true")]),
         (format!("keys/{key}"), format!("keys/{key}/revoke"), vec![]),
         (format!("keys/{key}"), format!("keys/{key}/rotate"), vec![]),
-        ("erasures".to_owned(), "erasures".to_owned(), vec![("kind", "client"), ("id", client.as_str()), ("again", client.as_str())]),
+        (
+            "erasures".to_owned(),
+            "erasures".to_owned(),
+            vec![("kind", "client"), ("id", client.as_str()), ("again", client.as_str())],
+        ),
         ("encryption".to_owned(), "encryption".to_owned(), vec![]),
     ] {
         let shown = browser.page(&format!("/console/{page}")).await;

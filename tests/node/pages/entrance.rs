@@ -66,7 +66,11 @@ async fn a_code_opens_the_page_for_as_long_again_as_it_is_shown_and_the_page_sta
     let guest = fixture.ask(TestRequest::post().uri(&start).insert_header(("sec-fetch-site", "same-origin"))).await;
     fixture.verify(&fixture.pending(started(&guest)).await).await;
     fixture.clock.advance(330 * SECOND);
-    assert_eq!(status_of(&fixture, Method::POST, &start, "text/html").await, 403, "who has waited too long scans again");
+    assert_eq!(
+        status_of(&fixture, Method::POST, &start, "text/html").await,
+        403,
+        "who has waited too long scans again"
+    );
 }
 
 #[actix_rt::test]
@@ -74,7 +78,8 @@ async fn the_page_of_a_guest_who_has_scanned_stays_in_the_language_that_is_chose
     let fixture = PagesFixture::new().await;
     let event = at_the_kiosk(&fixture).await;
     let (_, html) = fixture.page(&scanned(&fixture, &event), ANDROID).await;
-    let (_, link) = html.split_once("lang=ta\" lang=\"ta\"").map(|(before, _)| before.rsplit_once("href=\"").unwrap()).unwrap();
+    let (_, link) =
+        html.split_once("lang=ta\" lang=\"ta\"").map(|(before, _)| before.rsplit_once("href=\"").unwrap()).unwrap();
     let (status, html) = fixture.page(&format!("{}lang=ta", link.replace("&#38;", "&")), ANDROID).await;
     assert!(status == 200 && html.contains("lang=\"ta\"") && button(&html).contains("/start?pass="), "{html}");
 }
@@ -83,7 +88,9 @@ async fn the_page_of_a_guest_who_has_scanned_stays_in_the_language_that_is_chose
 async fn the_kiosk_of_such_an_event_is_for_who_has_its_key() {
     let fixture = PagesFixture::new().await;
     let (event, open) = (at_the_kiosk(&fixture).await, fixture.event(|_| {}).await);
-    for path in ["kiosk", "kiosk/events", "kiosk?key=AAAAAAAAAAAAAAAAAAAAAAAA", &format!("kiosk?{}", fixture.kiosk_key(&open))] {
+    for path in
+        ["kiosk", "kiosk/events", "kiosk?key=AAAAAAAAAAAAAAAAAAAAAAAA", &format!("kiosk?{}", fixture.kiosk_key(&open))]
+    {
         assert_eq!(fixture.page(&format!("/e/{}/{path}", event.id), DESKTOP).await.0, 404, "{path}");
     }
     let key = fixture.kiosk_key(&event);

@@ -8,9 +8,10 @@ use crate::pages_fixture::{PagesFixture, text};
 async fn files_are_kept_by_their_content_and_asked_for_once() {
     let fixture = PagesFixture::new().await;
     let (_, html) = fixture.page("/v/none", "").await;
-    for (mark, kind) in
-        [("href=\"/assets/page.css?v=", "text/css; charset=utf-8"), ("src=\"/assets/page.js?v=", "text/javascript; charset=utf-8")]
-    {
+    for (mark, kind) in [
+        ("href=\"/assets/page.css?v=", "text/css; charset=utf-8"),
+        ("src=\"/assets/page.js?v=", "text/javascript; charset=utf-8"),
+    ] {
         let from = html.find(mark).unwrap() + mark.find('/').unwrap();
         let address = html[from..].split('"').next().unwrap();
         let response = fixture.ask(TestRequest::get().uri(address)).await;
@@ -21,8 +22,16 @@ async fn files_are_kept_by_their_content_and_asked_for_once() {
 
         let again = fixture.ask(TestRequest::get().uri(address).insert_header(("if-none-match", tag))).await;
         assert_eq!(again.status(), 304);
-        let other =
-            fixture.ask(TestRequest::get().uri(address.split('?').next().unwrap()).insert_header(("if-none-match", "\"older\""))).await;
-        assert_eq!((other.status().as_u16(), other.headers().get("cache-control").unwrap().to_str().unwrap()), (200, "no-cache"));
+        let other = fixture
+            .ask(
+                TestRequest::get()
+                    .uri(address.split('?').next().unwrap())
+                    .insert_header(("if-none-match", "\"older\"")),
+            )
+            .await;
+        assert_eq!(
+            (other.status().as_u16(), other.headers().get("cache-control").unwrap().to_str().unwrap()),
+            (200, "no-cache")
+        );
     }
 }

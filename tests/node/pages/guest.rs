@@ -11,7 +11,8 @@ use sakshi_domain::ids::TxnId;
 use crate::pages_fixture::{ANDROID, PagesFixture, RESULT_TTL, WINDOW};
 
 pub(super) async fn press(fixture: &PagesFixture, event: &Event, cookie: Option<&str>) -> ServiceResponse<BoxBody> {
-    let mut request = TestRequest::post().uri(&format!("/e/{}/start", event.id)).insert_header(("sec-fetch-site", "same-origin"));
+    let mut request =
+        TestRequest::post().uri(&format!("/e/{}/start", event.id)).insert_header(("sec-fetch-site", "same-origin"));
     if let Some(cookie) = cookie {
         request = request.insert_header(("cookie", cookie));
     }
@@ -60,15 +61,26 @@ async fn the_button_opens_a_transaction_of_the_event_for_one_credit_and_leads_to
     let pending = fixture.pending(started(&response)).await;
     assert_eq!(fixture.balance().await, before - 1);
     assert_eq!((pending.event, &pending.app, pending.terms.claims), (Some(event.id), &event.app, event.terms.claims));
-    assert!(matches!(pending.terms.channel, Channel::Web) && pending.terms.face_auth && pending.terms.webhook_url.is_none());
+    assert!(
+        matches!(pending.terms.channel, Channel::Web) && pending.terms.face_auth && pending.terms.webhook_url.is_none()
+    );
     assert_eq!(pending.expires_at, pending.opened_at + WINDOW);
-    assert_eq!(Some(pending.terms.request_id.as_str()), response.headers().get("x-request-id").map(|id| id.to_str().unwrap()));
+    assert_eq!(
+        Some(pending.terms.request_id.as_str()),
+        response.headers().get("x-request-id").map(|id| id.to_str().unwrap())
+    );
     let cookie = header(&response, "set-cookie");
     let kept = (WINDOW + RESULT_TTL).as_secs();
     let (id, path) = (pending.id, format!("/e/{}", event.id));
-    assert_eq!(cookie, format!("sakshi_visit_{id}=started; Path={path}; Max-Age={kept}; HttpOnly; SameSite=Lax; Secure"));
+    assert_eq!(
+        cookie,
+        format!("sakshi_visit_{id}=started; Path={path}; Max-Age={kept}; HttpOnly; SameSite=Lax; Secure")
+    );
     let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
-    assert!(status == 200 && html.contains("Open the identity app") && html.contains("<bdi>Open day &#38; tour</bdi>"), "{html}");
+    assert!(
+        status == 200 && html.contains("Open the identity app") && html.contains("<bdi>Open day &#38; tour</bdi>"),
+        "{html}"
+    );
 }
 
 #[actix_rt::test]
@@ -82,7 +94,10 @@ async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event(
     let back = format!("href=\"/e/{}\"", event.id);
     fixture.fail(&guests[0], "User Reject", "301").await;
     let (_, html) = fixture.page(&format!("/v/{}", guests[0].id), ANDROID).await;
-    assert!(html.contains("You declined the request") && html.contains(&back) && !html.contains("go back there"), "{html}");
+    assert!(
+        html.contains("You declined the request") && html.contains(&back) && !html.contains("go back there"),
+        "{html}"
+    );
 
     fixture.verify(&guests[1]).await;
     let (_, html) = fixture.page(&format!("/v/{}", guests[1].id), ANDROID).await;

@@ -57,15 +57,23 @@ async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javas
     let event = fixture.event(|_| {}).await;
     let (status, html) = fixture.page(&format!("/e/{}/kiosk", event.id), DESKTOP).await;
     assert_eq!(status, 200);
-    assert!(html.contains("Open day &#38; tour</bdi></h1>") && html.contains("aria-label=\"QR code of this event\"><svg"));
+    assert!(
+        html.contains("Open day &#38; tour</bdi></h1>") && html.contains("aria-label=\"QR code of this event\"><svg")
+    );
     assert_eq!(html.matches("<li>").count(), 3 + 17);
-    assert!(html.contains("Open for guests") && html.contains("<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>"));
+    assert!(
+        html.contains("Open for guests")
+            && html.contains("<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>")
+    );
     assert!(html.contains("src=\"/assets/kiosk.js?v=") && !html.contains("Places left"), "{html}");
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?places=1", event.id), DESKTOP).await;
     assert!(!html.contains("Places left"), "that is for who has the key: {html}");
     let key = fixture.kiosk_key(&event);
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?{key}&places=1", event.id), DESKTOP).await;
-    assert!(html.contains("Places left <b id=\"places\">10</b>") && html.contains(&format!("/kiosk/events?{key}&#38;places=1\"")));
+    assert!(
+        html.contains("Places left <b id=\"places\">10</b>")
+            && html.contains(&format!("/kiosk/events?{key}&#38;places=1\""))
+    );
 
     let closed = fixture.event(|terms| terms.is_active = false).await;
     let (status, html) = fixture.page(&format!("/e/{}/kiosk", closed.id), DESKTOP).await;
@@ -77,19 +85,27 @@ async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javas
 async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|terms| terms.max_guests = MaxGuests::new(2).unwrap()).await;
-    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events?{}&places=1", event.id, fixture.kiosk_key(&event))).await;
+    let mut stream =
+        Stream::open(&fixture, &format!("/e/{}/kiosk/events?{}&places=1", event.id, fixture.kiosk_key(&event))).await;
     let open = stream.state().await;
     let expected = json!({
-        "status": "active", "words": "Open for guests", "name": "Open day & tour", "organiser": "Sandbox client", "purpose": null,
+        "status": "active", "words": "Open for guests", "name": "Open day & tour", "organiser": "Sandbox client",
+        "purpose": null,
         "until": "15 November 2023, 04:43 IST", "registered": false, "places_left": 2, "time": "03:43",
     });
     assert_eq!(open, expected);
     register(&fixture, &event).await;
     let one_left = stream.change(&open).await;
-    assert_eq!((&one_left["status"], &one_left["places_left"], &one_left["registered"]), (&json!("active"), &json!(1), &json!(true)));
+    assert_eq!(
+        (&one_left["status"], &one_left["places_left"], &one_left["registered"]),
+        (&json!("active"), &json!(1), &json!(true))
+    );
     register(&fixture, &event).await;
     let full = stream.change(&one_left).await;
-    assert_eq!((&full["status"], &full["words"], &full["places_left"]), (&json!("at_capacity"), &json!("This event is full"), &json!(0)));
+    assert_eq!(
+        (&full["status"], &full["words"], &full["places_left"]),
+        (&json!("at_capacity"), &json!("This event is full"), &json!(0))
+    );
 
     let patch = EventPatch { max_guests: Some(MaxGuests::new(5).unwrap()), ..EventPatch::default() };
     fixture.shared.service.events.patch(event.id, event.app.clone(), patch).await.unwrap();
@@ -124,7 +140,10 @@ async fn out_of_credits_the_screen_says_unavailable_at_the_scan_that_takes_the_l
     assert_eq!(open["status"], "active");
     started(&press(&fixture, &event, None).await);
     let unavailable = stream.change(&open).await;
-    assert_eq!((&unavailable["status"], &unavailable["words"]), (&json!("unavailable"), &json!("This event is not available")));
+    assert_eq!(
+        (&unavailable["status"], &unavailable["words"]),
+        (&json!("unavailable"), &json!("This event is not available"))
+    );
     let (status, html) = fixture.page(&path, DESKTOP).await;
     assert!(status == 200 && html.contains("data-state=\"unavailable\""), "{html}");
 }
@@ -186,7 +205,8 @@ async fn a_stream_without_the_key_ends_when_only_guests_at_the_kiosk_may_start()
 async fn where_only_guests_at_the_kiosk_start_the_stream_brings_the_next_code() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|terms| terms.entry = EventEntry::Kiosk).await;
-    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events?{}", event.id, fixture.kiosk_key(&event))).await;
+    let mut stream =
+        Stream::open(&fixture, &format!("/e/{}/kiosk/events?{}", event.id, fixture.kiosk_key(&event))).await;
     let shown = stream.state().await;
     fixture.clock.advance(Duration::from_secs(30));
     let next = stream.change(&shown).await;
@@ -222,6 +242,9 @@ async fn a_screen_whose_address_names_languages_has_call_steps_and_state_in_each
     assert_eq!(stream.state().await["other_words"], json!(["Open for guests"]));
     for query in ["languages=german", "languages=urdu,english&lang=en"] {
         let (_, html) = fixture.page(&format!("{path}?{query}"), DESKTOP).await;
-        assert!(html.contains("<p class=\"call turn\"><span>Scan to register</span></p>") && !html.contains(" hidden>"), "{query}: {html}");
+        assert!(
+            html.contains("<p class=\"call turn\"><span>Scan to register</span></p>") && !html.contains(" hidden>"),
+            "{query}: {html}"
+        );
     }
 }

@@ -12,13 +12,19 @@ fn language(name: &str) -> Language {
 
 /// Returns the page for a browser with this `Accept-Language`.
 async fn page_for(fixture: &PagesFixture, request: TestRequest, accept_language: &str) -> String {
-    text(fixture.ask(request.insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"))).await).await
+    text(
+        fixture
+            .ask(request.insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html")))
+            .await,
+    )
+    .await
 }
 
 /// Returns the page of a 429: repeats until the rate limit refuses, because a slow machine may stay within it.
 async fn rate_limited(fixture: &PagesFixture, request: impl Fn() -> TestRequest, accept_language: &str) -> String {
     loop {
-        let request = request().insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"));
+        let request =
+            request().insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"));
         let response = fixture.ask(request).await;
         if response.status() == 429 {
             return text(response).await;
@@ -28,7 +34,10 @@ async fn rate_limited(fixture: &PagesFixture, request: impl Fn() -> TestRequest,
 
 /// Checks a page for this language, direction and text.
 fn assert_language(html: &str, tag: &str, direction: &str, text: &str) {
-    assert!(html.contains(&format!("<html lang=\"{tag}\" dir=\"{direction}\">")) && html.contains(text), "{tag}: {html}");
+    assert!(
+        html.contains(&format!("<html lang=\"{tag}\" dir=\"{direction}\">")) && html.contains(text),
+        "{tag}: {html}"
+    );
 }
 
 #[actix_rt::test]
@@ -61,7 +70,12 @@ async fn names_addresses_and_times_keep_their_direction_within_right_to_left_tex
         .await;
     let path = format!("/v/{}", pending.id);
     let (_, html) = fixture.page(&path, DESKTOP).await;
-    for kept in ["<bdi>Sandbox app</bdi>", "id=\"left\" dir=\"ltr\">15:00</b>", "باقی وقت <b role=\"timer\"", "<span dir=\"ltr\">"] {
+    for kept in [
+        "<bdi>Sandbox app</bdi>",
+        "id=\"left\" dir=\"ltr\">15:00</b>",
+        "باقی وقت <b role=\"timer\"",
+        "<span dir=\"ltr\">",
+    ] {
         assert!(html.contains(kept), "{kept}: {html}");
     }
     fixture.verify(&pending).await;
@@ -97,10 +111,17 @@ async fn a_refusal_at_an_event_is_in_the_language_of_the_event() {
 async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the_last() {
     let fixture = PagesFixture::with_settings(&[("limits.pages_per_second_per_address", "1")]).await;
     let unknown = || TestRequest::get().uri("/v/none");
-    assert_language(&page_for(&fixture, unknown(), "ur-PK,en;q=0.8").await, "ur", "rtl", "<h1>یہ لنک کام نہیں کرتا</h1>");
-    for (wanted, tag, direction, heading) in
-        [("ur", "ur", "rtl", "بہت زیادہ کوششیں"), ("de, hi;q=0.5", "hi", "ltr", "बहुत अधिक प्रयास"), ("de", "en", "ltr", "Too many attempts")]
-    {
+    assert_language(
+        &page_for(&fixture, unknown(), "ur-PK,en;q=0.8").await,
+        "ur",
+        "rtl",
+        "<h1>یہ لنک کام نہیں کرتا</h1>",
+    );
+    for (wanted, tag, direction, heading) in [
+        ("ur", "ur", "rtl", "بہت زیادہ کوششیں"),
+        ("de, hi;q=0.5", "hi", "ltr", "बहुत अधिक प्रयास"),
+        ("de", "en", "ltr", "Too many attempts"),
+    ] {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
             let html = rate_limited(&fixture, || TestRequest::get().uri(path), wanted).await;
             assert_language(&html, tag, direction, &format!("<h1>{heading}</h1>"));
@@ -114,10 +135,17 @@ async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the
 async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|terms| terms.language = language("hindi")).await;
-    let html =
-        page_for(&fixture, TestRequest::get().uri(&format!("/e/{}/kiosk?{}&places=1", event.id, fixture.kiosk_key(&event))), "en").await;
+    let html = page_for(
+        &fixture,
+        TestRequest::get().uri(&format!("/e/{}/kiosk?{}&places=1", event.id, fixture.kiosk_key(&event))),
+        "en",
+    )
+    .await;
     assert_language(&html, "hi", "ltr", "बची हुई जगहें <b id=\"places\">10</b>");
-    assert!(html.contains("<bdi id=\"name\">Open day &#38; tour</bdi>") && html.contains("अतिथियों के लिए खुला है"), "{html}");
+    assert!(
+        html.contains("<bdi id=\"name\">Open day &#38; tour</bdi>") && html.contains("अतिथियों के लिए खुला है"),
+        "{html}"
+    );
 }
 
 #[actix_rt::test]
@@ -130,7 +158,10 @@ async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
     assert!(html.contains("<a href=\"?lang=hi\" lang=\"hi\" aria-current=\"true\">"));
     let (_, html) = fixture.page(&format!("{path}?lang=ur"), ANDROID).await;
     assert_language(&html, "ur", "rtl", &format!("data-live=\"{path}\" data-page=\"{path}?lang=ur\""));
-    assert!(html.contains(&format!("v%2F{}%3Fhelp%3D1%26lang%3Dur;end", pending.id)), "the app's way back keeps it: {html}");
+    assert!(
+        html.contains(&format!("v%2F{}%3Fhelp%3D1%26lang%3Dur;end", pending.id)),
+        "the app's way back keeps it: {html}"
+    );
 
     let event = fixture.event(|_| {}).await;
     let (_, html) = fixture.page(&format!("/e/{}?lang=ta", event.id), ANDROID).await;
@@ -140,7 +171,12 @@ async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
     assert!(next.starts_with("/v/") && next.ends_with("?lang=ta"), "{next}");
     let key = fixture.kiosk_key(&event);
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?{key}&places=1&lang=ta", event.id), ANDROID).await;
-    assert_language(&html, "ta", "ltr", &format!("data-stream=\"/e/{}/kiosk/events?{key}&#38;places=1&#38;lang=ta\"", event.id));
+    assert_language(
+        &html,
+        "ta",
+        "ltr",
+        &format!("data-stream=\"/e/{}/kiosk/events?{key}&#38;places=1&#38;lang=ta\"", event.id),
+    );
     let (_, html) = fixture.page("/v/none?lang=nonsense", ANDROID).await;
     assert_language(&html, "en", "ltr", "<h1>This link does not work</h1>");
 }

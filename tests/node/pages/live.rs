@@ -21,7 +21,11 @@ async fn told(response: ServiceResponse<BoxBody>) -> Vec<Value> {
     assert_eq!(response.headers().get("cache-control").unwrap(), "no-store");
     let stream = text(response).await;
     assert!(stream.starts_with("retry: 2000\n\nevent: state\ndata: "), "{stream}");
-    stream.lines().filter_map(|line| line.strip_prefix("data: ")).map(|data| serde_json::from_str(data).unwrap()).collect()
+    stream
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect()
 }
 
 #[actix_rt::test]

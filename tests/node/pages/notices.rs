@@ -10,13 +10,22 @@ async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
     let pending = fixture.open(redirecting_to("https://shop.example/back?order=7&step=2")).await;
     let path = format!("/v/{}", pending.id);
     let (_, waiting) = fixture.page(&path, ANDROID).await;
-    assert!(waiting.contains("Not now: Back to <bdi dir=\"ltr\">shop.example</bdi>") && !waiting.contains("data-follow"), "{waiting}");
+    assert!(
+        waiting.contains("Not now: Back to <bdi dir=\"ltr\">shop.example</bdi>") && !waiting.contains("data-follow"),
+        "{waiting}"
+    );
 
     fixture.verify(&pending).await;
     let (status, html) = fixture.page(&path, ANDROID).await;
     assert_eq!(status, 200);
-    assert!(html.contains("<h1>You are verified</h1>") && html.contains("Continue to <bdi dir=\"ltr\">shop.example</bdi></span></a>"));
-    assert!(html.contains("href=\"https://shop.example/back?order=7&#38;step=2\" rel=\"noreferrer\" data-follow"), "{html}");
+    assert!(
+        html.contains("<h1>You are verified</h1>")
+            && html.contains("Continue to <bdi dir=\"ltr\">shop.example</bdi></span></a>")
+    );
+    assert!(
+        html.contains("href=\"https://shop.example/back?order=7&#38;step=2\" rel=\"noreferrer\" data-follow"),
+        "{html}"
+    );
     assert!(!html.contains("Asha") && !html.contains("http-equiv"));
     assert!(html.contains("<h2>What you shared</h2>\n<ul>\n<li>Full name"), "{html}");
 }
@@ -54,7 +63,10 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
         assert!(html.contains(tip), "{code}: {tip}: {html}");
         assert_eq!(html.contains("in good light"), matches!(code, "302" | "304"), "{code}");
         assert!(html.contains("Nothing was shared with the service that asked."), "{html}");
-        assert!(html.contains("<li>Ask the service that sent you for a new link.") && !html.contains("go back there"), "{html}");
+        assert!(
+            html.contains("<li>Ask the service that sent you for a new link.") && !html.contains("go back there"),
+            "{html}"
+        );
     }
 }
 
@@ -77,7 +89,8 @@ async fn every_outcome_names_the_client_and_its_app_and_only_a_success_continues
         pages.push((fixture.page(&format!("/v/{}", pending.id), ANDROID).await.1, link));
     }
     for (html, link) in pages {
-        let asker = "Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox app</bdi></span>";
+        let asker = "Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox \
+            app</bdi></span>";
         assert!(html.contains(asker) && html.contains(link), "{html}");
     }
 }
@@ -90,17 +103,29 @@ async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
     let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert_eq!(status, 410);
     assert!(html.contains("This request has expired") && html.contains("Back to <bdi dir=\"ltr\">shop.example"));
-    assert!(html.contains("<li>Install and set up the identity app") && html.contains("<li>To try again, go back there"), "{html}");
+    assert!(
+        html.contains("<li>Install and set up the identity app") && html.contains("<li>To try again, go back there"),
+        "{html}"
+    );
     let whole = pending.id.to_string();
     let short = whole.rsplit('-').next().unwrap();
-    assert!(html.contains(&format!("<bdi dir=\"ltr\">{short}</bdi></summary><span dir=\"ltr\">{whole}</span>")), "{html}");
+    assert!(
+        html.contains(&format!("<bdi dir=\"ltr\">{short}</bdi></summary><span dir=\"ltr\">{whole}</span>")),
+        "{html}"
+    );
     assert!(!html.contains("data-follow") && !html.contains("intent:"));
 }
 
 #[actix_rt::test]
 async fn an_unknown_or_malformed_link_is_a_404_page() {
     let fixture = PagesFixture::new().await;
-    for id in ["3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "3f0f6c0e", "%3Cscript%3E", "3f0f6c0e9a3e4c558d2a0b8c5e0e7f11", "%FF%FE"] {
+    for id in [
+        "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11",
+        "3f0f6c0e",
+        "%3Cscript%3E",
+        "3f0f6c0e9a3e4c558d2a0b8c5e0e7f11",
+        "%FF%FE",
+    ] {
         let (status, html) = fixture.page(&format!("/v/{id}"), ANDROID).await;
         assert_eq!(status, 404, "{id}");
         assert!(html.contains("<h1>This link does not work</h1>") && !html.contains("<script>"), "{id}: {html}");

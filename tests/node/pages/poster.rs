@@ -49,8 +49,10 @@ impl Grey {
     fn reduced(&self, side: usize) -> Self {
         let span = |at: usize| at * self.side / side..((at + 1) * self.side / side);
         let mean = |x: usize, y: usize| {
-            let all: Vec<u32> =
-                span(y).flat_map(|y| span(x).map(move |x| (x, y))).map(|(x, y)| u32::from(self.pixels[y * self.side + x])).collect();
+            let all: Vec<u32> = span(y)
+                .flat_map(|y| span(x).map(move |x| (x, y)))
+                .map(|(x, y)| u32::from(self.pixels[y * self.side + x]))
+                .collect();
             u8::try_from(all.iter().sum::<u32>() / u32::try_from(all.len()).unwrap()).unwrap()
         };
         Self { side, pixels: (0..side * side).map(|at| mean(at % side, at / side)).collect() }
@@ -66,14 +68,17 @@ fn scan(file: &[u8], kind: &str) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(format!("code.{kind}"));
     std::fs::write(&path, file).unwrap();
-    let read =
-        Command::new("zbarimg").args(["--quiet", "--raw"]).arg(&path).output().expect("zbarimg is needed: Debian package zbar-tools");
+    let read = Command::new("zbarimg")
+        .args(["--quiet", "--raw"])
+        .arg(&path)
+        .output()
+        .expect("zbarimg is needed: Debian package zbar-tools");
     let text = String::from_utf8(read.stdout).unwrap().trim_end().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns true for modules that carry data in a code of versions 2 to 6: not the three finders with the format beside them, the timing
-/// patterns, or the one alignment pattern (ISO/IEC 18004 §6.3).
+/// Returns true for modules that carry data in a code of versions 2 to 6: not the three finders with the format beside
+/// them, the timing patterns, or the one alignment pattern (ISO/IEC 18004 §6.3).
 fn carries_data(x: usize, y: usize, width: usize) -> bool {
     let far = width - 8;
     let finder = (x < 9 && (y < 9 || y >= far)) || (x >= far && y < 9);
@@ -134,7 +139,10 @@ async fn the_svg_code_is_read_by_a_scanner() {
     let (status, kind, svg) = file(&fixture, &event, "qr.svg").await;
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
     let svg = String::from_utf8(svg).unwrap();
-    assert!(svg.starts_with("<svg viewBox=\"0 0 41 41\"") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
+    assert!(
+        svg.starts_with("<svg viewBox=\"0 0 41 41\"") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""),
+        "{svg}"
+    );
     assert_eq!(drawn(&svg, 41).scanned(), Some(format!("https://v.example/e/{}", event.id)));
 }
 
@@ -161,10 +169,15 @@ async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_t
         assert!(html.contains(part), "{part}: {html}");
     }
     assert!(
-        html.contains("Open until <time datetime=\"2023-11-14T23:13:20.000Z\" dir=\"auto\">15 November 2023, 04:43 IST</time>"),
+        html.contains(
+            "Open until <time datetime=\"2023-11-14T23:13:20.000Z\" dir=\"auto\">15 November 2023, 04:43 IST</time>"
+        ),
         "{html}"
     );
-    assert!(html.contains("href=\"https://v.example/assets/poster.css?v=") && html.contains(&format!("https://v.example/e/{}", event.id)));
+    assert!(
+        html.contains("href=\"https://v.example/assets/poster.css?v=")
+            && html.contains(&format!("https://v.example/e/{}", event.id))
+    );
     let style = html.split("https://v.example").nth(1).unwrap().split('"').next().unwrap();
     let style = fixture.ask(TestRequest::get().uri(style)).await;
     assert!(style.status() == 200 && text(style).await.contains("@page{size:A4"));
@@ -172,12 +185,22 @@ async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_t
     let (status, kind, svg) = file(&fixture, &event, "poster.svg").await;
     let svg = String::from_utf8(svg).unwrap();
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
-    assert!(svg.contains("width=\"210mm\" height=\"297mm\"") && svg.contains("&#60;i&#62;") && !svg.contains("<i>"), "{svg}");
-    for part in [">A &#38; B College · Sandbox client</text>", ">Entry to the campus</text>", ">You are asked to share: Full name"] {
+    assert!(
+        svg.contains("width=\"210mm\" height=\"297mm\"") && svg.contains("&#60;i&#62;") && !svg.contains("<i>"),
+        "{svg}"
+    );
+    for part in [
+        ">A &#38; B College · Sandbox client</text>",
+        ">Entry to the campus</text>",
+        ">You are asked to share: Full name",
+    ] {
         assert!(svg.contains(part), "{part}: {svg}");
     }
     let (_, _, large) = file(&fixture, &event, "poster.svg?size=A3").await;
-    assert_eq!(String::from_utf8(large).unwrap(), svg.replace("width=\"210mm\" height=\"297mm\"", "width=\"297mm\" height=\"420mm\""));
+    assert_eq!(
+        String::from_utf8(large).unwrap(),
+        svg.replace("width=\"210mm\" height=\"297mm\"", "width=\"297mm\" height=\"420mm\"")
+    );
     let (_, _, large) = file(&fixture, &event, "poster?size=A3").await;
     assert!(String::from_utf8(large).unwrap().contains("href=\"https://v.example/assets/poster-a3.css?v="));
     assert!(svg.contains("15 November 2023, 04:43 IST") && svg.matches("<circle").count() == 3);

@@ -35,7 +35,10 @@ async fn the_identity_app_has_the_name_icon_and_stores_of_the_settings() {
 
     let (_, html) = fixture.page(&path, ANDROID).await;
     let button = html.split_once("data-opens>").unwrap().1.split_once("</a>").unwrap().0;
-    assert!(button.contains("src=\"/assets/app-icon\" alt=\"\"") && button.contains("<bdi>Parichay &#60;1&#62;</bdi>"), "{button}");
+    assert!(
+        button.contains("src=\"/assets/app-icon\" alt=\"\"") && button.contains("<bdi>Parichay &#60;1&#62;</bdi>"),
+        "{button}"
+    );
     assert_eq!(html.matches("Identity app: <bdi>").count(), 1, "in the help");
     assert!(html.contains("id=\"install\" hidden>App didn’t open?"), "{html}");
     let of_android = ("play.example/app?id=a&#38;hl=b", "Install it");
@@ -52,7 +55,11 @@ async fn the_identity_app_has_the_name_icon_and_stores_of_the_settings() {
     let response = fixture.ask(TestRequest::get().uri("/assets/app-icon")).await;
     let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap().to_owned();
     assert_eq!((response.status().as_u16(), header("content-type").as_str()), (200, "image/svg+xml"));
-    assert_eq!(header("content-security-policy"), "default-src 'none'; style-src 'unsafe-inline'; sandbox", "its scripts are not ours");
+    assert_eq!(
+        header("content-security-policy"),
+        "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+        "its scripts are not ours"
+    );
 }
 
 #[actix_rt::test]
@@ -61,7 +68,12 @@ async fn an_identity_app_without_settings_has_neither_icon_nor_stores() {
     let path = format!("/v/{}", fixture.open(|_| {}).await.id);
     for agent in [ANDROID, IPHONE, DESKTOP] {
         let (_, html) = fixture.page(&path, agent).await;
-        assert!(!html.contains("<img") && !html.contains("Identity app:") && !html.contains("id=\"install\"") && stores(&html).is_empty());
+        assert!(
+            !html.contains("<img")
+                && !html.contains("Identity app:")
+                && !html.contains("id=\"install\"")
+                && stores(&html).is_empty()
+        );
     }
     assert_eq!(fixture.page("/assets/app-icon", "").await.0, 404);
 }
@@ -70,7 +82,8 @@ async fn an_identity_app_without_settings_has_neither_icon_nor_stores() {
 async fn the_foot_of_every_page_says_who_checks_what_is_kept_for_how_long_and_where_the_privacy_notice_is() {
     let fixture = PagesFixture::with_settings(&[("pages.privacy_url", "https://bank.example/privacy")]).await;
     let (pending, event) = (fixture.open(|_| {}).await, fixture.event(|_| {}).await);
-    let (results, guests) = ("Results are kept for 60\u{a0}minutes.", "The guest list is kept for 30\u{a0}days after the event.");
+    let (results, guests) =
+        ("Results are kept for 60\u{a0}minutes.", "The guest list is kept for 30\u{a0}days after the event.");
     for (path, kept, other) in [
         (format!("/v/{}", pending.id), results, guests),
         ("/v/none".to_owned(), results, guests),
@@ -84,7 +97,10 @@ async fn the_foot_of_every_page_says_who_checks_what_is_kept_for_how_long_and_wh
             foot.contains("<b lang=\"en\">sakshi</b> checks identities for the service that asks."),
             !path.contains(&pending.id.to_string())
         );
-        assert!(html.contains(" checks identities for the service that asks."), "{path}: above, where the person waits");
+        assert!(
+            html.contains(" checks identities for the service that asks."),
+            "{path}: above, where the person waits"
+        );
         assert!(foot.contains(kept) && !foot.contains(other), "{path}: {foot}");
         assert!(foot.contains(" <a href=\"https://bank.example/privacy\">Privacy</a></p>"), "{foot}");
     }
@@ -96,7 +112,8 @@ async fn the_foot_of_every_page_says_who_checks_what_is_kept_for_how_long_and_wh
 async fn the_foot_tells_the_shorter_times_of_a_client() {
     let fixture = PagesFixture::new().await;
     let retention = ClientRetention { result_ttl_s: NonZeroU32::new(1_200), registration_ttl_days: NonZeroU32::new(7) };
-    let own = |terms: &mut Terms| terms.extras = Some(Box::new(OptionalTerms { retention, ..OptionalTerms::default() }));
+    let own =
+        |terms: &mut Terms| terms.extras = Some(Box::new(OptionalTerms { retention, ..OptionalTerms::default() }));
     let (pending, event) = (fixture.open(own).await, fixture.event(|terms| terms.retention = retention).await);
     for (path, kept) in [
         (format!("/v/{}", pending.id), "Results are kept for 20\u{a0}minutes."),

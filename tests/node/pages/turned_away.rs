@@ -27,8 +27,16 @@ pub(super) async fn turned_away(fixture: &PagesFixture, id: &str, status: u16, h
     let before = fixture.balance().await;
     let (page, button) = (format!("/e/{id}"), format!("/e/{id}/start"));
     for (method, path) in [(Method::GET, &page), (Method::POST, &button)] {
-        assert_eq!(asked(fixture, method.clone(), path, "text/html,*/*;q=0.8").await, (status, heading.to_owned()), "{method} {path}");
-        assert_eq!(asked(fixture, method.clone(), path, "application/json").await, (status, code.to_owned()), "{method} {path}");
+        assert_eq!(
+            asked(fixture, method.clone(), path, "text/html,*/*;q=0.8").await,
+            (status, heading.to_owned()),
+            "{method} {path}"
+        );
+        assert_eq!(
+            asked(fixture, method.clone(), path, "application/json").await,
+            (status, code.to_owned()),
+            "{method} {path}"
+        );
         assert_eq!(asked(fixture, method, path, "application/json, text/html").await.1, heading);
     }
     assert_eq!(asked(fixture, Method::GET, &page, "application/jwt").await, (status, code.to_owned()));
@@ -55,7 +63,10 @@ async fn a_guest_who_is_turned_away_reads_of_which_event_and_whose() {
     fixture.leave_credits(0).await;
     for event in [&full, &closed, &unfunded] {
         let (_, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
-        assert!(html.contains("<bdi>Open day &#38; tour</bdi>") && html.contains("<bdi>Sandbox client</bdi>"), "{html}");
+        assert!(
+            html.contains("<bdi>Open day &#38; tour</bdi>") && html.contains("<bdi>Sandbox client</bdi>"),
+            "{html}"
+        );
         assert!(!html.contains("You were not registered"), "opening the page is no registration: {html}");
     }
     let pressed = text(press(&fixture, &full, None).await).await;

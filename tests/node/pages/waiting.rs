@@ -25,7 +25,10 @@ async fn a_phone_gets_one_link_that_hands_a_fresh_intent_to_the_identity_app() {
     let request = intent_uri.split("S.request=").nth(1).unwrap().split(';').next().unwrap();
     assert_eq!(status, 200);
     assert_eq!(decode_unverified(request).unwrap().txn, pending.id.to_string());
-    assert!(intent_uri.contains(&format!("S.browser_fallback_url=https%3A%2F%2Fv.example%2Fv%2F{}%3Fhelp%3D1;end", pending.id)));
+    assert!(
+        intent_uri
+            .contains(&format!("S.browser_fallback_url=https%3A%2F%2Fv.example%2Fv%2F{}%3Fhelp%3D1;end", pending.id))
+    );
 
     let (_, html) = fixture.page(&path, IPHONE).await;
     let request = link(&html, "idauthority://verify?req=");
@@ -45,7 +48,8 @@ async fn a_desktop_gets_both_codes_and_links_for_this_device() {
     }
     assert_eq!(html.matches("role=\"img\" aria-label=\"QR code").count(), 2);
     assert!(link(&html, "intent:").starts_with("intent:#Intent;") && link(&html, "idauthority:").contains("?req="));
-    let payload = fixture.shared.service.authority.qr_payload(link(&html, "idauthority:").split("req=").nth(1).unwrap());
+    let payload =
+        fixture.shared.service.authority.qr_payload(link(&html, "idauthority:").split("req=").nth(1).unwrap());
     assert_eq!(decode_unverified(&decode_qr_payload(&payload).unwrap()).unwrap().txn, pending.id.to_string());
 }
 
@@ -54,7 +58,9 @@ async fn the_page_says_who_asks_and_for_what_in_words() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|terms| terms.claims = Claim::ALL.into_iter().collect::<ClaimSet>()).await;
     let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
-    assert!(html.contains("Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox app</bdi>"));
+    assert!(html.contains(
+        "Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox app</bdi>"
+    ));
     assert_eq!(html.matches("<li>").count(), 30 + 17);
     assert!(html.contains("<li>Whether you are 18 or older\n") && html.contains("scans your face"));
     assert_eq!(html.matches("<h1").count(), 1);
@@ -130,11 +136,13 @@ async fn every_page_has_the_strict_headers() {
     for path in [format!("/v/{}", pending.id), "/v/nothing".to_owned()] {
         for method in [Method::GET, Method::HEAD] {
             let response = fixture.ask(TestRequest::default().method(method).uri(&path)).await;
-            let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
+            let header = |name: &str| {
+                response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+            };
             assert_eq!(
                 header("content-security-policy"),
-                "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; \
-                 form-action 'self'; frame-ancestors 'none'"
+                "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                 base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
             );
             assert_eq!(header("referrer-policy"), "no-referrer");
             assert_eq!(header("cache-control"), "no-store");

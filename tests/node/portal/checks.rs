@@ -18,7 +18,10 @@ async fn a_check_shows_the_body_of_the_api_and_what_is_wrong_in_its_sentences() 
     let mut asked = vec![("kind", "gst"), ("gstin", "27aapfu0939f1zv"), ("consent_text", "I agree."), ("consent", "Y")];
     let answered = browser.send("/portal/checks", &asked).await;
     let body: Value = serde_json::from_str(&answered.shown("body")).unwrap();
-    assert_eq!((answered.status, &body["data"]["gstin"], &body["data"]["status"]), (200, &json!("27AAPFU0939F1ZV"), &json!("valid")));
+    assert_eq!(
+        (answered.status, &body["data"]["gstin"], &body["data"]["status"]),
+        (200, &json!("27AAPFU0939F1ZV"), &json!("valid"))
+    );
     let command = answered.shown("curl-1");
     assert!(command.contains("/api/v1/gst/verify' ") && command.contains(r#""gstin":"27aapfu0939f1zv""#), "{command}");
     assert_eq!(upstream.last().body, json!({"gstin": "27AAPFU0939F1ZV", "consent_text": "I agree."}));
@@ -27,14 +30,19 @@ async fn a_check_shows_the_body_of_the_api_and_what_is_wrong_in_its_sentences() 
     let refused = browser.send("/portal/checks", &asked).await;
     assert_eq!(refused.status, 400);
     assert!(
-        refused.html.contains("<a href=\"#consent-gst\">Tick that the person has agreed.</a>") && refused.html.contains("27aapfu0939f1zv"),
+        refused.html.contains("<a href=\"#consent-gst\">Tick that the person has agreed.</a>")
+            && refused.html.contains("27aapfu0939f1zv"),
         "{}",
         refused.html
     );
     asked.extend([("consent", "Y")]);
     asked[1].1 = "27AAPFU0939F1ZW";
     let malformed = browser.send("/portal/checks", &asked).await;
-    assert!(malformed.status == 422 && malformed.html.contains("GSTIN must be 15 characters: state code"), "{}", malformed.html);
+    assert!(
+        malformed.status == 422 && malformed.html.contains("GSTIN must be 15 characters: state code"),
+        "{}",
+        malformed.html
+    );
     assert_eq!(browser.send("/portal/checks", &[("kind", "passport")]).await.status, 404);
     assert_eq!(upstream.orders().len(), 1);
     assert_eq!(browser.balance().await, 1_000, "it costs no credit");

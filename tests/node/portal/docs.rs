@@ -13,12 +13,14 @@ async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
     assert_eq!((page.status().as_u16(), page.headers()["x-robots-tag"].to_str().unwrap()), (200, "noindex"));
     assert!(page.headers()["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
     let html = all_pages(&live).await;
-    let loads = html.split(['<', '>']).filter(|tag| ["link ", "script ", "img "].iter().any(|kind| tag.starts_with(kind)));
+    let loads =
+        html.split(['<', '>']).filter(|tag| ["link ", "script ", "img "].iter().any(|kind| tag.starts_with(kind)));
     assert!(loads.clone().count() > 0);
     for tag in loads {
         assert!(!tag.contains("://") && !tag.contains("=\"//"), "{tag}");
     }
-    let document: serde_json::Value = live.http.get(live.url("/openapi.json")).send().await.unwrap().json().await.unwrap();
+    let document: serde_json::Value =
+        live.http.get(live.url("/openapi.json")).send().await.unwrap().json().await.unwrap();
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
             let told = format!(">{}</span> <code>{path}<", method.to_uppercase());
@@ -51,7 +53,9 @@ async fn all_pages(live: &InProcessNode) -> String {
 #[actix_rt::test]
 async fn a_refusal_leads_to_the_entry_of_its_code() {
     let live = InProcessNode::start().await;
-    for (path, code) in [("/api/v1/credits", "unauthorized"), ("/nowhere", "not_found"), ("/api/v1/pan/verify", "method_not_allowed")] {
+    for (path, code) in
+        [("/api/v1/credits", "unauthorized"), ("/nowhere", "not_found"), ("/api/v1/pan/verify", "method_not_allowed")]
+    {
         let refusal: serde_json::Value = live.http.get(live.url(path)).send().await.unwrap().json().await.unwrap();
         let url = refusal["docUrl"].as_str().unwrap_or_default();
         assert_eq!((&refusal["code"], url), (&code.into(), &*live.url(&format!("/docs/errors#{code}"))), "{refusal}");
@@ -88,7 +92,10 @@ async fn every_guide_is_a_page_of_its_own_that_the_rail_leads_to() {
 async fn every_page_is_there_as_markdown_whose_links_lead_to_markdown() {
     let live = InProcessNode::start().await;
     let list = live.http.get(live.url("/llms.txt")).send().await.unwrap();
-    assert_eq!((list.status().as_u16(), list.headers()["content-type"].to_str().unwrap()), (200, "text/plain; charset=utf-8"));
+    assert_eq!(
+        (list.status().as_u16(), list.headers()["content-type"].to_str().unwrap()),
+        (200, "text/plain; charset=utf-8")
+    );
     let list = list.text().await.unwrap();
     let mut links = Vec::new();
     for path in rail(&live).await {
@@ -105,7 +112,11 @@ async fn every_page_is_there_as_markdown_whose_links_lead_to_markdown() {
         assert!(text.starts_with("# ") && !text.contains("<!-- "), "{path}: {text}");
         assert!(!is_document || !text.contains("verify.example"), "{path}: {text}");
         links.extend(
-            text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).filter(|to| to.contains("/docs")).map(str::to_owned),
+            text.split("](")
+                .skip(1)
+                .filter_map(|rest| rest.split(')').next())
+                .filter(|to| to.contains("/docs"))
+                .map(str::to_owned),
         );
     }
     assert!(links.len() > 50, "{links:?}");
@@ -122,13 +133,20 @@ async fn every_page_is_there_as_markdown_whose_links_lead_to_markdown() {
 #[actix_rt::test]
 async fn the_search_finds_headings_operations_and_codes_without_a_script() {
     let live = InProcessNode::start().await;
-    let found = async |words: &str| live.http.get(live.url(&format!("/docs/search?q={words}"))).send().await.unwrap().text().await.unwrap();
+    let found = async |words: &str| {
+        live.http.get(live.url(&format!("/docs/search?q={words}"))).send().await.unwrap().text().await.unwrap()
+    };
     assert!(found("repeating+REQUEST").await.contains("href=\"/docs/guides/errors#repeating-a-request\""));
     assert!(found("insufficient_credits").await.contains("href=\"/docs/errors#insufficient_credits\""));
-    assert!(found("qr-intent").await.contains("href=\"/docs/reference/verification#post-api-v1-nationalid-ovse-qr-intent\""));
+    assert!(
+        found("qr-intent")
+            .await
+            .contains("href=\"/docs/reference/verification#post-api-v1-nationalid-ovse-qr-intent\"")
+    );
     assert!(found("%3Cscript%3E").await.contains("“&#60;script&#62;”"));
     assert_eq!(live.stranger("/docs/search?page=1").await.0, 400);
-    let index: serde_json::Value = live.http.get(live.url("/docs/search.json")).send().await.unwrap().json().await.unwrap();
+    let index: serde_json::Value =
+        live.http.get(live.url("/docs/search.json")).send().await.unwrap().json().await.unwrap();
     assert!(index.as_array().unwrap().len() > 200, "{index}");
     live.stop().await;
 }
@@ -136,9 +154,15 @@ async fn the_search_finds_headings_operations_and_codes_without_a_script() {
 #[actix_rt::test]
 async fn a_field_is_told_with_its_bounds_its_words_and_where_it_stands() {
     let live = InProcessNode::start().await;
-    let page = async |name: &str| live.http.get(live.url(&format!("/docs/reference/{name}"))).send().await.unwrap().text().await.unwrap();
+    let page = async |name: &str| {
+        live.http.get(live.url(&format!("/docs/reference/{name}"))).send().await.unwrap().text().await.unwrap()
+    };
     let row = |html: &str, field: &str| {
-        html.split("<tr>").skip(1).find(|row| row.contains(&format!("<code>{field}</code>"))).unwrap_or_default().to_owned()
+        html.split("<tr>")
+            .skip(1)
+            .find(|row| row.contains(&format!("<code>{field}</code>")))
+            .unwrap_or_default()
+            .to_owned()
     };
     let html = page("verification").await;
     let claims = row(&html, "claims");
@@ -189,7 +213,10 @@ async fn gzip_makes_documents_and_files_shorter_and_head_says_the_same() {
         let (gzip, gzip_bytes) = ask(Method::GET, "br, gzip;q=0.9").await;
         assert_eq!((plain[0].as_deref(), gzip[0].as_deref()), (None, Some("gzip")), "{path}");
         assert!(gzip_bytes * 10 < plain_bytes * 7, "{path}: {gzip_bytes} of {plain_bytes}");
-        assert_eq!([&plain[1], &gzip[1]].map(Option::as_deref), [Some(&*plain_bytes.to_string()), Some(&*gzip_bytes.to_string())]);
+        assert_eq!(
+            [&plain[1], &gzip[1]].map(Option::as_deref),
+            [Some(&*plain_bytes.to_string()), Some(&*gzip_bytes.to_string())]
+        );
         assert!(plain[2] == gzip[2] && plain[3] != gzip[3] && plain[4] == gzip[4], "{path}: {plain:?} {gzip:?}");
         assert_eq!(ask(Method::HEAD, "gzip").await, (gzip, 0), "{path}");
     }

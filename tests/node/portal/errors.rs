@@ -13,9 +13,15 @@ async fn a_browser_reads_a_page_wherever_there_is_none_and_a_program_reads_json(
     for path in ["/nothere", "/docs/nothere", "/docs/guides/none", "/assets/none.css", "/portal2"] {
         let page = fixture.ask(TestRequest::get().uri(path).insert_header(HTML)).await;
         assert_eq!(page.status(), 404, "{path}");
-        assert!(page.headers().get("content-security-policy").is_some() && page.headers().get("x-request-id").is_some(), "{path}");
+        assert!(
+            page.headers().get("content-security-policy").is_some() && page.headers().get("x-request-id").is_some(),
+            "{path}"
+        );
         let html = text(page).await;
-        assert!(html.contains("<h1>There is nothing here</h1>") && html.contains("class=\"badge\">Sandbox"), "{path}: {html}");
+        assert!(
+            html.contains("<h1>There is nothing here</h1>") && html.contains("class=\"badge\">Sandbox"),
+            "{path}: {html}"
+        );
         assert!(html.contains("<a href=\"/portal/events\">Events</a>"), "{path}");
         let body = text(fixture.ask(TestRequest::get().uri(path)).await).await;
         assert!(body.starts_with("{\"success\":false"), "{path}: {body}");
@@ -36,7 +42,10 @@ async fn too_many_requests_for_a_document_are_a_page_with_retry_after() {
     let ask = || fixture.ask(TestRequest::get().uri("/docs/errors").insert_header(HTML));
     while ask().await.status() == 200 {}
     let refused = ask().await;
-    assert_eq!((refused.status().as_u16(), refused.headers().get("retry-after").unwrap().to_str().unwrap()), (429, "1"));
+    assert_eq!(
+        (refused.status().as_u16(), refused.headers().get("retry-after").unwrap().to_str().unwrap()),
+        (429, "1")
+    );
     assert!(text(refused).await.contains("<h1>Please wait a moment</h1>"));
 }
 
@@ -59,7 +68,13 @@ async fn an_error_page_keeps_who_has_signed_in_and_the_way_out() {
     for path in ["/portal/nothing", "/portal/events/none", "/portal/transactions/none"] {
         let page = browser.get(path).await;
         assert_eq!(page.status, 404, "{path}");
-        for part in ["class=\"badge\">Sandbox", "Sign out</button>", "<b>Sandbox client</b>", "Sandbox app", "There is nothing here"] {
+        for part in [
+            "class=\"badge\">Sandbox",
+            "Sign out</button>",
+            "<b>Sandbox client</b>",
+            "Sandbox app",
+            "There is nothing here",
+        ] {
             assert!(page.html.contains(part), "{path}: {part}: {}", page.html);
         }
     }

@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::Browser;
 
-const TRIAL: &[(&str, &str)] = &[("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "hindi"), ("face_auth", "true")];
-const EVENT: &[(&str, &str)] = &[("name", "Open <day>"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2023-12-01T10:00")];
+const TRIAL: &[(&str, &str)] =
+    &[("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "hindi"), ("face_auth", "true")];
+const EVENT: &[(&str, &str)] =
+    &[("name", "Open <day>"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2023-12-01T10:00")];
 
 async fn api(fixture: &PagesFixture, path: &str) -> String {
     text(fixture.organiser(&format!("/api/v1/nationalid-ovse{path}")).await).await
@@ -58,13 +60,20 @@ async fn a_trial_opens_a_transaction_of_the_api_for_one_credit() {
 
     let page = browser.get(&first.location).await;
     let id = first.location.rsplit('/').next().unwrap();
-    assert_eq!(page.shown("body"), api(&fixture, &format!("/result/{id}")).await, "a poll is answered with these bytes");
+    assert_eq!(
+        page.shown("body"),
+        api(&fixture, &format!("/result/{id}")).await,
+        "a poll is answered with these bytes"
+    );
     assert!(page.html.contains(&format!("href=\"/v/{id}\"")) && page.html.contains("Scan it with a phone"));
     let command = page.shown("curl-1");
     assert!(command.contains(r#"-d '{"channel":"qr","claims":["name","dob"],"language":"hindi"}'"#), "{command}");
     assert!(command.contains("$KEY") && command.contains("$APP"));
 
-    let changed: Vec<_> = pairs.iter().map(|(name, value)| if *name == "language" { (*name, "tamil") } else { (*name, *value) }).collect();
+    let changed: Vec<_> = pairs
+        .iter()
+        .map(|(name, value)| if *name == "language" { (*name, "tamil") } else { (*name, *value) })
+        .collect();
     let reused = browser.send("/portal/trial", &changed).await;
     assert_eq!(reused.status, 422);
     assert!(reused.html.contains("sent before with other values"));
@@ -83,7 +92,8 @@ async fn what_a_finished_transaction_shows_are_the_bytes_of_the_api() {
         let path = format!("/portal/transactions/{}", pending.id);
         let page = browser.get(&path).await;
         assert!(page.html.contains(heading));
-        let page = if page.html.contains("id=\"show\"") { browser.send(&format!("{path}/details"), &[]).await } else { page };
+        let page =
+            if page.html.contains("id=\"show\"") { browser.send(&format!("{path}/details"), &[]).await } else { page };
         let polled = api(&fixture, &format!("/result/{}", pending.id)).await;
         assert!(serde_json::from_str::<Value>(&polled).unwrap()["data"]["pending"] == false);
         assert_eq!(page.shown("body"), polled);
@@ -128,8 +138,18 @@ async fn a_refused_form_says_so_in_its_title_and_leads_to_its_fields() {
     let browser = Browser::signed_in(&fixture).await;
     for (path, pairs, title, fields) in [
         ("/portal/trial", &[("app_id", "com.example.app")][..], "Try a verification", &["claims", "channel"][..]),
-        ("/portal/events", &[("name", " "), ("max_guests", "0"), ("claims", "name")][..], "New event", &["max_guests", "expires_at"][..]),
-        ("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "ftp://x")][..], "Webhooks", &["webhookUrl-ESign"][..]),
+        (
+            "/portal/events",
+            &[("name", " "), ("max_guests", "0"), ("claims", "name")][..],
+            "New event",
+            &["max_guests", "expires_at"][..],
+        ),
+        (
+            "/portal/webhooks",
+            &[("apiType", "ESign"), ("webhookUrl", "ftp://x")][..],
+            "Webhooks",
+            &["webhookUrl-ESign"][..],
+        ),
     ] {
         let refused = browser.send(path, pairs).await;
         assert_eq!(refused.status, 400, "{path}");
@@ -141,7 +161,11 @@ async fn a_refused_form_says_so_in_its_title_and_leads_to_its_fields() {
         }
     }
     let stranger = Browser::new(&fixture).post("/portal/sign-in", &[("key", "sk_none"), ("app_id", "app_none")]).await;
-    assert!(stranger.html.contains("<title>Error: Sign in") && stranger.html.contains("autofocus"), "{}", stranger.html);
+    assert!(
+        stranger.html.contains("<title>Error: Sign in") && stranger.html.contains("autofocus"),
+        "{}",
+        stranger.html
+    );
     assert!(browser.get("/portal/trial").await.html.contains("<title>Try a verification"));
 }
 
@@ -177,7 +201,11 @@ async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
         assert_eq!(of_api().await[key], expected, "{field}={value}");
     }
     let shown = browser.get(&settings).await;
-    assert!(shown.html.contains("value=\"2024-01-01T00:00\"") && shown.html.contains("value=\"Closed day\""), "{}", shown.html);
+    assert!(
+        shown.html.contains("value=\"2024-01-01T00:00\"") && shown.html.contains("value=\"Closed day\""),
+        "{}",
+        shown.html
+    );
     let refused = browser.send(&settings, &[("max_guests", "0")]).await;
     assert!(refused.status == 400 && refused.html.contains("max_guests-problem"));
     assert!(browser.get("/portal/events").await.html.contains("Closed day"));
@@ -207,7 +235,10 @@ async fn a_refused_door_keeps_the_values_of_the_settings() {
     assert_eq!(refused.status, 409, "{}", refused.html);
     let (settings, doors) = refused.html.split_once("id=\"doors\"").unwrap();
     assert!(settings.contains("<title>Error: Settings") && !settings.contains("role=\"alert\""), "{settings}");
-    assert!(doors.contains("role=\"alert\"") && doors.contains("at most 50 doors") && doors.contains("value=\"North\""), "{doors}");
+    assert!(
+        doors.contains("role=\"alert\"") && doors.contains("at most 50 doors") && doors.contains("value=\"North\""),
+        "{doors}"
+    );
     for value in ["Open &#60;day&#62;", "5", "2023-12-01T10:00"] {
         assert!(settings.contains(&format!("value=\"{value}\"")), "{value}: {settings}");
     }
@@ -246,7 +277,11 @@ async fn a_form_opened_before_another_change_overwrites_nothing() {
     assert_eq!(stale.status, 412, "{}", stale.html);
     assert!(stale.html.contains("The event was changed meanwhile. This is how it is now"), "{}", stale.html);
     assert!(stale.html.contains("value=\"Hall 3\"") && !stale.html.contains("Other day"), "{}", stale.html);
-    assert_eq!(browser.send(&settings, &[("name", "Other day"), ("if_match", "")]).await.status, 412, "no tag of the event");
+    assert_eq!(
+        browser.send(&settings, &[("name", "Other day"), ("if_match", "")]).await.status,
+        412,
+        "no tag of the event"
+    );
     let event: Value = serde_json::from_str(&api(&fixture, &format!("/events/{id}")).await).unwrap();
     assert_eq!((event["name"].as_str(), event["place"].as_str()), (Some("Open <day>"), Some("Hall 3")));
 
@@ -269,7 +304,8 @@ async fn a_webhook_url_is_set_refused_and_removed() {
     assert!(refused.status == 400 && refused.html.contains("id=\"webhookUrl-ESign-problem\""));
     let unknown = browser.send("/portal/webhooks", &[("apiType", "OVSE"), ("webhookUrl", "https://x.example/")]).await;
     assert!(unknown.status == 400 && unknown.html.contains("must be one of ESign"));
-    let removed = browser.send("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "half typed"), ("remove", "1")]).await;
+    let removed =
+        browser.send("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "half typed"), ("remove", "1")]).await;
     assert_eq!(removed.location, "/portal/webhooks?done=1");
     assert_eq!(of_api().await, r#"{"success":true,"data":[]}"#);
 }

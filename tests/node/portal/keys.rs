@@ -16,17 +16,26 @@ async fn an_admin_issues_a_key_whose_text_is_shown_once_and_which_the_api_takes(
     let fixture = PagesFixture::new().await;
     let admin = signed_in_as(&fixture, UserRole::Admin).await;
     let networks = "203.0.113.0/24, 2001:db8::/32";
-    let sent = [("label", "kiosk"), ("environments", "sandbox"), ("networks", networks), ("expires_at", "2024-12-31T18:30")];
+    let sent =
+        [("label", "kiosk"), ("environments", "sandbox"), ("networks", networks), ("expires_at", "2024-12-31T18:30")];
     let answer = admin.send("/portal/keys", &sent).await;
     assert_eq!(answer.status, 200, "{}", answer.html);
     let text = answer.shown("key-text");
     let page = admin.get("/portal/keys").await;
-    assert!(!page.html.contains(&text) && page.html.contains("<bdi>kiosk</bdi>") && page.html.contains("203.0.113.0/24, 2001:db8::/32"));
+    assert!(
+        !page.html.contains(&text)
+            && page.html.contains("<bdi>kiosk</bdi>")
+            && page.html.contains("203.0.113.0/24, 2001:db8::/32")
+    );
     assert!(page.html.contains("Never") && page.html.contains("2024-12-31 18:30 UTC"), "{}", page.html);
     let mut browser = super::Browser::new(&fixture);
     assert_eq!(browser.sign_in(&text, fixture.first.app.as_str()).await.status, 303);
     let page = admin.get("/portal/keys").await;
-    assert!(page.html.contains(&fixture.clock.now().to_string()[..16].replace('T', " ")), "the last use: {}", page.html);
+    assert!(
+        page.html.contains(&fixture.clock.now().to_string()[..16].replace('T', " ")),
+        "the last use: {}",
+        page.html
+    );
     for (field, value) in [("networks", "nowhere"), ("expires_at", "2020-01-01T00:00"), ("environments", "moon")] {
         let answer = admin.send("/portal/keys", &[(field, value)]).await;
         assert_eq!(answer.status, 400, "{field}");

@@ -63,8 +63,13 @@ impl<'a> Browser<'a> {
         let request = if cookies.is_empty() { request } else { request.insert_header((COOKIE, cookies.join("; "))) };
         let response = self.fixture.ask(request).await;
         let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
-        let headers = response.headers().iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
-        let (status, location, cookie) = (response.status().as_u16(), header(LOCATION).unwrap_or_default(), header(SET_COOKIE));
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect();
+        let (status, location, cookie) =
+            (response.status().as_u16(), header(LOCATION).unwrap_or_default(), header(SET_COOKIE));
         Answer { status, location, cookie, headers, html: text(response).await }
     }
 
@@ -104,7 +109,10 @@ impl<'a> Browser<'a> {
 impl Answer {
     /// Returns the value of a hidden field.
     fn hidden(&self, name: &str) -> String {
-        let (_, rest) = self.html.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}: {}", self.html));
+        let (_, rest) = self
+            .html
+            .split_once(&format!("name=\"{name}\" value=\""))
+            .unwrap_or_else(|| panic!("{name}: {}", self.html));
         rest.split('"').next().unwrap().to_owned()
     }
 

@@ -33,7 +33,10 @@ async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_f
         for part in ["default-src 'none'", "script-src 'self'", "form-action 'self'", "frame-ancestors 'none'"] {
             assert!(policy.contains(part), "{path}: {policy}");
         }
-        assert!(!page.html.contains("style=\"") && !page.html.contains("<style") && !page.html.contains("onclick"), "{path}");
+        assert!(
+            !page.html.contains("style=\"") && !page.html.contains("<style") && !page.html.contains("onclick"),
+            "{path}"
+        );
         assert!(page.html.len() + files < 30_000, "{path}: {} and {files}", page.html.len());
     }
 }
@@ -96,15 +99,24 @@ async fn a_transaction_tells_its_reference_its_times_and_why_it_failed_in_plain_
     let browser = Browser::signed_in(&fixture).await;
     let reference = Some("order-42".to_owned());
     let declined = fixture
-        .open(|terms| terms.extras = Some(Box::new(OptionalTerms { client_reference_id: reference, ..OptionalTerms::default() })))
+        .open(|terms| {
+            terms.extras = Some(Box::new(OptionalTerms { client_reference_id: reference, ..OptionalTerms::default() }))
+        })
         .await;
     fixture.clock.advance(Duration::from_millis(12_340));
     fixture.fail(&declined, "User Reject", "301").await;
     let page = browser.get(&format!("/portal/transactions/{}", declined.id)).await;
     assert!(page.html.contains("<dd id=\"reference\"><bdi>order-42</bdi></dd>"), "{}", page.html);
-    assert!(page.html.contains("id=\"opened\"><b>Opened</b> <time") && page.html.contains("after 12.3 s, code 301"), "{}", page.html);
+    assert!(
+        page.html.contains("id=\"opened\"><b>Opened</b> <time") && page.html.contains("after 12.3 s, code 301"),
+        "{}",
+        page.html
+    );
     assert!(page.html.contains("The person was told: “You declined the request"), "{}", page.html);
-    assert!(!page.html.contains(": User Reject") && page.html.contains("<p class=\"back\"><a href=\"/portal/verifications\">"));
+    assert!(
+        !page.html.contains(": User Reject")
+            && page.html.contains("<p class=\"back\"><a href=\"/portal/verifications\">")
+    );
 }
 
 #[actix_rt::test]
@@ -146,19 +158,35 @@ async fn guests_of_an_event_are_listed_with_what_they_shared() {
     assert!(page.html.contains(&format!("/portal/transactions/{}", guest.id)));
     let of_guest = browser.get(&format!("/portal/transactions/{}", guest.id)).await;
     assert!(of_guest.html.contains(&format!("href=\"/portal/events/{}\"", event.id)));
-    assert!(page.html.contains("<bdi>Asha Rao</bdi>") && !of_guest.html.contains("Asha Rao"), "hidden until somebody asks");
+    assert!(
+        page.html.contains("<bdi>Asha Rao</bdi>") && !of_guest.html.contains("Asha Rao"),
+        "hidden until somebody asks"
+    );
 
     let paper = browser.get(&format!("/portal/events/{}/guests", event.id)).await;
-    assert!(paper.status == 200 && paper.html.contains("1 guest by name") && paper.html.contains("<bdi>Asha Rao</bdi>"), "{}", paper.html);
+    assert!(
+        paper.status == 200 && paper.html.contains("1 guest by name") && paper.html.contains("<bdi>Asha Rao</bdi>"),
+        "{}",
+        paper.html
+    );
     let sheet = browser.get(&format!("/portal/events/{}/guests.csv", event.id)).await;
     assert_eq!(sheet.header("content-type"), Some("text/csv; charset=utf-8; header=present"));
-    assert_eq!(sheet.header("content-disposition"), Some(&*format!("attachment; filename=\"guests-{}.csv\"", event.id)));
+    assert_eq!(
+        sheet.header("content-disposition"),
+        Some(&*format!("attachment; filename=\"guests-{}.csv\"", event.id))
+    );
     assert_eq!(sheet.header("cache-control"), Some("no-store"));
     let lines: Vec<_> = sheet.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
-    assert!(lines[0].starts_with("txn_id,registration_code,verified_at,possible_duplicate_of,checked_in_at,gate,name"), "{lines:?}");
+    assert!(
+        lines[0].starts_with("txn_id,registration_code,verified_at,possible_duplicate_of,checked_in_at,gate,name"),
+        "{lines:?}"
+    );
     let row: Vec<_> = lines[1].split(',').collect();
     let code = row[1].trim_matches(['"', '\'']);
-    assert!(row[0] == guest.id.to_string() && code.len() == 6 && row[2].starts_with("20") && row[6] == "\"Asha Rao\"", "{lines:?}");
+    assert!(
+        row[0] == guest.id.to_string() && code.len() == 6 && row[2].starts_with("20") && row[6] == "\"Asha Rao\"",
+        "{lines:?}"
+    );
     assert_eq!(lines[2..], [""]);
 }
 
@@ -168,7 +196,9 @@ async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
     let browser = Browser::signed_in(&fixture).await;
     let lost = browser.get("/portal/evnets").await;
     assert!(
-        lost.status == 404 && lost.html.contains("There is nothing here") && lost.html.contains("<a href=\"/portal/credits\">Credits</a>")
+        lost.status == 404
+            && lost.html.contains("There is nothing here")
+            && lost.html.contains("<a href=\"/portal/credits\">Credits</a>")
     );
     for path in ["/portal/", "/portal/sign-out"] {
         let back = browser.get(path).await;
@@ -182,5 +212,8 @@ async fn an_address_without_a_page_and_the_reload_of_a_form_are_no_dead_ends() {
 async fn the_shell_gets_the_app_id_and_never_the_key() {
     let fixture = PagesFixture::new().await;
     let page = Browser::signed_in(&fixture).await.get("/portal/credits").await;
-    assert!(page.html.contains(&format!("export APP={};", fixture.first.app.as_str())) && !page.html.contains(fixture.first.key.reveal()));
+    assert!(
+        page.html.contains(&format!("export APP={};", fixture.first.app.as_str()))
+            && !page.html.contains(fixture.first.key.reveal())
+    );
 }

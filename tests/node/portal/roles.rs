@@ -14,10 +14,14 @@ use crate::pages_fixture::PagesFixture;
 const READ_BY_ORGANISERS: &[&str] =
     &["/portal/checks", "/portal/events/new", "/portal/events/{eventId}/settings", "/portal/trial", "/portal/webhooks"];
 /// Routes that change something and are open to everybody.
-const DONE_BY_EVERYBODY: &[&str] = &["/portal/account", "/portal/app", "/portal/sign-out", "/portal/transactions/{txnId}/details"];
+const DONE_BY_EVERYBODY: &[&str] =
+    &["/portal/account", "/portal/app", "/portal/sign-out", "/portal/transactions/{txnId}/details"];
 
 fn routes() -> impl Iterator<Item = &'static Row> {
-    let portal = ROUTES.into_iter().flatten().filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
+    let portal = ROUTES
+        .into_iter()
+        .flatten()
+        .filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
     portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}", "/portal/once/{token}"].contains(&row.path))
 }
 
@@ -46,7 +50,11 @@ fn path_of(row: &Row) -> String {
 }
 
 async fn ask(browser: &Browser<'_>, row: &Row) -> Answer {
-    if row.method == "GET" { browser.get(&path_of(row)).await } else { browser.post(&path_of(row), &[("form_word", "wrong")]).await }
+    if row.method == "GET" {
+        browser.get(&path_of(row)).await
+    } else {
+        browser.post(&path_of(row), &[("form_word", "wrong")]).await
+    }
 }
 
 fn is_refused(answer: &Answer) -> bool {
@@ -59,9 +67,22 @@ async fn each_role_reaches_the_routes_that_it_may_and_no_others() {
     for role in [UserRole::View, UserRole::Organise, UserRole::Admin] {
         let browser = signed_in_as(&fixture, role).await;
         for row in routes() {
-            assert_eq!(needed(&row.method.parse::<Method>().unwrap(), row.path), expected(row), "{} {}", row.method, row.path);
+            assert_eq!(
+                needed(&row.method.parse::<Method>().unwrap(), row.path),
+                expected(row),
+                "{} {}",
+                row.method,
+                row.path
+            );
             let answer = ask(&browser, row).await;
-            assert_eq!(is_refused(&answer), role < expected(row), "{role} {} {}: {}", row.method, row.path, answer.status);
+            assert_eq!(
+                is_refused(&answer),
+                role < expected(row),
+                "{role} {} {}: {}",
+                row.method,
+                row.path,
+                answer.status
+            );
             assert!(!answer.leads_to_sign_in(), "{role} {} {}", row.method, row.path);
             let says = format!("needs the role “{}”", expected(row));
             assert_eq!(answer.html.contains(&says), role < expected(row), "{}", answer.html);
@@ -75,7 +96,14 @@ async fn an_api_key_organises_and_reaches_neither_keys_nor_people() {
     let browser = Browser::signed_in(&fixture).await;
     for row in routes() {
         let answer = ask(&browser, row).await;
-        assert_eq!(is_refused(&answer), expected(row) == UserRole::Admin, "{} {}: {}", row.method, row.path, answer.status);
+        assert_eq!(
+            is_refused(&answer),
+            expected(row) == UserRole::Admin,
+            "{} {}: {}",
+            row.method,
+            row.path,
+            answer.status
+        );
     }
     let page = browser.get("/portal/events").await;
     assert!(page.html.contains("You are signed in with an API key, the secret of your backend."), "{}", page.html);

@@ -20,14 +20,25 @@ const MINUTE: Duration = Duration::from_secs(60);
 async fn without_a_session_every_page_leads_to_the_sign_in_and_every_form_is_dead() {
     let fixture = PagesFixture::new().await;
     let mut browser = Browser::new(&fixture);
-    let portal = ROUTES.into_iter().flatten().filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
-    let closed: Vec<_> = portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}"].contains(&row.path)).collect();
+    let portal = ROUTES
+        .into_iter()
+        .flatten()
+        .filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
+    let closed: Vec<_> =
+        portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}"].contains(&row.path)).collect();
     assert!(closed.len() > 15);
     for cookie in [None, Some("sakshi_portal=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned())] {
         browser.cookie = cookie;
         for row in &closed {
-            let answer = if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
-            assert!(answer.leads_to_sign_in() && answer.html.is_empty(), "{} {}: {}", row.method, row.path, answer.status);
+            let answer =
+                if row.method == "GET" { browser.get(row.path).await } else { browser.post(row.path, &[]).await };
+            assert!(
+                answer.leads_to_sign_in() && answer.html.is_empty(),
+                "{} {}: {}",
+                row.method,
+                row.path,
+                answer.status
+            );
         }
     }
 }
@@ -68,7 +79,9 @@ async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of
     let (key, app) = (fixture.first.key.reveal().to_owned(), fixture.first.app.as_str().to_owned());
     let (unknown, _) = ApiKey::issue().unwrap();
     let mut pages = Vec::new();
-    for (key, app) in [(unknown.reveal(), &*app), (&key, AppId::generate().as_str()), (&key[1..], &app), ("", ""), (&app, &key)] {
+    for (key, app) in
+        [(unknown.reveal(), &*app), (&key, AppId::generate().as_str()), (&key[1..], &app), ("", ""), (&app, &key)]
+    {
         let mut browser = Browser::new(&fixture);
         let answer = browser.sign_in(key, app).await;
         assert_eq!((answer.status, &answer.cookie), (401, &None));
@@ -84,7 +97,8 @@ async fn whatever_is_wrong_with_the_credentials_the_answer_is_one_and_nothing_of
 async fn an_app_of_another_client_is_not_signed_in_to() {
     let fixture = PagesFixture::new().await;
     let store = &fixture.shared.service.store;
-    let foreign = App { app_id: AppId::generate(), client_id: sakshi_domain::ids::ClientId::generate(), ..fixture.app.clone() };
+    let foreign =
+        App { app_id: AppId::generate(), client_id: sakshi_domain::ids::ClientId::generate(), ..fixture.app.clone() };
     let client = sakshi_domain::tenancy::Client::new(foreign.client_id.clone(), "Other".into(), fixture.clock.now());
     store.create_client(client).await.unwrap();
     assert!(store.create_app(foreign.clone()).await.unwrap());

@@ -33,7 +33,10 @@ async fn list_page_kiosk_guests_and_api_agree_that_an_event_is_out_of_credits() 
         assert_eq!(page.html.contains("id=\"unfunded\" hidden"), is_open, "{}", page.html);
         assert_eq!(fixture.page(&guest, ANDROID).await.1.contains("<form"), is_open);
         assert_eq!(fixture.page(&format!("{guest}/kiosk"), DESKTOP).await.1.contains("data-state=\"active\""), is_open);
-        assert_eq!(reason(&fixture, &event).await, if is_open { serde_json::Value::Null } else { "credits_exhausted".into() });
+        assert_eq!(
+            reason(&fixture, &event).await,
+            if is_open { serde_json::Value::Null } else { "credits_exhausted".into() }
+        );
     }
     let closed = fixture.event(|terms| terms.is_active = false).await;
     assert_eq!(event_page(&browser, &closed).await.shown("status"), "Closed", "that comes first");

@@ -36,11 +36,16 @@ async fn an_admin_invites_a_person_by_a_link_that_is_shown_once() {
     assert_eq!(again.status, 409);
     assert!(again.html.contains("Another user has this e-mail address."), "{}", again.html);
     for (field, value) in [("name", " "), ("email", "ravi"), ("role", "owner")] {
-        let sent: Vec<_> = sent.iter().map(|(name, known)| (*name, if *name == field { value } else { known })).collect();
+        let sent: Vec<_> =
+            sent.iter().map(|(name, known)| (*name, if *name == field { value } else { known })).collect();
         assert_eq!(admin.send("/portal/team", &sent).await.status, 400, "{field}");
     }
     fixture.clock.advance(Duration::from_secs(72 * 3_600));
-    assert_eq!(Browser::new(&fixture).get(link.strip_prefix("https://v.example").unwrap()).await.status, 404, "after 72 hours");
+    assert_eq!(
+        Browser::new(&fixture).get(link.strip_prefix("https://v.example").unwrap()).await.status,
+        404,
+        "after 72 hours"
+    );
     assert_eq!(actions(&fixture).await, [Action::UserInvited, Action::SignedIn]);
 }
 
@@ -52,7 +57,10 @@ async fn an_admin_changes_disables_resets_and_removes_others_and_never_the_own_u
     let mut theirs = Browser::new(&fixture);
     theirs.enter(&other).await;
     let path = format!("/portal/team/{}", other.user_id);
-    assert_eq!(admin.send(&path, &[("action", "role"), ("role", "organise")]).await.location, "/portal/team?done=changed");
+    assert_eq!(
+        admin.send(&path, &[("action", "role"), ("role", "organise")]).await.location,
+        "/portal/team?done=changed"
+    );
     assert_eq!(theirs.get("/portal/webhooks").await.status, 200);
     assert_eq!(admin.send(&path, &[("action", "disable")]).await.status, 303);
     assert!(theirs.get("/portal").await.leads_to_sign_in());
@@ -67,13 +75,20 @@ async fn an_admin_changes_disables_resets_and_removes_others_and_never_the_own_u
     assert_eq!(admin.send(&path, &[("action", "enable")]).await.status, 404);
     let own = known(&fixture, "admin@example.com").await.unwrap();
     for action in ["role", "disable", "reset", "remove"] {
-        let refused = admin.send(&format!("/portal/team/{}", own.user_id), &[("action", action), ("role", "view")]).await;
+        let refused =
+            admin.send(&format!("/portal/team/{}", own.user_id), &[("action", action), ("role", "view")]).await;
         assert_eq!(refused.status, 400, "{action}");
     }
     assert!(known(&fixture, "admin@example.com").await.unwrap().is_active());
     let log = actions(&fixture).await;
-    let changes =
-        [Action::UserRemoved, Action::UserReset, Action::SignedIn, Action::UserEnabled, Action::UserDisabled, Action::RoleChanged];
+    let changes = [
+        Action::UserRemoved,
+        Action::UserReset,
+        Action::SignedIn,
+        Action::UserEnabled,
+        Action::UserDisabled,
+        Action::RoleChanged,
+    ];
     assert_eq!(log[..6], changes);
 }
 
@@ -85,9 +100,12 @@ async fn an_admin_reaches_no_user_of_another_client() {
     let client = ClientId::generate();
     service.store.create_client(Client::new(client.clone(), "Other".into(), fixture.clock.now())).await.unwrap();
     let (name, email) = ("Foreign".parse().unwrap(), "foreign@example.com".parse().unwrap());
-    let foreign = invite(&service.store, &*service.clock, "", NewUser { client, name, email, role: UserRole::View }).await.unwrap();
+    let foreign = invite(&service.store, &*service.clock, "", NewUser { client, name, email, role: UserRole::View })
+        .await
+        .unwrap();
     for action in ["role", "disable", "reset", "remove"] {
-        let answer = admin.send(&format!("/portal/team/{}", foreign.user_id), &[("action", action), ("role", "admin")]).await;
+        let answer =
+            admin.send(&format!("/portal/team/{}", foreign.user_id), &[("action", action), ("role", "admin")]).await;
         assert_eq!(answer.status, 404, "{action}");
     }
     let untouched = service.store.load_user(foreign.user_id).await.unwrap().unwrap();
@@ -124,7 +142,11 @@ async fn the_log_is_shown_and_filtered_by_person_and_action() {
     assert_eq!(page.html.matches("<th scope=\"row\"").count(), 1);
     let own = known(&fixture, "view@example.com").await.unwrap();
     let page = viewer.get(&format!("/portal/log?who={}", own.user_id)).await;
-    assert!(page.html.matches("<th scope=\"row\"").count() == 1 && !page.html.contains("Invited a user:"), "{}", page.html);
+    assert!(
+        page.html.matches("<th scope=\"row\"").count() == 1 && !page.html.contains("Invited a user:"),
+        "{}",
+        page.html
+    );
     for odd in ["before=x", "before=1.x", "before=-9999999999999999999.1", "action=none", "who=none"] {
         assert_eq!(viewer.get(&format!("/portal/log?{odd}")).await.status, 200, "{odd}");
     }

@@ -40,7 +40,8 @@ pub(super) async fn user(fixture: &PagesFixture, email: &str, role: UserRole) ->
     let link = InviteDigest(sakshi_service::api_key::sha256(&[email.as_bytes()]));
     assert_eq!(store.invite_user(user.clone(), link, now + STEP).await, Ok(InviteOutcome::Invited));
     let recovery = vec![recovery_digest(&user.user_id, RECOVERY)];
-    let credential = Credential { salt: [1; 16], iterations: 1, hash: hash(PASSWORD, &[1; 16], 1), totp: SECRET, recovery };
+    let credential =
+        Credential { salt: [1; 16], iterations: 1, hash: hash(PASSWORD, &[1; 16], 1), totp: SECRET, recovery };
     store.accept_invite(link, credential).await.unwrap().unwrap()
 }
 
@@ -79,7 +80,8 @@ pub(super) async fn signed_in_as(fixture: &PagesFixture, role: UserRole) -> Brow
 }
 
 pub(super) async fn actions(fixture: &PagesFixture) -> Vec<Action> {
-    let found = list(&fixture.shared.service, fixture.first.client.clone(), Default::default(), None, 100).await.unwrap();
+    let found =
+        list(&fixture.shared.service, fixture.first.client.clone(), Default::default(), None, 100).await.unwrap();
     found.entries.into_iter().map(|entry| entry.action).collect()
 }
 
@@ -93,17 +95,23 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
     let service = &fixture.shared.service;
     let (name, email) = ("Asha Rao".parse().unwrap(), "asha@example.com".parse().unwrap());
     let new = NewUser { client: fixture.first.client.clone(), name, email, role: UserRole::View };
-    let Invitation { url, .. } = invite(&service.store, &*service.clock, &service.authority.public_base, new).await.unwrap();
+    let Invitation { url, .. } =
+        invite(&service.store, &*service.clock, &service.authority.public_base, new).await.unwrap();
     let path = url.strip_prefix("https://v.example").unwrap().to_owned();
     let mut browser = Browser::new(&fixture);
     let page = browser.get(&path).await;
     assert_eq!(page.status, 200, "{}", page.html);
     assert!(page.html.contains("Asha Rao") && page.html.contains("asha@example.com") && page.html.contains("<svg"));
     let (sealed, shown) = (page.hidden("setup"), page.shown("secret"));
-    assert_ne!(browser.get(&path).await.shown("secret"), shown, "another reader of the page learns nothing of this secret");
+    assert_ne!(
+        browser.get(&path).await.shown("secret"),
+        shown,
+        "another reader of the page learns nothing of this secret"
+    );
     let secret = decoded(&shown);
     let good = code_at(&secret, fixture.clock.now().millis() / 30_000);
-    for (password, code) in [("short", &*good), ("password1234", &good), ("asha@example.com", &good), (PASSWORD, "000000"), (PASSWORD, "")]
+    for (password, code) in
+        [("short", &*good), ("password1234", &good), ("asha@example.com", &good), (PASSWORD, "000000"), (PASSWORD, "")]
     {
         let refused = browser.post(&path, &[("setup", &sealed), ("password", password), ("code", code)]).await;
         assert_eq!(refused.status, 400, "{password} {code}: {}", refused.html);
@@ -112,17 +120,29 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
     }
     let done = browser.post(&path, &[("setup", &sealed), ("password", PASSWORD), ("code", &good)]).await;
     assert_eq!(done.status, 200, "{}", done.html);
-    let codes: Vec<String> = done.html.split("<li><code>").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned()).collect();
+    let codes: Vec<String> =
+        done.html.split("<li><code>").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned()).collect();
     assert_eq!(codes.len(), 10);
-    for answer in [browser.get(&path).await, browser.post(&path, &[("setup", &sealed), ("password", PASSWORD), ("code", &good)]).await] {
+    for answer in [
+        browser.get(&path).await,
+        browser.post(&path, &[("setup", &sealed), ("password", PASSWORD), ("code", &good)]).await,
+    ] {
         assert_eq!(answer.status, 404, "the link works once");
     }
     let answer = browser.sign_in_as(" Asha@Example.com ", PASSWORD, &good).await;
     assert_eq!((answer.status, answer.location.as_str()), (303, "/portal"), "{}", answer.html);
     let page = browser.get("/portal/events").await;
-    assert!(page.html.contains("Asha Rao</bdi> (view)") && !page.html.contains("signed in with an API key"), "{}", page.html);
+    assert!(
+        page.html.contains("Asha Rao</bdi> (view)") && !page.html.contains("signed in with an API key"),
+        "{}",
+        page.html
+    );
     assert_eq!(browser.sign_in_as("asha@example.com", "wrong password!", &codes[0]).await.status, 401);
-    assert_eq!(browser.sign_in_as("asha@example.com", PASSWORD, &codes[0]).await.status, 303, "a wrong password uses nothing up");
+    assert_eq!(
+        browser.sign_in_as("asha@example.com", PASSWORD, &codes[0]).await.status,
+        303,
+        "a wrong password uses nothing up"
+    );
     assert_eq!(browser.sign_in_as("asha@example.com", PASSWORD, &codes[0]).await.status, 401, "it was used");
     assert_eq!(actions(&fixture).await, [Action::RecoveryCodeUsed, Action::SignedIn, Action::InviteAccepted]);
 }
@@ -130,19 +150,28 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
 /// Returns the bytes of a secret in a page's spelling (Base32).
 fn decoded(text: &str) -> Secret {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let bits = text.bytes().filter(|byte| *byte != b' ').map(|byte| alphabet.iter().position(|known| *known == byte).unwrap());
+    let bits =
+        text.bytes().filter(|byte| *byte != b' ').map(|byte| alphabet.iter().position(|known| *known == byte).unwrap());
     let bits: String = bits.map(|five| format!("{five:05b}")).collect();
-    let bytes: Vec<u8> =
-        bits.as_bytes().chunks(8).map(|eight| u8::from_str_radix(std::str::from_utf8(eight).unwrap(), 2).unwrap()).collect();
+    let bytes: Vec<u8> = bits
+        .as_bytes()
+        .chunks(8)
+        .map(|eight| u8::from_str_radix(std::str::from_utf8(eight).unwrap(), 2).unwrap())
+        .collect();
     bytes.try_into().unwrap()
 }
 
 #[actix_rt::test]
 async fn whatever_is_wrong_with_a_sign_in_the_answer_is_one_and_the_same() {
     let fixture = PagesFixture::new().await;
-    let (known, gone) =
-        (user(&fixture, "known@example.com", UserRole::View).await, user(&fixture, "gone@example.com", UserRole::View).await);
-    store(&fixture).patch_user(gone.user_id, UserPatch { disabled: Some(true), role: None }, fixture.clock.now()).await.unwrap();
+    let (known, gone) = (
+        user(&fixture, "known@example.com", UserRole::View).await,
+        user(&fixture, "gone@example.com", UserRole::View).await,
+    );
+    store(&fixture)
+        .patch_user(gone.user_id, UserPatch { disabled: Some(true), role: None }, fixture.clock.now())
+        .await
+        .unwrap();
     let good = code(fixture.clock.now(), 0);
     let mut pages = Vec::new();
     for (email, password, code) in [
@@ -192,8 +221,16 @@ async fn strangers_who_try_passwords_keep_nobody_out_who_has_been_here() {
         assert_eq!(stranger.sign_in_as("Known@example.com", "another password", "000000").await.status, status);
     }
     stranger.other = known.other.as_ref().map(|cookie| cookie.replace('.', "x."));
-    assert_eq!(stranger.sign_in_as("known@example.com", "another password", "000000").await.status, 429, "a cookie of nobody's making");
-    assert_eq!(stranger.sign_in_as("other@example.com", "another password", "000000").await.status, 401, "another account");
+    assert_eq!(
+        stranger.sign_in_as("known@example.com", "another password", "000000").await.status,
+        429,
+        "a cookie of nobody's making"
+    );
+    assert_eq!(
+        stranger.sign_in_as("other@example.com", "another password", "000000").await.status,
+        401,
+        "another account"
+    );
     assert_eq!(known.enter(&user).await.status, 303);
     for status in [401, 401, 401, 429] {
         assert_eq!(known.sign_in_as("known@example.com", "another password", "000000").await.status, status);
@@ -266,5 +303,9 @@ async fn a_person_switches_among_the_apps_of_the_client_and_no_others() {
     assert!(page.html.contains("<bdi>Second app</bdi>"), "{}", page.html);
     let by_key = Browser::signed_in(&fixture).await;
     assert!(!by_key.get("/portal/events").await.html.contains("switch-app"));
-    assert_eq!(by_key.send("/portal/app", &[("app", second.app_id.as_str())]).await.status, 404, "a key came with its app");
+    assert_eq!(
+        by_key.send("/portal/app", &[("app", second.app_id.as_str())]).await.status,
+        404,
+        "a key came with its app"
+    );
 }

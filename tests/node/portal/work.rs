@@ -25,7 +25,11 @@ async fn details_are_shown_to_whom_asks_for_them_and_the_log_says_so() {
     fixture.verify(&passed).await;
     let path = format!("/portal/transactions/{}", passed.id);
     let hidden = browser.get(&path).await;
-    assert!(!hidden.html.contains("Asha Rao") && !hidden.html.contains("id=\"body\"") && hidden.html.contains("Show the details"));
+    assert!(
+        !hidden.html.contains("Asha Rao")
+            && !hidden.html.contains("id=\"body\"")
+            && hidden.html.contains("Show the details")
+    );
     let log = async || {
         let filter = LogFilter { action: Some(Action::DetailsShown), ..LogFilter::default() };
         client_log::list(&fixture.shared.service, fixture.first.client.clone(), filter, None, 10).await.unwrap().entries
@@ -34,13 +38,18 @@ async fn details_are_shown_to_whom_asks_for_them_and_the_log_says_so() {
     assert_eq!(browser.post(&format!("{path}/details"), &[]).await.status, 403, "a form of another page");
     assert!(log().await.is_empty());
     let shown = browser.send(&format!("{path}/details"), &[]).await;
-    assert!(shown.status == 200 && shown.html.contains("Asha Rao") && shown.html.contains("Full name"), "{}", shown.html);
+    assert!(
+        shown.status == 200 && shown.html.contains("Asha Rao") && shown.html.contains("Full name"),
+        "{}",
+        shown.html
+    );
     assert_eq!(shown.header("cache-control"), Some("no-store"));
     let [entry] = &log().await[..] else { panic!("one look is one entry") };
     assert_eq!((entry.action, &entry.subjects[..]), (Action::DetailsShown, &[Subject::Transaction(passed.id)][..]));
     let reload = browser.get(&format!("{path}/details")).await;
     assert_eq!((reload.status, reload.location), (303, path));
-    let strange = format!("/portal/transactions/{}/details", sakshi_domain::ids::TxnId::generate(passed.client.partition(), 0));
+    let strange =
+        format!("/portal/transactions/{}/details", sakshi_domain::ids::TxnId::generate(passed.client.partition(), 0));
     assert_eq!(browser.send(&strange, &[]).await.status, 404);
     assert_eq!(log().await.len(), 1);
 }
@@ -72,7 +81,10 @@ async fn a_filter_that_is_on_is_a_chip_and_the_count_says_how_far_it_looked() {
         fixture.open(|_| {}).await;
     }
     let page = browser.get("/portal/verifications?status=verified").await.html;
-    assert!(page.contains("aria-label=\"Remove the filter Status: Verified\"") && page.contains("0 of 3 looked at"), "{page}");
+    assert!(
+        page.contains("aria-label=\"Remove the filter Status: Verified\"") && page.contains("0 of 3 looked at"),
+        "{page}"
+    );
     assert!(page.contains("Nothing found") && page.contains("<option value=\"verified\" selected>"), "{page}");
     let all = browser.get("/portal/verifications").await.html;
     assert!(!all.contains("Clear all") && all.contains("3 shown") && all.contains("15:00 left"), "{all}");
@@ -83,11 +95,19 @@ async fn the_overview_tells_what_needs_attention_and_the_first_steps() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let page = browser.get("/portal").await.html;
-    assert!(page.contains("First steps") && !page.contains("Needs attention") && page.contains("No verification was opened."), "{page}");
+    assert!(
+        page.contains("First steps")
+            && !page.contains("Needs attention")
+            && page.contains("No verification was opened."),
+        "{page}"
+    );
     let event = fixture.event(|_| {}).await;
     fixture.leave_credits(0).await;
     let page = browser.get("/portal").await.html;
-    assert!(page.contains("No credits are left.") && page.contains("turns guests away: no credits are left."), "{page}");
+    assert!(
+        page.contains("No credits are left.") && page.contains("turns guests away: no credits are left."),
+        "{page}"
+    );
     assert!(page.contains(&format!("<a href=\"/portal/events/{}\">Event</a>", event.id)), "{page}");
     assert_eq!(browser.get("/portal?x=1").await.status, 400);
 }
@@ -110,14 +130,26 @@ async fn orders_are_listed_for_their_app_and_none_of_another_is_shown() {
         };
         let flow = FlowState::DocLocker(DocLockerFlow::new(header));
         let until = fixture.clock.now() + Duration::from_secs(60);
-        fixture.shared.service.store.open_flow(OpenFlow { flow, payload: None, until, idempotency: None }).await.unwrap();
+        fixture
+            .shared
+            .service
+            .store
+            .open_flow(OpenFlow { flow, payload: None, until, idempotency: None })
+            .await
+            .unwrap();
         ids.push(id);
     }
     let list = browser.get("/portal/orders").await.html;
     assert!(list.contains(&format!("/portal/orders/{}", ids[0])) && !list.contains(&ids[1].to_string()), "{list}");
     let page = browser.get(&format!("/portal/orders/{}", ids[0])).await;
-    assert!(page.status == 200 && page.html.contains("Document locker <span class=\"tag waiting\">Pending"), "{}", page.html);
-    assert!(page.html.contains(&format!("/api/v1/doclocker/details/{}", ids[0])) && page.html.contains("No webhook yet"));
+    assert!(
+        page.status == 200 && page.html.contains("Document locker <span class=\"tag waiting\">Pending"),
+        "{}",
+        page.html
+    );
+    assert!(
+        page.html.contains(&format!("/api/v1/doclocker/details/{}", ids[0])) && page.html.contains("No webhook yet")
+    );
     assert_eq!(browser.get(&format!("/portal/orders/{}", ids[1])).await.status, 404);
     assert!(!browser.get("/portal/orders?kind=esign").await.html.contains(&ids[0].to_string()));
 }

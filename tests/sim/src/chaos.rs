@@ -1,5 +1,5 @@
-//! Fault injection: killed and restarted nodes, clock jumps, actors that panic or hang, and a store that is away, full, or replaced by a
-//! lagging replica.
+//! Fault injection: killed and restarted nodes, clock jumps, actors that panic or hang, and a store that is away, full,
+//! or replaced by a lagging replica.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -74,7 +74,8 @@ pub(crate) async fn start(sim: Rc<Sim>, number: usize) {
             actix_rt::spawn(async move {
                 let Some(escalation) = escalations.recv().await else { return };
                 if !incarnation.is_dead() {
-                    sim.world.say(|line| _ = write!(line, "node {number} ends, because {} keeps failing", escalation.actor));
+                    sim.world
+                        .say(|line| _ = write!(line, "node {number} ends, because {} keeps failing", escalation.actor));
                     sim.world.reach("process ended by its root");
                     kill(&sim, &incarnation);
                 }
@@ -124,7 +125,9 @@ async fn takes_over(world: Arc<World>, node: Node, living: Vec<Node>) {
     let mut dead: Vec<NodeId> = holders.into_iter().map(|(_, holder)| holder).collect();
     // A node without recent heartbeats counts as dead, even if it works.
     let is_living = |holder: &NodeId| living.iter().any(|node| node.incarnation.id == *holder);
-    dead.retain(|holder| !is_living(holder) || *holder != node.incarnation.id && world.goes_wrong("mistaken-deaths", 500));
+    dead.retain(|holder| {
+        !is_living(holder) || *holder != node.incarnation.id && world.goes_wrong("mistaken-deaths", 500)
+    });
     dead.sort_unstable();
     dead.dedup();
     for holder in dead {
@@ -155,7 +158,9 @@ pub(crate) async fn breaks(sim: Rc<Sim>) {
             let behind = world.below(STORE_BEHIND_MS);
             world.say(|line| _ = write!(line, "the store's clock is {behind} ms behind"));
             world.store_falls_behind(Duration::from_millis(behind));
-        } else if let Some(node) = sim.node(world.index(world.nodes())).filter(|_| world.goes_wrong("hung-arbiters", 2_000)) {
+        } else if let Some(node) =
+            sim.node(world.index(world.nodes())).filter(|_| world.goes_wrong("hung-arbiters", 2_000))
+        {
             an_arbiter_hangs(&sim, &node).await;
         } else if let Some(node) = sim.node(world.index(world.nodes())).filter(|_| world.goes_wrong("kills", 10_000)) {
             world.say(|line| _ = write!(line, "node {} is killed", node.incarnation.number));

@@ -1,5 +1,5 @@
-//! Clients' backends: they open verifications with and without idempotency keys, request QR codes, poll, and try to read other clients'
-//! transactions.
+//! Clients' backends: they open verifications with and without idempotency keys, request QR codes, poll, and try to
+//! read other clients' transactions.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,7 +20,8 @@ impl Sim {
         let Some(intent) = self.opens(&tenant).await.map(Rc::new) else { return };
         for _ in 0..self.world.below(4) {
             let (sim, tenant, intent) = (Rc::clone(&self), Rc::clone(&tenant), Rc::clone(&intent));
-            let (after, wait) = (Duration::from_millis(self.world.below(30_000)), self.world.below(2) * self.world.below(25));
+            let (after, wait) =
+                (Duration::from_millis(self.world.below(30_000)), self.world.below(2) * self.world.below(25));
             actix_rt::spawn(async move {
                 sleep(after).await;
                 sim.look(&tenant, intent.txn, wait).await;
@@ -44,8 +45,11 @@ impl Sim {
         let channel = ["web", "qr", "app"][self.world.index(3)];
         let mut body = json!({"claims": ["name", "age_above_18"], "channel": channel});
         if self.world.chance(800) {
-            body["webhook_url"] =
-                json!(format!("https://receiver-{}.example/hook/{}", self.world.receiver(self.world.below(4)), tenant.number));
+            body["webhook_url"] = json!(format!(
+                "https://receiver-{}.example/hook/{}",
+                self.world.receiver(self.world.below(4)),
+                tenant.number
+            ));
         }
         let init = Request::post("/api/v1/nationalid-ovse/init").json(&body);
         let key = self.world.chance(500).then(|| self.name("order"));
@@ -108,7 +112,11 @@ impl Sim {
 
     pub(crate) fn is_unpaid(&self, tenant: &Tenant, asked: &Exchange) {
         self.world.reach("refused without credits");
-        self.diary.unpaid.borrow_mut().push(Unpaid { tenant: tenant.number, asked: asked.asked, answered: asked.answered });
+        self.diary.unpaid.borrow_mut().push(Unpaid {
+            tenant: tenant.number,
+            asked: asked.asked,
+            answered: asked.answered,
+        });
     }
 
     /// Repeats a request that was answered, and expects the same answer.
@@ -119,7 +127,9 @@ impl Sim {
             Some(answer) if answer.status == 200 && answer.body == *answered => self.world.reach("answer replayed"),
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             None => {}
-            Some(answer) => self.diary.is_wrong(format!("a repeated request is answered with {} {}", answer.status, answer.text())),
+            Some(answer) => {
+                self.diary.is_wrong(format!("a repeated request is answered with {} {}", answer.status, answer.text()))
+            }
         }
     }
 
@@ -131,7 +141,9 @@ impl Sim {
             Some(410) => Knowledge::Expired,
             Some(404) => Knowledge::Unknown,
             // Not before the resident answers.
-            Some(status) if status != 401 => return self.diary.is_wrong(format!("{}: a code is answered with {status}", intent.txn)),
+            Some(status) if status != 401 => {
+                return self.diary.is_wrong(format!("{}: a code is answered with {status}", intent.txn));
+            }
             _ => return,
         };
         self.learn(intent.txn, &asked, learned);

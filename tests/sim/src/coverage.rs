@@ -44,12 +44,17 @@ fn gap(kind: &'static str, all: BTreeSet<String>, is_produced: impl Fn(&str) -> 
 #[must_use]
 pub fn gaps(reached: &BTreeMap<String, u64>, pairs: &BTreeSet<String>) -> Vec<Gap> {
     let faults = Shape::FAULTS.iter().enumerate();
-    let all = faults.flat_map(|(number, one)| Shape::FAULTS[number + 1..].iter().map(move |other| pair(one, other))).collect();
+    let all = faults
+        .flat_map(|(number, one)| Shape::FAULTS[number + 1..].iter().map(move |other| pair(one, other)))
+        .collect();
     let rows = [sakshi_api::ROUTES, sakshi_pages::ROUTES, sakshi_portal::ROUTES].into_iter().flatten();
     let of_public = rows.map(|Row { method, path, .. }| format!("{method} {}", route(path)));
-    let of_operators = sakshi_operator::operations().into_iter().map(|operation| format!("{} {}", operation.method, route(operation.path)));
+    let of_operators = sakshi_operator::operations()
+        .into_iter()
+        .map(|operation| format!("{} {}", operation.method, route(operation.path)));
     // The first word is the status of the answer.
-    let asked: BTreeSet<&str> = reached.keys().filter_map(|what| what.split_once(' ')).map(|(_, route)| route).collect();
+    let asked: BTreeSet<&str> =
+        reached.keys().filter_map(|what| what.split_once(' ')).map(|(_, route)| route).collect();
     let reasons = FailureReason::ALL.iter().map(|reason| reason.as_str().to_owned()).collect();
     vec![
         gap("pairs of faults within five seconds", all, |pair| pairs.contains(pair)),
@@ -64,7 +69,10 @@ mod tests {
 
     #[test]
     fn what_was_produced_is_no_gap() {
-        let reached = BTreeMap::from([("200 POST /api/nationalid-ovse/init".to_owned(), 1), ("webhook failed: reset".to_owned(), 2)]);
+        let reached = BTreeMap::from([
+            ("200 POST /api/nationalid-ovse/init".to_owned(), 1),
+            ("webhook failed: reset".to_owned(), 2),
+        ]);
         let pairs = BTreeSet::from([pair("outages", "kills")]);
         let [of_pairs, of_routes, of_reasons] = gaps(&reached, &pairs).try_into().unwrap();
         assert_eq!((of_pairs.all, of_pairs.missing.len()), (325, 324));

@@ -56,8 +56,10 @@ impl Sim {
         let page = Request::get(format!("/portal/transactions/{txn}")).header("cookie", cookie).seen_by(tenant);
         let asked = self.ask(&page).await;
         let Some(answer) = asked.told() else { return };
-        let is_revoked = self.diary.revoked.borrow().iter().any(|revoked| revoked.key == key && asked.asked > revoked.from);
-        let title = answer.text().split_once("<title>").and_then(|(_, rest)| Some(rest.split_once(" · ")?.0.to_owned()));
+        let is_revoked =
+            self.diary.revoked.borrow().iter().any(|revoked| revoked.key == key && asked.asked > revoked.from);
+        let title =
+            answer.text().split_once("<title>").and_then(|(_, rest)| Some(rest.split_once(" · ")?.0.to_owned()));
         let learned = match (answer.status, title.as_deref()) {
             (200, _) if is_revoked && !self.may_be_superseded(&asked) => {
                 return self.diary.is_wrong("a session goes on whose key is revoked".to_owned());
@@ -70,7 +72,9 @@ impl Sim {
             (404, _) => Knowledge::Unknown,
             // The session ends with its key.
             (303, _) if tenant.may_be_suspended.get() || self.is_revoked(key, asked.answered) => return,
-            (status, title) => return self.diary.is_wrong(format!("{txn}: the portal answers with {status} {title:?}")),
+            (status, title) => {
+                return self.diary.is_wrong(format!("{txn}: the portal answers with {status} {title:?}"));
+            }
         };
         self.learn(txn, &asked, learned);
     }

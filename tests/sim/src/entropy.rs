@@ -1,12 +1,12 @@
-//! The random source and the clock of the process. Hash maps, the runtime and libraries use the operating system's; a simulating thread
-//! replaces them with the run's seed and clock.
+//! The random source and the clock of the process. Hash maps, the runtime and libraries use the operating system's; a
+//! simulating thread replaces them with the run's seed and clock.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
 use std::cell::{Cell, RefCell};
 
 use libc::{
-    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_REALTIME, CLOCK_REALTIME_COARSE, MADV_WIPEONFORK, c_int, c_void,
-    clockid_t, timespec,
+    CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_REALTIME, CLOCK_REALTIME_COARSE, MADV_WIPEONFORK,
+    c_int, c_void, clockid_t, timespec,
 };
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -64,8 +64,9 @@ pub fn keep_memory() {
 pub unsafe extern "C" fn getrandom(buffer: *mut u8, length: usize, flags: u32) -> isize {
     // SAFETY: the caller's promise.
     let bytes = unsafe { std::slice::from_raw_parts_mut(buffer, length) };
-    let is_seeded = SEEDED
-        .try_with(|source| source.borrow_mut().as_mut().map(|source| bytes.iter_mut().for_each(|byte| *byte = source.random())).is_some());
+    let is_seeded = SEEDED.try_with(|source| {
+        source.borrow_mut().as_mut().map(|source| bytes.iter_mut().for_each(|byte| *byte = source.random())).is_some()
+    });
     if is_seeded.unwrap_or(false) {
         return isize::try_from(length).unwrap_or(isize::MAX);
     }
@@ -98,8 +99,8 @@ pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) ->
     }
 }
 
-/// Replaces the C library's function. The crypto library asks it for a page that forks see empty, so that a fork reseeds. That takes a
-/// fifth of a run, and a run has no secrets.
+/// Replaces the C library's function. The crypto library asks it for a page that forks see empty, so that a fork
+/// reseeds. That takes a fifth of a run, and a run has no secrets.
 ///
 /// # Safety
 /// As the C library's.

@@ -11,7 +11,9 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::Store;
-use sakshi_store::{AskedConsents, Audit, ConsentPlace, FlowDeliveries, KeptConsent, PageRequest, Registration, TransactionRecord};
+use sakshi_store::{
+    AskedConsents, Audit, ConsentPlace, FlowDeliveries, KeptConsent, PageRequest, Registration, TransactionRecord,
+};
 
 use crate::network::Arrival;
 use crate::sim::{Sim, Tenant};

@@ -1,4 +1,5 @@
-//! Flows carried out by upstreams: a client opens one and polls; the upstream's connector reports on it more than once, to any node.
+//! Flows carried out by upstreams: a client opens one and polls; the upstream's connector reports on it more than once,
+//! to any node.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -28,10 +29,14 @@ impl Sim {
     /// Registers the URLs for webhooks of flows.
     pub(crate) async fn registers_urls(&self, tenant: &Tenant) {
         let url = format!("https://receiver-{}.example/flows/{}", self.world.receiver(3), tenant.number);
-        let registered = ["ESign", "DocLocker", "RegistryEStamp"]
-            .map(|kind| Request::new(Method::PUT, "/api/v1/user/webhook").json(&json!({"apiType": kind, "webhookUrl": url})).of(tenant));
+        let registered = ["ESign", "DocLocker", "RegistryEStamp"].map(|kind| {
+            Request::new(Method::PUT, "/api/v1/user/webhook")
+                .json(&json!({"apiType": kind, "webhookUrl": url}))
+                .of(tenant)
+        });
         let wealth = json!({"consent_webhook_url": url, "data_webhook_url": url, "historical_webhook_url": url});
-        let set = Request::new(Method::PATCH, format!("/admin/v1/apps/{}", tenant.app)).internal(ADMIN_TOKEN).json(&wealth);
+        let set =
+            Request::new(Method::PATCH, format!("/admin/v1/apps/{}", tenant.app)).internal(ADMIN_TOKEN).json(&wealth);
         for request in registered.iter().chain([&set]) {
             let asked = self.ask_again(request, 100).await;
             if asked.told().is_none_or(|answer| answer.status != 200) {
@@ -95,8 +100,11 @@ impl Sim {
 
     /// Returns a body about this client's person, with ids of this flow alone.
     fn as_of(&self, tenant: &Tenant, body: &Value, id: &str) -> Value {
-        let mut text =
-            body.to_string().replace("Vikram Sample", "Somebody").replace("Asha Rao", &tenant.resident.name).replace("of Asha", "");
+        let mut text = body
+            .to_string()
+            .replace("Vikram Sample", "Somebody")
+            .replace("Asha Rao", &tenant.resident.name)
+            .replace("of Asha", "");
         for name in ["consent-1", "handle-1", "fetch-1", "session-1", "session-2"] {
             text = text.replace(name, &format!("{}{id}", name.trim_end_matches(char::is_numeric)));
         }
@@ -111,7 +119,9 @@ impl Sim {
         let asked = self.ask_again(&request, TRIES).await;
         let Some(answer) = asked.told() else { return };
         let (status, body) = (answer.status, answer.json());
-        self.world.say(|line| line.push_str(&format!("{}: a report is answered with {status} {}", opened.id, body["result"])));
+        self.world.say(|line| {
+            line.push_str(&format!("{}: a report is answered with {status} {}", opened.id, body["result"]))
+        });
         match status {
             200 => {
                 let (tenant, flow, key) = (tenant.number, opened.id.clone(), deduplication_key(&report));

@@ -1,4 +1,5 @@
-//! Guests of events, who scan the printed code with a browser or the identity app, and organisers, who change and view their events.
+//! Guests of events, who scan the printed code with a browser or the identity app, and organisers, who change and view
+//! their events.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -34,8 +35,11 @@ impl Sim {
     pub(crate) async fn guest(self: Rc<Self>, tenant: Rc<Tenant>) {
         sleep(Duration::from_millis(self.world.below(60_000))).await;
         let Some(event) = tenant.event.borrow().clone() else { return };
-        let Some(intent) = (if self.world.chance(500) { self.scans(&tenant, &event).await } else { self.starts(&tenant, &event).await })
-        else {
+        let Some(intent) = (if self.world.chance(500) {
+            self.scans(&tenant, &event).await
+        } else {
+            self.starts(&tenant, &event).await
+        }) else {
             return;
         };
         self.answers(&intent, tenant.resident, WINDOW).await;
@@ -57,7 +61,8 @@ impl Sim {
         let asked = self.ask(&start).await;
         self.started(tenant, &asked)?;
         let answer = asked.answer.as_ref()?;
-        let (page, cookie) = (answer.header("location")?.to_owned(), answer.header("set-cookie")?.split(';').next()?.to_owned());
+        let (page, cookie) =
+            (answer.header("location")?.to_owned(), answer.header("set-cookie")?.split(';').next()?.to_owned());
         let intent = self.ask_again(&Request::get(&page).header("accept", "application/jwt"), TRIES).await;
         let intent = Intent::read(&intent.told().filter(|answer| answer.status == 200)?.text())?;
         self.learn(intent.txn, &asked, Knowledge::Opened { expires_at: None });
@@ -111,7 +116,8 @@ impl Sim {
         let url = format!("https://receiver-{}.example/guests/{}", self.world.receiver(4), tenant.number);
         let on_duplicate = ["flag", "flag", "refuse", "allow"][self.world.index(4)];
         let body = json!({
-            "on_duplicate": on_duplicate, "name": "Open day", "claims": ["name", "age_above_18"], "max_guests": PLACES, "expires_at": until, "webhook_url": url,
+            "on_duplicate": on_duplicate, "name": "Open day", "claims": ["name", "age_above_18"], "max_guests": PLACES,
+            "expires_at": until, "webhook_url": url,
         });
         let request = Request::post(EVENTS).json(&body).header("idempotency-key", self.name("event"));
         for _ in 0..100 {
@@ -131,8 +137,11 @@ impl Sim {
             sleep(Duration::from_millis(self.world.below(15_000))).await;
             let Some(event) = tenant.event.borrow().clone() else { continue };
             if self.world.goes_wrong("event-changes", 5_000) {
-                let (is_active, max_guests) =
-                    if self.world.chance(400) { (Some(self.world.chance(700)), None) } else { (None, Some(2 + self.world.below(5))) };
+                let (is_active, max_guests) = if self.world.chance(400) {
+                    (Some(self.world.chance(700)), None)
+                } else {
+                    (None, Some(2 + self.world.below(5)))
+                };
                 self.changes(&tenant, &event, is_active, max_guests).await;
             }
             self.looks_at(&tenant, &event).await;
@@ -146,7 +155,13 @@ impl Sim {
     }
 
     /// Makes one change. Returns true if the answer reports its outcome.
-    pub(crate) async fn changes(&self, tenant: &Tenant, event: &str, is_active: Option<bool>, max_guests: Option<u64>) -> bool {
+    pub(crate) async fn changes(
+        &self,
+        tenant: &Tenant,
+        event: &str,
+        is_active: Option<bool>,
+        max_guests: Option<u64>,
+    ) -> bool {
         let body = match max_guests {
             Some(max_guests) => json!({"max_guests": max_guests}),
             None => json!({"is_active": is_active}),
@@ -168,7 +183,8 @@ impl Sim {
 
     pub(crate) async fn looks_at(&self, tenant: &Tenant, event: &str) {
         let asked = self.ask(&Request::get(format!("{EVENTS}/{event}")).of(tenant)).await;
-        if let Some(shown) = asked.told().filter(|answer| answer.status == 200).and_then(|answer| shown(&answer.json())) {
+        if let Some(shown) = asked.told().filter(|answer| answer.status == 200).and_then(|answer| shown(&answer.json()))
+        {
             self.notes(tenant, &asked, Step::Look(shown));
         }
     }
@@ -189,11 +205,17 @@ impl Sim {
             match asked.told() {
                 Some(answer) if answer.status == 200 => {
                     let answer = answer.json();
-                    self.world.reach(if answer["already"] == true { "guest checked in before" } else { "guest checked in" });
+                    self.world.reach(if answer["already"] == true {
+                        "guest checked in before"
+                    } else {
+                        "guest checked in"
+                    });
                     self.diary.check_ins.borrow_mut().push((tenant.number, answer));
                 }
                 Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
-                Some(answer) => self.diary.is_wrong(format!("a check-in is answered with {} {}", answer.status, answer.text())),
+                Some(answer) => {
+                    self.diary.is_wrong(format!("a check-in is answered with {} {}", answer.status, answer.text()))
+                }
                 None => {}
             }
         };

@@ -1,5 +1,5 @@
-//! Linearisability of an event's history: an order in which each step sees the effects of those before it, and lies between its request and
-//! its answer.
+//! Linearisability of an event's history: an order in which each step sees the effects of those before it, and lies
+//! between its request and its answer.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -86,17 +86,23 @@ fn refusal_of_guest(state: EventView) -> Option<NoPlace> {
 fn after(state: EventView, step: Step) -> Option<EventView> {
     match step {
         Step::Change { is_active, max_guests, shown } => {
-            let changed =
-                EventView { is_active: is_active.unwrap_or(state.is_active), max_guests: max_guests.unwrap_or(state.max_guests), ..state };
+            let changed = EventView {
+                is_active: is_active.unwrap_or(state.is_active),
+                max_guests: max_guests.unwrap_or(state.max_guests),
+                ..state
+            };
             if shown.is_none() && changed.max_guests < changed.registrations {
                 return Some(state);
             }
-            (changed.max_guests >= changed.registrations && shown.is_none_or(|shown| shown == changed)).then_some(changed)
+            (changed.max_guests >= changed.registrations && shown.is_none_or(|shown| shown == changed))
+                .then_some(changed)
         }
         Step::RefusedChange { max_guests } => (max_guests < state.registrations).then_some(state),
         Step::Look(shown) => (shown == state).then_some(state),
         Step::Scan => refusal(state).is_none().then_some(EventView { scans: state.scans + 1, ..state }),
-        Step::Register => refusal_of_guest(state).is_none().then_some(EventView { registrations: state.registrations + 1, ..state }),
+        Step::Register => {
+            refusal_of_guest(state).is_none().then_some(EventView { registrations: state.registrations + 1, ..state })
+        }
         Step::RefusedScan(why) => (refusal(state) == Some(why)).then_some(state),
         Step::RefusedGuest(why) => (refusal_of_guest(state) == Some(why)).then_some(state),
     }
@@ -140,7 +146,8 @@ impl Search<'_> {
         let first_answer = left().filter_map(|(_, fact)| fact.answered).min().unwrap_or(Duration::MAX);
         let next: Vec<usize> = left().filter(|(_, fact)| fact.asked <= first_answer).map(|(at, _)| at).collect();
         for at in next {
-            if let EventFact { step: Step::Change { is_active, max_guests, .. }, is_repeatable: true, .. } = self.facts[at]
+            if let EventFact { step: Step::Change { is_active, max_guests, .. }, is_repeatable: true, .. } =
+                self.facts[at]
                 && let Some(state) = after(state, Step::Change { is_active, max_guests, shown: None })
             {
                 // It happens once more.
@@ -168,7 +175,12 @@ mod tests {
     const EMPTY: EventView = EventView { is_active: true, max_guests: 1, registrations: 0, scans: 0, is_strict: false };
 
     fn fact(asked: u64, answered: u64, step: Step) -> EventFact {
-        EventFact { asked: Duration::from_millis(asked), answered: Some(Duration::from_millis(answered)), step, is_repeatable: false }
+        EventFact {
+            asked: Duration::from_millis(asked),
+            answered: Some(Duration::from_millis(answered)),
+            step,
+            is_repeatable: false,
+        }
     }
 
     #[test]
@@ -217,13 +229,15 @@ mod tests {
     #[test]
     fn a_change_whose_actor_was_restarted_may_have_been_made_before_the_one_that_was_answered() {
         let closed = EventView { is_active: false, ..EMPTY };
-        let opened = Step::Change { is_active: Some(true), max_guests: None, shown: Some(EventView { scans: 1, ..EMPTY }) };
+        let opened =
+            Step::Change { is_active: Some(true), max_guests: None, shown: Some(EventView { scans: 1, ..EMPTY }) };
         let scan = fact(4, 5, Step::Scan);
         assert!(matches!(order(closed, &[fact(0, 10, opened), scan]), Verdict::Unordered { .. }));
         let repeatable = EventFact { is_repeatable: true, ..fact(0, 10, opened) };
         assert_eq!(order(closed, &[repeatable, scan]), Verdict::Ordered);
         // Not after its answer.
-        let disabled = Step::Change { is_active: Some(false), max_guests: None, shown: Some(EventView { scans: 1, ..closed }) };
+        let disabled =
+            Step::Change { is_active: Some(false), max_guests: None, shown: Some(EventView { scans: 1, ..closed }) };
         let later = [repeatable, scan, fact(11, 12, disabled), fact(13, 14, Step::Scan)];
         assert!(matches!(order(closed, &later), Verdict::Unordered { .. }));
     }

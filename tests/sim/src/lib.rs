@@ -1,12 +1,13 @@
-//! A simulator of whole nodes: their supervision trees, use cases and HTTP handlers on one thread with simulated time. Store, network and
-//! people are simulated too, and a seed decides everything. A run repeats exactly, and is checked against `docs/promises.md` at its end.
+//! A simulator of whole nodes: their supervision trees, use cases and HTTP handlers on one thread with simulated time.
+//! Store, network and people are simulated too, and a seed decides everything. A run repeats exactly, and is checked
+//! against `docs/promises.md` at its end.
 //!
-//! [`world`] holds the state of a run. [`node`] builds a node on [`store`] and [`network`], its whole environment. [`sim`] is the people's
-//! side: [`clients`] and their [`developers`], [`residents`], [`guests`], [`operators`] and the upstreams of [`flows`]. [`chaos`] injects
-//! faults, and [`rotation`] changes the key.
+//! [`world`] holds the state of a run. [`node`] builds a node on [`store`] and [`network`], its whole environment.
+//! [`sim`] is the people's side: [`clients`] and their [`developers`], [`residents`], [`guests`], [`operators`] and the
+//! upstreams of [`flows`]. [`chaos`] injects faults, and [`rotation`] changes the key.
 //!
-//! [`diary`] records observations, and [`promises`] judges the [`evidence`]. [`model`] has state machines that every run must follow.
-//! [`process`] isolates runs from each other.
+//! [`diary`] records observations, and [`promises`] judges the [`evidence`]. [`model`] has state machines that every
+//! run must follow. [`process`] isolates runs from each other.
 // A failed expectation ends the run and is its finding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

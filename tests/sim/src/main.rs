@@ -36,8 +36,8 @@ struct Options {
     /// Run this seed and print everything that happens.
     #[arg(long)]
     seed: Option<u64>,
-    /// Build the simulator with a planted fault and print the first seed that finds it; `all` for a table of all faults. Exits with 1 if
-    /// the fault is found or, for the table, if one is not.
+    /// Build the simulator with a planted fault and print the first seed that finds it; `all` for a table of all
+    /// faults. Exits with 1 if the fault is found or, for the table, if one is not.
     #[arg(long, value_name = "NAME")]
     plant: Option<String>,
     /// List the faults that can be planted.
@@ -77,7 +77,10 @@ fn main() -> ExitCode {
         Some(seed) => story::tell(&run(seed, shape), shape),
         None => {
             let known = options.failed.as_deref().map(known_failures).unwrap_or_default();
-            let ended = known.into_iter().map(|seed| run_seeds(seed, 1, shape, &options)).find(|ended| *ended != ExitCode::SUCCESS);
+            let ended = known
+                .into_iter()
+                .map(|seed| run_seeds(seed, 1, shape, &options))
+                .find(|ended| *ended != ExitCode::SUCCESS);
             ended.unwrap_or_else(|| run_seeds(options.from, options.seeds.unwrap_or(SEEDS), shape, &options))
         }
     }

@@ -1,5 +1,5 @@
-//! The simulated network. Receivers of webhooks answer, refuse, hang, break off after reading, or are unreachable. Upstreams take orders in
-//! the same ways.
+//! The simulated network. Receivers of webhooks answer, refuse, hang, break off after reading, or are unreachable.
+//! Upstreams take orders in the same ways.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -97,11 +97,14 @@ impl SendWebhook for Network {
             let told: Value = serde_json::from_slice(&body).expect("JSON");
             let (key, number) = (deduplication_key(&told), self.incarnation.number);
             self.world.say(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
-            let ids = ["/txnId", "/data/txn_id", "/data/txnId"].iter().filter_map(|pointer| told.pointer(pointer)?.as_str()?.parse().ok());
+            let ids = ["/txnId", "/data/txn_id", "/data/txnId"]
+                .iter()
+                .filter_map(|pointer| told.pointer(pointer)?.as_str()?.parse().ok());
             lock(&self.world.outbox).extend(ids.map(|txn| Event::Sent(txn, self.incarnation.id)));
             lock(&self.inbox).entry(key).or_default().push(Arrival { url: url.as_str().to_owned(), body });
             let time = if fate == 1 { ATTEMPT_TIMEOUT } else { back };
-            let unanswered = |outcome, reason| Attempt::unanswered(outcome, reason, Some(AttemptPart::Answer), millis(time));
+            let unanswered =
+                |outcome, reason| Attempt::unanswered(outcome, reason, Some(AttemptPart::Answer), millis(time));
             let attempt = match fate {
                 1 => unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut),
                 2 => unanswered(DeliveryOutcome::Broken, FailureReason::Reset),
@@ -109,7 +112,10 @@ impl SendWebhook for Network {
                 _ => Attempt::answered(200, millis(time)),
             };
             self.world.reach(format!("webhook {}", attempt.outcome.as_str()));
-            attempt.failure.iter().for_each(|failure| self.world.reach(format!("webhook failed: {}", failure.reason.as_str())));
+            attempt
+                .failure
+                .iter()
+                .for_each(|failure| self.world.reach(format!("webhook failed: {}", failure.reason.as_str())));
             self.is_reached(time).await;
             attempt
         })
@@ -143,7 +149,8 @@ impl SendOrder for Network {
 
 /// Returns the answer of a working upstream.
 fn answer_to(order: &Value) -> Value {
-    let signer = |signer: &Value| json!({"signerId": signer["signerId"], "signingUrl": "https://upstream.example/sign"});
+    let signer =
+        |signer: &Value| json!({"signerId": signer["signerId"], "signingUrl": "https://upstream.example/sign"});
     let signers: Vec<Value> = order["signerInfo"].as_array().into_iter().flatten().map(signer).collect();
     if !signers.is_empty() {
         return json!({"signerInfo": signers});

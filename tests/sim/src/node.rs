@@ -1,4 +1,5 @@
-//! A whole node: the supervision tree, the use cases on it, and both HTTP edges. Their handlers are called without sockets.
+//! A whole node: the supervision tree, the use cases on it, and both HTTP edges. Their handlers are called without
+//! sockets.
 
 use std::fmt;
 use std::rc::Rc;
@@ -26,7 +27,9 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
-use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept};
+use sakshi_operator::{
+    ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LogLevel, LongestKept,
+};
 use sakshi_outbound::Egress;
 use sakshi_outbound::document::DocumentClient;
 use sakshi_outbound::upstream::UpstreamClient;
@@ -117,10 +120,12 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    async fn of<B: MessageBody + 'static>(
-        arbiter: u32,
-        app: App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<B>, Error = Error, InitError = ()> + 'static>,
-    ) -> Self {
+    async fn of<F, B>(arbiter: u32, app: App<F>) -> Self
+    where
+        F: ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<B>, Error = Error, InitError = ()>
+            + 'static,
+        B: MessageBody + 'static,
+    {
         let service = Rc::new(init_service(app).await);
         let service = move |request| -> LocalBoxFuture<'static, Answer> {
             let service = Rc::clone(&service);
@@ -186,7 +191,8 @@ pub(crate) fn authority() -> &'static Authority {
             scope_length: 64,
             ..IntentSettings::default()
         };
-        let verifier = Arc::new(Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], KeyBinding::WhenPresent));
+        let verifier =
+            Arc::new(Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], KeyBinding::WhenPresent));
         // Credentials of the simulation have no status.
         let (rules, issuer_keys, clock) = (StatusRules::default(), IssuerKeys::default(), Arc::new(SystemClock));
         let context = AuthorityContext {
@@ -228,7 +234,12 @@ fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
         in_flight: 50,
         mailbox_depth: 50,
         ask_timeout: ASK_TIMEOUT,
-        webhooks: DispatchBounds { in_flight: 8, in_flight_per_origin, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
+        webhooks: DispatchBounds {
+            in_flight: 8,
+            in_flight_per_origin,
+            outcome_bytes: ByteBounds::OUTCOMES,
+            flow_bytes: ByteBounds::FLOWS,
+        },
         live_events: 100,
         flow_result_ttl: DAY,
     }
@@ -254,7 +265,8 @@ fn rates() -> RateLimits {
     RateLimits { refusals: RateLimit::per_second("refusals", 1), ..RateLimits::unlimited() }
 }
 
-/// Starts a node. Fails like a process that cannot reach its store. The receiver gets failures that restarts did not fix.
+/// Starts a node. Fails like a process that cannot reach its store. The receiver gets failures that restarts did not
+/// fix.
 pub(crate) async fn start(
     world: &Arc<World>,
     inbox: &Inbox,
@@ -262,7 +274,8 @@ pub(crate) async fn start(
     difference_ms: i64,
 ) -> Option<(Node, mpsc::UnboundedReceiver<Escalation>)> {
     let store = store::store(world, &incarnation);
-    let network = Arc::new(Network { world: Arc::clone(world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(inbox) });
+    let network =
+        Arc::new(Network { world: Arc::clone(world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(inbox) });
     let simulated = SimulatedClock::new(world.begun, difference_ms);
     let clock: Arc<dyn Clock> = simulated.clone();
     let vault = world.vault();
@@ -279,7 +292,8 @@ pub(crate) async fn start(
     let (tree, escalations) = while_on_arbiter(first, Tree::start(config, bounds)).await.ok()?;
     let Handles { transactions, events, flows } = tree.handles(0);
     let upstreams = UpstreamClient::over(network, ASK_TIMEOUT);
-    let upstream = |flow: &str| Url::parse(&format!("https://upstream.example/{flow}")).ok().map(|url| upstreams.at(url, 8));
+    let upstream =
+        |flow: &str| Url::parse(&format!("https://upstream.example/{flow}")).ok().map(|url| upstreams.at(url, 8));
     let authority = authority();
     let service = Service {
         transactions,
@@ -351,7 +365,9 @@ pub(crate) async fn start(
             mailbox: 0,
             children: Vec::new(),
         }),
-        nodes: Arc::new(|| Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))),
+        nodes: Arc::new(|| {
+            Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))
+        }),
         metrics: Arc::new(String::new),
         admin_token: ADMIN_TOKEN.to_owned().into(),
         connector_tokens: ConnectorTokens { shared: CONNECTOR_TOKEN.to_owned().into(), ..ConnectorTokens::default() },

@@ -98,10 +98,15 @@ impl Sim {
             let app = self.tenants[tenant].app.as_str();
             let request = Request::get("/api/v1/credits").header("x-api-key", key).header("x-api-app-id", app);
             let asked = self.ask(&request).await;
-            if let Some(answer) =
-                asked.told().filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
+            if let Some(answer) = asked
+                .told()
+                .filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
             {
-                self.diary.is_wrong(format!("a revoked key is answered with {} at {:?}", answer.status, START + asked.asked));
+                self.diary.is_wrong(format!(
+                    "a revoked key is answered with {} at {:?}",
+                    answer.status,
+                    START + asked.asked
+                ));
             }
         }
     }
@@ -109,7 +114,8 @@ impl Sim {
     /// Erases a verification, pending or ended.
     pub(crate) async fn erases(self: Rc<Self>, txn: TxnId) {
         sleep(Duration::from_millis(self.world.below(80_000))).await;
-        let request = Request::post("/admin/v1/erasures").internal(ADMIN_TOKEN).json(&json!({"kind": "transaction", "id": txn}));
+        let request =
+            Request::post("/admin/v1/erasures").internal(ADMIN_TOKEN).json(&json!({"kind": "transaction", "id": txn}));
         self.diary.erased.borrow_mut().insert(txn, None);
         if self.operates_on(&format!("{txn} is erased"), &request).await.is_some() {
             self.diary.erased.borrow_mut().insert(txn, Some(self.world.begun.elapsed()));
@@ -123,15 +129,18 @@ impl Sim {
             return;
         }
         let path = format!("/admin/v1/clients/{}", tenant.client);
-        let set = |suspended| Request::new(Method::PATCH, path.clone()).internal(ADMIN_TOKEN).json(&json!({"suspended": suspended}));
+        let set = |suspended| {
+            Request::new(Method::PATCH, path.clone()).internal(ADMIN_TOKEN).json(&json!({"suspended": suspended}))
+        };
         tenant.may_be_suspended.set(true);
         if self.operates_on(&format!("client {} is suspended", tenant.number), &set(true)).await.is_some() {
             let from = self.world.begun.elapsed() + EFFECTIVE;
             for _ in 0..3 {
                 sleep(Duration::from_millis(self.world.below(4_000))).await;
                 let asked = self.ask(&Request::get("/api/v1/credits").of(&tenant)).await;
-                if let Some(answer) =
-                    asked.told().filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
+                if let Some(answer) = asked
+                    .told()
+                    .filter(|answer| answer.status != 401 && asked.asked > from && !self.may_be_superseded(&asked))
                 {
                     self.diary.is_wrong(format!("a suspended client is answered with {}", answer.status));
                 }

@@ -1,5 +1,5 @@
-//! Planted faults: each is put into a copy of the sources. The simulator built from it must find it, or the comparison of engines with
-//! random batches.
+//! Planted faults: each is put into a copy of the sources. The simulator built from it must find it, or the comparison
+//! of engines with random batches.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Error, Write as _};
@@ -92,7 +92,8 @@ fn show(plant: &Plant, seeds: Option<u64>) -> io::Result<bool> {
 
 /// Returns true if random batches show a difference between the engines.
 fn differs(plant: &Plant) -> io::Result<bool> {
-    let tested = cargo(&planted(plant)?, &["test", "--quiet", "--locked", "--package", "sakshi-store", "--lib", BATCHES])?;
+    let tested =
+        cargo(&planted(plant)?, &["test", "--quiet", "--locked", "--package", "sakshi-store", "--lib", BATCHES])?;
     let told = String::from_utf8_lossy(&tested.stdout);
     // Without a result line, the test did not run.
     match told.lines().find(|line| line.starts_with("test result: ")) {
@@ -103,7 +104,10 @@ fn differs(plant: &Plant) -> io::Result<bool> {
 
 fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
     let mut are_found = true;
-    println!("# Planted faults\n\nWritten by `make plants`: how many seeds the simulator needs to find each fault of `plants.toml`.\n");
+    println!(
+        "# Planted faults\n\nWritten by `make plants`: how many seeds the simulator needs to find each fault of \
+            `plants.toml`.\n"
+    );
     println!("Those without seeds are found by the random batches that compare the engines of the store.\n");
     println!("| Fault | What it does | Seeds | Allowed |\n|---|---|---:|---:|");
     let mut plants: Vec<_> = plants.iter().collect();
@@ -124,7 +128,8 @@ fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
 
 /// Returns the number of seeds that the simulator needs; `None` if it does not find the fault.
 fn needed(plant: &Plant, seeds: u64) -> io::Result<Option<String>> {
-    let mut simulator = Command::new(build(plant)?).args(["--seeds", &seeds.to_string()]).stdout(Stdio::piped()).spawn()?;
+    let mut simulator =
+        Command::new(build(plant)?).args(["--seeds", &seeds.to_string()]).stdout(Stdio::piped()).spawn()?;
     let told = simulator.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines());
     let needed = told.map_while(Result::ok).find_map(|line| line.strip_prefix(FOUND).map(str::to_owned));
     // The rest of the output is not needed. The process may have ended.
@@ -135,7 +140,10 @@ fn needed(plant: &Plant, seeds: u64) -> io::Result<Option<String>> {
 
 /// Builds the simulator with the fault in it.
 fn build(plant: &Plant) -> io::Result<PathBuf> {
-    let built = cargo(&planted(plant)?, &["build", "--quiet", "--locked", "--profile", "simulation", "--package", "sakshi-sim"])?;
+    let built = cargo(
+        &planted(plant)?,
+        &["build", "--quiet", "--locked", "--profile", "simulation", "--package", "sakshi-sim"],
+    )?;
     if built.status.success() {
         Ok(target().join("simulation/sakshi-sim"))
     } else {
@@ -151,7 +159,8 @@ fn target() -> PathBuf {
 fn cargo(tree: &Path, arguments: &[&str]) -> io::Result<Output> {
     Command::new(env!("CARGO"))
         .args(arguments)
-        // With a wrapper, even one that does nothing, cargo keeps artifacts of the copy apart from those of the workspace.
+        // With a wrapper, even one that does nothing, cargo keeps artifacts of the copy apart from those of the
+        // workspace.
         .env("RUSTC_WORKSPACE_WRAPPER", "env")
         .env("CARGO_TARGET_DIR", target())
         .current_dir(tree)

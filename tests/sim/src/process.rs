@@ -1,5 +1,5 @@
-//! Isolated runs. Counters of a process, also those in libraries, must not carry over between runs, so each run is a fork of a process that
-//! has made none.
+//! Isolated runs. Counters of a process, also those in libraries, must not carry over between runs, so each run is a
+//! fork of a process that has made none.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
 use std::io::{self, Read as _, Write as _};
@@ -10,7 +10,8 @@ use crate::world::Shape;
 /// Processor seconds after which a run counts as endless: a hundred times the usual.
 const RUN_MAX: u64 = 30;
 
-/// Starts work in a fork of this process, which must have no other threads. Returns the child and a reader of its output.
+/// Starts work in a fork of this process, which must have no other threads. Returns the child and a reader of its
+/// output.
 ///
 /// # Errors
 /// No further process or pipe can be created.
@@ -52,8 +53,14 @@ pub fn run(seed: u64, shape: Shape) -> Run {
     serde_json::from_slice(&written).unwrap_or_else(|_| Run::without_end(seed))
 }
 
-/// Runs seeds on all processors and passes each run to `judge` until that returns that it is done. One of `sample` seeds is run twice.
-pub fn run_all(seeds: std::ops::Range<u64>, shape: Shape, sample: u64, mut judge: impl FnMut(Run, Option<Run>) -> bool) {
+/// Runs seeds on all processors and passes each run to `judge` until that returns that it is done. One of `sample`
+/// seeds is run twice.
+pub fn run_all(
+    seeds: std::ops::Range<u64>,
+    shape: Shape,
+    sample: u64,
+    mut judge: impl FnMut(Run, Option<Run>) -> bool,
+) {
     prepare();
     let copies = std::thread::available_parallelism().map_or(1, usize::from);
     let works = |copy: usize| {

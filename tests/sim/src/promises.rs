@@ -44,11 +44,27 @@ pub(crate) const PROMISES: [Promise; 18] = [
     promise("only what a resident answered within its window ends a verification", true, residents_end_verifications),
     promise("who asks about a verification is told what is so at that moment", false, each_answer_was_true_at_its_time),
     promise("an event never has more guests than places", true, no_more_guests_than_places),
-    promise("a person who registers again is known, and has one place where nobody registers twice", true, people_are_known),
-    promise("a guest is checked in once, at the time and the gate that everybody is told", false, guests_are_checked_in_once),
-    promise("changes, scans and guests of an event come in one order that everybody sees", false, events_have_one_order),
+    promise(
+        "a person who registers again is known, and has one place where nobody registers twice",
+        true,
+        people_are_known,
+    ),
+    promise(
+        "a guest is checked in once, at the time and the gate that everybody is told",
+        false,
+        guests_are_checked_in_once,
+    ),
+    promise(
+        "changes, scans and guests of an event come in one order that everybody sees",
+        false,
+        events_have_one_order,
+    ),
     promise("a webhook is sent at most once and says what a poll says", false, webhooks_are_sent_once),
-    promise("what is done with a webhook is a course that the model of the outbox has", false, webhooks_follow_the_model),
+    promise(
+        "what is done with a webhook is a course that the model of the outbox has",
+        false,
+        webhooks_follow_the_model,
+    ),
     promise("a flow ends in one way", false, flows_end_in_one_way),
     promise("nobody gets what is of another client", true, receivers_get_their_own),
     promise("what is erased is not told any more", false, erased_is_not_told),
@@ -59,7 +75,11 @@ pub(crate) const PROMISES: [Promise; 18] = [
 pub(crate) fn broken(evidence: &Evidence<'_>) -> Found {
     let is_lossy = evidence.sim.world.deployment == Deployment::LossyReplica;
     let checked = PROMISES.iter().filter(|promise| promise.survives_loss || !is_lossy);
-    checked.flat_map(|promise| (promise.check)(evidence).into_iter().map(|found| format!("{found} (promise: {})", promise.name))).collect()
+    checked
+        .flat_map(|promise| {
+            (promise.check)(evidence).into_iter().map(|found| format!("{found} (promise: {})", promise.name))
+        })
+        .collect()
 }
 
 fn nobody_saw_what_cannot_be(evidence: &Evidence<'_>) -> Found {
@@ -87,10 +107,16 @@ fn credits_are_conserved(evidence: &Evidence<'_>) -> Found {
         }
         let mut charged = BTreeSet::new();
         let twice = debits.iter().filter(|entry| !charged.insert(&entry.reference));
-        found.extend(twice.map(|entry| format!("{}: it was charged again at {:?}", entry.reference, since_start(entry.at))));
-        let granted: i64 = entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
+        found.extend(
+            twice.map(|entry| format!("{}: it was charged again at {:?}", entry.reference, since_start(entry.at))),
+        );
+        let granted: i64 =
+            entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
         if granted - i64::try_from(debits.len()).unwrap_or(0) != i64::try_from(*left).unwrap_or(0) {
-            found.push(format!("client {tenant} was granted {granted} credits, has used {} and has {left}", debits.len()));
+            found.push(format!(
+                "client {tenant} was granted {granted} credits, has used {} and has {left}",
+                debits.len()
+            ));
         }
     }
     found
@@ -123,12 +149,15 @@ fn consents_are_kept(evidence: &Evidence<'_>) -> Found {
 fn grants_are_there(evidence: &Evidence<'_>) -> Found {
     let of = |tenant: usize| evidence.sim.tenants[tenant].credits.get();
     let sums = evidence.ledgers.iter().enumerate().map(|(tenant, (entries, _))| {
-        let granted: i64 = entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
+        let granted: i64 =
+            entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
         (tenant, u64::try_from(granted).unwrap_or(0))
     });
     let mut found: Vec<String> = sums
         .filter(|(tenant, granted)| *granted != of(*tenant))
-        .map(|(tenant, granted)| format!("client {tenant} was granted {} credits, and its ledger says {granted}", of(tenant)))
+        .map(|(tenant, granted)| {
+            format!("client {tenant} was granted {} credits, and its ledger says {granted}", of(tenant))
+        })
         .collect();
     for (tenant, (entries, _)) in evidence.sim.tenants.iter().zip(&evidence.ledgers) {
         let kept: Vec<Value> = entries.iter().cloned().map(|entry| json!(StatementEntry::from(entry))).collect();
@@ -150,7 +179,9 @@ fn credits_are_used(evidence: &Evidence<'_>) -> Found {
             entry.balance_after == 0 && since_start(entry.at) <= unpaid.answered && until >= unpaid.asked
         })
     });
-    without_reason.map(|unpaid| format!("client {} was refused at {:?} although it had credits", unpaid.tenant, unpaid.answered)).collect()
+    without_reason
+        .map(|unpaid| format!("client {} was refused at {:?} although it had credits", unpaid.tenant, unpaid.answered))
+        .collect()
 }
 
 const fn completed(kept: &StoredTransaction) -> Option<&CompletedRecord> {
@@ -168,13 +199,18 @@ fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
         }
         let kept = &evidence.transactions[txn];
         match learned {
-            Knowledge::Opened { .. } if kept.record.is_none() => found.push(format!("{txn}: it was opened, and is unknown")),
+            Knowledge::Opened { .. } if kept.record.is_none() => {
+                found.push(format!("{txn}: it was opened, and is unknown"))
+            }
             Knowledge::Accepted { digest, has_place }
-                if !completed(kept).is_some_and(|record| record.answer.0 == *digest && record.refused.is_none() == *has_place) =>
+                if !completed(kept)
+                    .is_some_and(|record| record.answer.0 == *digest && record.refused.is_none() == *has_place) =>
             {
                 found.push(format!("{txn}: an answer was accepted, and is not what ended it"));
             }
-            Knowledge::AnsweredBefore | Knowledge::Completed(_) | Knowledge::Ended { .. } if completed(kept).is_none() => {
+            Knowledge::AnsweredBefore | Knowledge::Completed(_) | Knowledge::Ended { .. }
+                if completed(kept).is_none() =>
+            {
                 found.push(format!("{txn}: it had ended, and waits"));
             }
             _ => {}
@@ -211,15 +247,20 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
         let tolerance = evidence.sim.world.tolerance();
         let (asked, answered) = (asked.saturating_sub(tolerance), *answered + tolerance);
         let is_true = match learned {
-            Knowledge::Opened { expires_at } => opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires),
+            Knowledge::Opened { expires_at } => {
+                opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires)
+            }
             // A client polls again: a state that is not final does not wait for a replica.
-            Knowledge::Pending => opened <= answered && (asked <= over || evidence.sim.world.servers.may_be_superseded(asked, answered)),
+            Knowledge::Pending => {
+                opened <= answered && (asked <= over || evidence.sim.world.servers.may_be_superseded(asked, answered))
+            }
             Knowledge::Completed(body) => {
                 bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered)
             }
             Knowledge::Accepted { .. } | Knowledge::AnsweredBefore => ended.is_some_and(|ended| ended <= answered),
             Knowledge::Ended { verified } => {
-                ended.is_some_and(|ended| ended <= answered) && completed(kept).is_some_and(|record| record.passed == *verified)
+                ended.is_some_and(|ended| ended <= answered)
+                    && completed(kept).is_some_and(|record| record.passed == *verified)
             }
             Knowledge::Expired | Knowledge::TooLate => ended.is_none() && expires <= answered,
             Knowledge::Unknown => asked <= opened,
@@ -240,8 +281,9 @@ const fn no_place(refusal: EventRefusal) -> NoPlace {
 }
 
 fn guests<'a>(evidence: &'a Evidence<'_>, event: &'a KeptEvent) -> impl Iterator<Item = &'a StoredTransaction> {
-    let is_guest =
-        move |kept: &&StoredTransaction| kept.record.as_ref().is_some_and(|record| record.opened().event == Some(event.event.id));
+    let is_guest = move |kept: &&StoredTransaction| {
+        kept.record.as_ref().is_some_and(|record| record.opened().event == Some(event.event.id))
+    };
     evidence.transactions.values().filter(is_guest)
 }
 
@@ -253,13 +295,18 @@ fn no_more_guests_than_places(evidence: &Evidence<'_>) -> Found {
         let (counted, most) = (of.counts.registrations as usize, of.terms.max_guests.get() as usize);
         if counted > most || listed.len() != counted || passed != counted {
             let listed = listed.len();
-            found.push(format!("an event for {most} has {counted} guests, {listed} on its list, and {passed} have a place"));
+            found.push(format!(
+                "an event for {most} has {counted} guests, {listed} on its list, and {passed} have a place"
+            ));
         }
         let (ended, abandoned): (Vec<_>, Vec<_>) = guests(evidence, event).partition(|kept| completed(kept).is_some());
         let (scans, abandoned) = ((ended.len() + abandoned.len()) as u64, abandoned.len() as u64);
         if (of.counts.scans, of.counts.abandoned) != (scans, abandoned) {
             let (counted, given_up) = (of.counts.scans, of.counts.abandoned);
-            found.push(format!("{scans} guests have scanned and {abandoned} have given up, and the event counts {counted} and {given_up}"));
+            found.push(format!(
+                "{scans} guests have scanned and {abandoned} have given up, and the event counts \
+                {counted} and {given_up}"
+            ));
         }
     }
     found
@@ -281,7 +328,10 @@ fn people_are_known(evidence: &Evidence<'_>) -> Found {
         };
         if !are_right || event.counts.duplicates as usize != marked {
             let (guests, counted, how) = (listed.len(), event.counts.duplicates, event.terms.on_duplicate);
-            found.push(format!("one person is {guests} guests of an event that should {how} that: {marked} are marked, {counted} counted"));
+            found.push(format!(
+                "one person is {guests} guests of an event that should {how} that: {marked} are \
+                marked, {counted} counted"
+            ));
         }
     }
     found
@@ -304,7 +354,9 @@ fn guests_are_checked_in_once(evidence: &Evidence<'_>) -> Found {
             let first = answers.iter().filter(|answer| answer["already"] == false).count();
             let known = guest.check_in.as_ref().map(|check_in| (check_in.at.to_string(), check_in.gate.as_str()));
             let is_known = |answer: &&Value| {
-                known.as_ref().is_some_and(|(at, gate)| answer["checked_in_at"] == at.as_str() && answer["gate"] == *gate)
+                known
+                    .as_ref()
+                    .is_some_and(|(at, gate)| answer["checked_in_at"] == at.as_str() && answer["gate"] == *gate)
             };
             if first > 1 || !answers.iter().all(is_known) {
                 found.push(format!("{}: it was checked in as {known:?}, and the answers were {answers:?}", guest.txn));
@@ -320,11 +372,16 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
         let seen = evidence.sim.diary.events.borrow();
         // Views of an event do not wait for a replica.
         let is_kept = |fact: &EventFact| {
-            let is_unconfirmed = fact.answered.is_some_and(|answered| evidence.sim.world.servers.may_be_unconfirmed(fact.asked, answered));
+            let is_unconfirmed = fact
+                .answered
+                .is_some_and(|answered| evidence.sim.world.servers.may_be_unconfirmed(fact.asked, answered));
             !(is_unconfirmed && matches!(fact.step, Step::Look(_) | Step::RefusedScan(_)))
         };
-        let mut facts: Vec<EventFact> =
-            seen.iter().filter(|(tenant, fact)| *tenant == event.tenant && is_kept(fact)).map(|(_, fact)| *fact).collect();
+        let mut facts: Vec<EventFact> = seen
+            .iter()
+            .filter(|(tenant, fact)| *tenant == event.tenant && is_kept(fact))
+            .map(|(_, fact)| *fact)
+            .collect();
         // The store records when a guest scanned, and when one was registered or refused.
         let at = |at, step| {
             let (at, tolerance) = (since_start(at), evidence.sim.world.tolerance());
@@ -377,11 +434,15 @@ fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
             continue;
         }
         if let Some((txn, kept)) = kept {
-            let says = serde_json::from_slice::<Value>(body).ok().and_then(|body| body["data"]["verification_passed"].as_bool());
+            let says = serde_json::from_slice::<Value>(body)
+                .ok()
+                .and_then(|body| body["data"]["verification_passed"].as_bool());
             if says.is_none() || says != completed(kept).map(|record| record.passed) {
                 found.push(format!("{key}: its webhook says {says:?}, and it ended otherwise"));
             }
-            let is_other = |fact: &&Fact| fact.txn == txn && matches!(&fact.learned, Knowledge::Completed(polled) if polled != body);
+            let is_other = |fact: &&Fact| {
+                fact.txn == txn && matches!(&fact.learned, Knowledge::Completed(polled) if polled != body)
+            };
             if facts.iter().any(|fact| is_other(&fact)) {
                 found.push(format!("{key}: its webhook says something else than a poll"));
             }
@@ -402,11 +463,20 @@ fn flows_end_in_one_way(evidence: &Evidence<'_>) -> Found {
 
 fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
     let erased = evidence.sim.diary.erased.borrow();
-    let told = |fact: &&Fact| matches!(fact.learned, Knowledge::Completed(_) | Knowledge::Ended { .. } | Knowledge::Accepted { .. });
+    let told = |fact: &&Fact| {
+        matches!(fact.learned, Knowledge::Completed(_) | Knowledge::Ended { .. } | Knowledge::Accepted { .. })
+    };
     let facts = evidence.sim.diary.facts.borrow();
     let after = |fact: &&Fact| erased.get(&fact.txn).copied().flatten().is_some_and(|at| fact.asked > at);
-    let after_all = facts.iter().filter(told).filter(after).map(|fact| format!("{}: \"{}\" although it is erased", fact.txn, fact.learned));
-    let kept = evidence.transactions.iter().filter(|(txn, kept)| matches!(erased.get(txn), Some(Some(_))) && kept.record.is_some());
+    let after_all = facts
+        .iter()
+        .filter(told)
+        .filter(after)
+        .map(|fact| format!("{}: \"{}\" although it is erased", fact.txn, fact.learned));
+    let kept = evidence
+        .transactions
+        .iter()
+        .filter(|(txn, kept)| matches!(erased.get(txn), Some(Some(_))) && kept.record.is_some());
     after_all.chain(kept.map(|(txn, _)| format!("{txn}: it is erased, and there"))).collect()
 }
 
@@ -418,7 +488,8 @@ fn webhooks_follow_the_model(evidence: &Evidence<'_>) -> Found {
 
 fn receivers_get_their_own(evidence: &Evidence<'_>) -> Found {
     // The last part of a receiver's URL is the number of its client.
-    let tenant = |url: &str| url.rsplit('/').next().and_then(|number| number.parse().ok()).expect("a client's receiver");
+    let tenant =
+        |url: &str| url.rsplit('/').next().and_then(|number| number.parse().ok()).expect("a client's receiver");
     let told = evidence.inbox.iter().flat_map(|(key, told)| told.iter().map(move |told| (key, told)));
     let foreign = told.filter(|(_, told)| evidence.sim.has_foreign(tenant(&told.url), &told.body));
     foreign.map(|(key, _)| format!("{key}: its webhook holds what is of another client")).collect()

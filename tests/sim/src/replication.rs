@@ -1,5 +1,5 @@
-//! The servers of the shared records and their replicas. A replica lags, then catches up or takes over. On a cluster each shard fails over
-//! by itself. For a while after a failover, a node may still reach the former primary.
+//! The servers of the shared records and their replicas. A replica lags, then catches up or takes over. On a cluster
+//! each shard fails over by itself. For a while after a failover, a node may still reach the former primary.
 
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -100,7 +100,10 @@ impl Servers {
 
     /// Returns the former primary, if this node still reaches it.
     pub(crate) fn former(&self, node: NodeId, now: Duration) -> Option<MemoryEngine> {
-        lock(&self.former).as_ref().filter(|former| former.node == node && now < former.until).map(|former| former.engine.clone())
+        lock(&self.former)
+            .as_ref()
+            .filter(|former| former.node == node && now < former.until)
+            .map(|former| former.engine.clone())
     }
 
     /// Stops replication to this shard's replica.

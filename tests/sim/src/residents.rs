@@ -47,7 +47,8 @@ impl Sim {
     /// Builds the answer of a resident who consents.
     pub(crate) fn approving(&self, intent: &Intent, resident: &Resident) -> Callback {
         let (authority, now) = (authority(), self.world.store_time());
-        let bare = authority.issuer.issue(resident, intent.claims.requested(), &authority.holder, now).expect("a credential");
+        let bare =
+            authority.issuer.issue(resident, intent.claims.requested(), &authority.holder, now).expect("a credential");
         let bound = authority.holder.bind(&bare, &intent.claims.txn, &intent.claims.aud, now).expect("a signature");
         let format = self.format();
         let (body, digest) = (format.success(&intent.claims.txn, &bound), credential_digest(&bound).0);
@@ -57,7 +58,8 @@ impl Sim {
 
     /// Builds the answer of a resident who refuses, or whose face does not match.
     pub(crate) fn declining(&self, intent: &Intent) -> Callback {
-        let (code, message) = [("301", "User Reject"), ("304", "Face mismatch"), ("999", "Something new")][self.world.index(3)];
+        let (code, message) =
+            [("301", "User Reject"), ("304", "Face mismatch"), ("999", "Something new")][self.world.index(3)];
         let Verdict::Terminal(failure) = verdict(code, message) else { unreachable!("these codes end a transaction") };
         let (digest, format) = (failure_answer(intent.txn, failure).digest().0, self.format());
         self.diary.answers.borrow_mut().push((intent.txn, digest));
@@ -86,12 +88,17 @@ impl Sim {
             410 if text.contains("transaction has expired") => Knowledge::TooLate,
             409 | 410 => Knowledge::Accepted { digest: callback.digest, has_place: false },
             404 => Knowledge::Unknown,
-            _ => return self.diary.is_wrong(format!("{}: a good answer is refused: {} {text}", intent.txn, answer.status)),
+            _ => {
+                return self
+                    .diary
+                    .is_wrong(format!("{}: a good answer is refused: {} {text}", intent.txn, answer.status));
+            }
         };
         self.learn(intent.txn, &asked, learned);
     }
 
-    /// Delivers requests that end nothing: garbage, an answer to another transaction, or the app's announcement of a retry.
+    /// Delivers requests that end nothing: garbage, an answer to another transaction, or the app's announcement of a
+    /// retry.
     async fn deliver_garbage(&self, intent: &Intent) {
         let format = self.format();
         let bodies = [
@@ -126,11 +133,13 @@ impl Sim {
             3 => _ = tokio::join!(self.deliver(intent, &approve), self.deliver(intent, &approve)),
             // Two answers race, or many.
             4 => {
-                let other = if self.world.chance(500) { self.declining(intent) } else { self.approving(intent, resident) };
+                let other =
+                    if self.world.chance(500) { self.declining(intent) } else { self.approving(intent, resident) };
                 if self.world.chance(500) {
                     tokio::join!(self.deliver(intent, &approve), self.deliver(intent, &other));
                 } else {
-                    join_all([&approve, &other].repeat(16).into_iter().map(|answer| self.hand_in(intent, answer))).await;
+                    join_all([&approve, &other].repeat(16).into_iter().map(|answer| self.hand_in(intent, answer)))
+                        .await;
                 }
             }
             // Around the end of the window.

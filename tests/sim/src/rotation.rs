@@ -1,5 +1,5 @@
-//! Rotation of the encryption key, as in the operator's guide. All nodes learn the new key, then all seal with it. Records under the old
-//! key are sealed anew until a whole pass finds none. Then all nodes drop the old key.
+//! Rotation of the encryption key, as in the operator's guide. All nodes learn the new key, then all seal with it.
+//! Records under the old key are sealed anew until a whole pass finds none. Then all nodes drop the old key.
 
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -30,7 +30,9 @@ pub(crate) async fn rotates(sim: Rc<Sim>) {
     if world.deployment == Deployment::LossyReplica || !world.goes_wrong("key-rotations", 2_000) {
         return;
     }
-    for (keys, what) in [(&[7, 8][..], "also know the new encryption key"), (&[8, 7], "seal with the new encryption key")] {
+    for (keys, what) in
+        [(&[7, 8][..], "also know the new encryption key"), (&[8, 7], "seal with the new encryption key")]
+    {
         restarts_with(&sim, keys, what).await;
     }
     seals_anew(&sim).await;

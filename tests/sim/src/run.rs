@@ -102,7 +102,8 @@ pub(crate) fn run_here(seed: u64, shape: Shape) -> Run {
         entropy::seed(seed);
         let runtime = || {
             let mut builder = tokio::runtime::Builder::new_current_thread();
-            // Results of other threads arrive once nothing else can proceed, so that the order does not depend on their speed.
+            // Results of other threads arrive once nothing else can proceed, so that the order does not depend on their
+            // speed.
             builder.enable_time().start_paused(true).max_blocking_threads(1).global_queue_interval(u32::MAX);
             builder.on_thread_unpark(entropy::tick).build().expect("a runtime")
         };
@@ -144,7 +145,8 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     world.calms_down();
     sleep(CALM).await;
     // A request about a transaction past its window ends its actor.
-    let live = (0..world.nodes()).filter_map(|number| sim.node(number)).map(|node| node.tree.live_transactions()).collect();
+    let live =
+        (0..world.nodes()).filter_map(|number| sim.node(number)).map(|node| node.tree.live_transactions()).collect();
     looks_at_everything(&sim).await;
     let evidence = Evidence::gather(&sim, live).await;
     let broken = promises::broken(&evidence);
@@ -212,7 +214,8 @@ async fn provide(world: &World, number: usize) -> (Tenant, String) {
         revoked_at: None,
     };
     let credits = 5 + world.below(30);
-    let grant = CreditMove { kind: EntryKind::Grant, amount: i64::try_from(credits).unwrap_or(0), reference: "start".into() };
+    let grant =
+        CreditMove { kind: EntryKind::Grant, amount: i64::try_from(credits).unwrap_or(0), reference: "start".into() };
     store.create_client(client).await.expect("a client");
     store.create_app(records::app(app_id.clone(), client_id.clone())).await.expect("an app");
     store.create_key(record, digest).await.expect("a key");

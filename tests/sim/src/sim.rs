@@ -223,12 +223,17 @@ impl Sim {
             return unanswered();
         };
         let (way, back) = (world.pause(3), world.pause(3));
-        let (is_lost, answer_is_lost) = (world.goes_wrong("lost-requests", 100), world.goes_wrong("lost-requests", 100));
+        let (is_lost, answer_is_lost) =
+            (world.goes_wrong("lost-requests", 100), world.goes_wrong("lost-requests", 100));
         if is_lost {
             sleep(GIVEN_UP).await;
             return unanswered();
         }
-        let edge: Edge = if request.is_internal { node.internal.clone() } else { node.public[self.world.index(node.public.len())].clone() };
+        let edge: Edge = if request.is_internal {
+            node.internal.clone()
+        } else {
+            node.public[self.world.index(node.public.len())].clone()
+        };
         let (incarnation, built) = (Arc::clone(&node.incarnation), request.build());
         let serving = async {
             sleep(way).await;
@@ -279,7 +284,10 @@ impl Sim {
         let is_error = answer.status >= 400 && !path.starts_with("/cb/");
         if is_error && answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
             let body = answer.json();
-            if body["success"] != false || !body["code"].is_string() || body["statusCode"] != answer.status || !body["errorId"].is_string()
+            if body["success"] != false
+                || !body["code"].is_string()
+                || body["statusCode"] != answer.status
+                || !body["errorId"].is_string()
             {
                 self.diary.is_wrong(format!("{said} is not the body of an error: {body}"));
             }

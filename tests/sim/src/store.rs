@@ -1,8 +1,8 @@
-//! The records as a node reaches them: one atomic step per call. The network delays calls, loses them before or after they take effect, and
-//! is away at times. A killed node gets no answers, and its calls take no effect.
+//! The records as a node reaches them: one atomic step per call. The network delays calls, loses them before or after
+//! they take effect, and is away at times. A killed node gets no answers, and its calls take no effect.
 //!
-//! The records may have a replica that lags and takes over. A failover loses the writes that it has not seen; if answers wait for the
-//! replica, no caller got an answer to them.
+//! The records may have a replica that lags and takes over. A failover loses the writes that it has not seen; if
+//! answers wait for the replica, no caller got an answer to them.
 
 use std::future::{pending, ready};
 use std::sync::Arc;
@@ -56,7 +56,10 @@ fn with_webhook(op: &Op) -> Option<&Key> {
 
 impl NodeEngine {
     /// Makes a read. It continues even if its caller stops waiting.
-    fn call<T: Send + 'static>(&self, work: impl FnOnce(&MemoryEngine) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
+    fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&MemoryEngine) -> StoreFuture<T> + Send + 'static,
+    ) -> StoreFuture<T> {
         if !self.world.is_rough() && !self.incarnation.is_dead() {
             return work(&self.engine());
         }
@@ -82,7 +85,12 @@ impl NodeEngine {
     }
 
     /// Makes a call that waits for the replicas of these shards.
-    async fn called<T>(self, plan: CallPlan, awaited: Shards, work: impl FnOnce(&MemoryEngine) -> StoreFuture<T>) -> Result<T, StoreError> {
+    async fn called<T>(
+        self,
+        plan: CallPlan,
+        awaited: Shards,
+        work: impl FnOnce(&MemoryEngine) -> StoreFuture<T>,
+    ) -> Result<T, StoreError> {
         let begun = self.incarnation.steps.read().await;
         sleep(plan.before).await;
         if self.incarnation.is_dead() {
@@ -108,8 +116,8 @@ impl NodeEngine {
         answer
     }
 
-    /// Makes a write, which a full store refuses. Sometimes repeats it with the same arguments, as the engine on Redis does with a step
-    /// whose reply is lost.
+    /// Makes a write, which a full store refuses. Sometimes repeats it with the same arguments, as the engine on Redis
+    /// does with a step whose reply is lost.
     fn change<T: Send + 'static>(
         &self,
         awaited: Shards,
@@ -206,7 +214,8 @@ impl NodeEngine {
 
     /// Commits, and records changes to the webhooks of transactions.
     fn commit_and_note(&self, engine: &MemoryEngine, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        let mut records: Vec<Key> = batches.iter().flat_map(|batch| &batch.ops).filter_map(with_webhook).cloned().collect();
+        let mut records: Vec<Key> =
+            batches.iter().flat_map(|batch| &batch.ops).filter_map(with_webhook).cloned().collect();
         records.dedup();
         let committed = engine.commit(batches);
         if records.is_empty() || self.is_cut_off() {
@@ -215,7 +224,8 @@ impl NodeEngine {
         let (engine, world, node) = (engine.clone(), Arc::clone(&self.world), self.incarnation.id);
         Box::pin(async move {
             let applied = committed.await?;
-            let queries = records.iter().map(|key| Query::Fields(key.clone(), &["holder", "claimed_at", "attempt"])).collect();
+            let queries =
+                records.iter().map(|key| Query::Fields(key.clone(), &["holder", "claimed_at", "attempt"])).collect();
             let mut answers = engine.read(queries).await?;
             for key in records {
                 // An erased transaction has no webhook.
@@ -238,7 +248,8 @@ impl NodeEngine {
         let (node, committing, told) = (self.clone(), self.clone(), batches.clone());
         let awaited = self.awaited(batches.iter().filter_map(first_key));
         let commit = move |engine: &MemoryEngine| committing.commit_and_note(engine, batches.clone());
-        let committed = if until_answered { self.call_until_answered(awaited, commit) } else { self.change(awaited, commit) };
+        let committed =
+            if until_answered { self.call_until_answered(awaited, commit) } else { self.change(awaited, commit) };
         Box::pin(async move {
             let applied = committed.await?;
             node.tell(&told, &applied);
@@ -246,7 +257,8 @@ impl NodeEngine {
         })
     }
 
-    /// Commits the batches of each slot separately, as the engine on Redis does: others interleave, and some may be lost.
+    /// Commits the batches of each slot separately, as the engine on Redis does: others interleave, and some may be
+    /// lost.
     fn commit_slots(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
         let slots = by_slot(&batches, first_key);
         let of_slot = |places: &Vec<usize>| places.iter().map(|place| batches[*place].clone()).collect();
@@ -264,7 +276,8 @@ impl NodeEngine {
             return read(queries);
         }
         let slots = by_slot(&queries, |query| Some(query.key()));
-        let calls: Vec<_> = slots.iter().map(|places| read(places.iter().map(|place| queries[*place].clone()).collect())).collect();
+        let calls: Vec<_> =
+            slots.iter().map(|places| read(places.iter().map(|place| queries[*place].clone()).collect())).collect();
         Box::pin(async move {
             let answers = try_join_all(calls).await?;
             let now = answers[0].now;
@@ -333,7 +346,11 @@ impl Engine for NodeEngine {
 
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         self.world.reach("step commit_until_answered");
-        if self.world.deployment == Deployment::Alone { self.commit_slot(batches, true) } else { self.commit_slots(batches, true) }
+        if self.world.deployment == Deployment::Alone {
+            self.commit_slot(batches, true)
+        } else {
+            self.commit_slots(batches, true)
+        }
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {

@@ -16,8 +16,12 @@ pub(crate) fn tell(ran: &Run, shape: Shape) -> ExitCode {
         concerned.is_empty() || id.is_none_or(|id| concerned.contains(&id))
     };
     ran.log.iter().filter(is_told).for_each(|line| println!("{line}"));
-    let without: Vec<&str> =
-        Shape::FAULTS.iter().enumerate().filter(|(bit, _)| shape.without & (1 << bit) != 0).map(|(_, fault)| *fault).collect();
+    let without: Vec<&str> = Shape::FAULTS
+        .iter()
+        .enumerate()
+        .filter(|(bit, _)| shape.without & (1 << bit) != 0)
+        .map(|(_, fault)| *fault)
+        .collect();
     print!("digest {}, again with --seed {}", ran.digest, ran.seed);
     if let Some(verifications) = shape.verifications {
         print!(" --verifications {verifications}");

@@ -40,8 +40,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The kinds of faults, and changes by operators and organisers. Those that can prevent an answer come first; nodes are also killed for
-    /// a new encryption key.
+    /// The kinds of faults, and changes by operators and organisers. Those that can prevent an answer come first; nodes
+    /// are also killed for a new encryption key.
     pub const FAULTS: [&'static str; 26] = [
         "kills",
         "outages",
@@ -138,7 +138,13 @@ pub(crate) struct Incarnation {
 impl Incarnation {
     pub(crate) fn new(number: usize, deployment: Deployment) -> Arc<Self> {
         let id = if deployment == Deployment::Alone { NodeId::ALONE } else { NodeId::generate() };
-        Arc::new(Self { number, id, steps: sync::RwLock::default(), is_dead: AtomicBool::new(false), died: Notify::new() })
+        Arc::new(Self {
+            number,
+            id,
+            steps: sync::RwLock::default(),
+            is_dead: AtomicBool::new(false),
+            died: Notify::new(),
+        })
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -185,8 +191,8 @@ pub(crate) struct World {
     pub(crate) deployment: Deployment,
     shape: Shape,
     random: Mutex<SmallRng>,
-    /// Multiplier of the usual chance of each kind of faults. A rare effect shows in a run with much of one kind and nothing of another. In
-    /// one run of eight, no fault prevents an answer.
+    /// Multiplier of the usual chance of each kind of faults. A rare effect shows in a run with much of one kind and
+    /// nothing of another. In one run of eight, no fault prevents an answer.
     times: [u64; Shape::FAULTS.len()],
     pub(crate) begun: Instant,
     log: Mutex<Vec<String>>,
@@ -231,7 +237,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, shape: Shape, engine: MemoryEngine, vault: Arc<Vault>, store_clock: Arc<SimulatedClock>) -> Arc<Self> {
+    pub(crate) fn new(
+        seed: u64,
+        shape: Shape,
+        engine: MemoryEngine,
+        vault: Arc<Vault>,
+        store_clock: Arc<SimulatedClock>,
+    ) -> Arc<Self> {
         let (begun, mut random) = (store_clock.begun, SmallRng::seed_from_u64(seed));
         let mut times = std::array::from_fn(|_| [0, 1, 1, 4][random.random_range(0..4)]);
         if random.random_ratio(1, 8) {

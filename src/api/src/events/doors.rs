@@ -1,5 +1,5 @@
-//! `/api/v1/nationalid-ovse/events/{eventId}/doors` and `…/check-ins`: doors for the people at an entrance, and check-ins by the client's
-//! own systems.
+//! `/api/v1/nationalid-ovse/events/{eventId}/doors` and `…/check-ins`: doors for the people at an entrance, and
+//! check-ins by the client's own systems.
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -17,9 +17,12 @@ use sakshi_wire::guests::{CheckInRequest, CheckInResponse, CreateDoorRequest, Cr
 /// # Errors
 /// 400 with every invalid field, 404 unless the app has such an event, 409 if it has too many doors.
 #[utoipa::path(
-    post, path = "/api/v1/nationalid-ovse/events/{eventId}/doors", tag = "Events", operation_id = "createEventDoor", request_body = CreateDoorRequest,
+    post, path = "/api/v1/nationalid-ovse/events/{eventId}/doors", tag = "Events", operation_id = "createEventDoor",
+    request_body = CreateDoorRequest,
     summary = "Open a door",
-    description = "A page for phones at the entrance, without an API key: it scans tickets, finds guests and checks them in. It shows names and photos of guests to anybody with the link and the PIN. Without `expires_at` it ends with the event, also when that is changed.",
+    description = "A page for phones at the entrance, without an API key: it scans tickets, finds guests and checks \
+        them in. It shows names and photos of guests to anybody with the link and the PIN. Without `expires_at` it \
+        ends with the event, also when that is changed.",
     params(("eventId" = String, Path)),
     responses((status = 200, body = CreateDoorResponse, description = "The door. The PIN is shown once."),
               (status = 404, description = "The application has no such event."),
@@ -64,9 +67,11 @@ pub(crate) async fn list(
 /// # Errors
 /// 404 unless the app has such an event with such a door.
 #[utoipa::path(
-    delete, path = "/api/v1/nationalid-ovse/events/{eventId}/doors/{doorId}", tag = "Events", operation_id = "deleteEventDoor",
+    delete, path = "/api/v1/nationalid-ovse/events/{eventId}/doors/{doorId}", tag = "Events",
+    operation_id = "deleteEventDoor",
     summary = "Close a door",
-    description = "The link ends at once. A phone that has the page open forgets the guests when it asks next, within ten seconds, or when it is online again.",
+    description = "The link ends at once. A phone that has the page open forgets the guests when it asks next, within \
+        ten seconds, or when it is online again.",
     params(("eventId" = String, Path), ("doorId" = String, Path, description = "The `door_id` of `createEventDoor`.")),
     responses((status = 204, description = "Closed."),
               (status = 404, description = "The application has no such event, or the event has no such door."))
@@ -88,12 +93,15 @@ pub(crate) async fn close(
 /// # Errors
 /// 400 for an invalid code, 404 unless the app has such an event with such a guest.
 #[utoipa::path(
-    post, path = "/api/v1/nationalid-ovse/events/{eventId}/check-ins", tag = "Events", operation_id = "checkInGuest", request_body = CheckInRequest,
+    post, path = "/api/v1/nationalid-ovse/events/{eventId}/check-ins", tag = "Events", operation_id = "checkInGuest",
+    request_body = CheckInRequest,
     summary = "Check in a guest",
-    description = "By the code that the guest's page shows. A guest is checked in once: a repeated call answers with the first time and gate.",
+    description = "By the code that the guest's page shows. A guest is checked in once: a repeated call answers with \
+        the first time and gate.",
     params(("eventId" = String, Path)),
     responses((status = 200, body = CheckInResponse, description = "The guest is checked in."),
-              (status = 404, description = "The application has no such event, or the event has no guest with this code."))
+              (status = 404, description = "The application has no such event, or the event has no guest with this \
+                  code."))
 )]
 pub(crate) async fn check_in(
     AuthenticatedBody { caller, body }: AuthenticatedBody,

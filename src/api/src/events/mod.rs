@@ -1,5 +1,5 @@
-//! Events for organisers (specification, "Event"): create, read, list and change; [`registrations`] lists the guests, [`doors`]
-//! check them in.
+//! Events for organisers (specification, "Event"): create, read, list and change; [`registrations`] lists the guests,
+//! [`doors`] check them in.
 
 pub(crate) mod doors;
 pub(crate) mod registrations;
@@ -26,9 +26,11 @@ use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse
 /// # Errors
 /// 400 with every invalid field; 422 when the `Idempotency-Key` came with another body.
 #[utoipa::path(
-    post, path = "/api/v1/nationalid-ovse/events", tag = "Events", operation_id = "createEvent", request_body = CreateEventRequest,
+    post, path = "/api/v1/nationalid-ovse/events", tag = "Events", operation_id = "createEvent",
+    request_body = CreateEventRequest,
     summary = "Create an event",
-    description = "Costs nothing; each scan costs one credit. Print `qr_url` as a QR code, or show the page at the event's `kiosk_url` on a screen.",
+    description = "Costs nothing; each scan costs one credit. Print `qr_url` as a QR code, or show the page at the \
+        event's `kiosk_url` on a screen.",
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = CreateEventResponse, description = "Created."))
 )]
@@ -57,7 +59,9 @@ pub(crate) async fn create(
     summary = "Get an event",
     description = "With its status and counts.",
     params(("eventId" = String, Path, description = "The `event_id` of `createEvent`.")),
-    responses((status = 200, body = EventResponse, description = "The event.", headers(("ETag" = String, description = "Changes with the settings of the event, and not with its counts. Send it as `If-Match` with a change."))),
+    responses((status = 200, body = EventResponse, description = "The event.", headers(("ETag" = String,
+        description = "Changes with the settings of the event, and not with its counts. \
+            Send it as `If-Match` with a change."))),
               (status = 404, description = "The application has no such event."))
 )]
 pub(crate) async fn show(
@@ -91,7 +95,13 @@ pub(crate) async fn list(
     let found = service.store.list_events(caller.app.app_id.clone(), page).await?;
     let events = found.items.iter().map(|event| event_response(&service, event)).collect();
     let next = next_page(request.path(), page, found.total);
-    Ok(HttpResponse::Ok().json(EventsPage { page: page.page, page_size: page.page_size, total: found.total, events, next }))
+    Ok(HttpResponse::Ok().json(EventsPage {
+        page: page.page,
+        page_size: page.page_size,
+        total: found.total,
+        events,
+        next,
+    }))
 }
 
 /// Changes an event; every node has the change before the response leaves.
@@ -99,12 +109,16 @@ pub(crate) async fn list(
 /// # Errors
 /// 400 with every invalid field, 404 unless the app has such an event.
 #[utoipa::path(
-    patch, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "updateEvent", request_body = PatchEventRequest,
+    patch, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "updateEvent",
+    request_body = PatchEventRequest,
     summary = "Change an event",
-    description = "Changes the fields that are given, on every node before it returns. The answer of `getEvent` may be sent back as it is: unchanged read-only fields are ignored.",
+    description = "Changes the fields that are given, on every node before it returns. The answer of `getEvent` may \
+        be sent back as it is: unchanged read-only fields are ignored.",
     params(("eventId" = String, Path),
-           ("If-Match" = Option<String>, Header, description = "The `ETag` of `getEvent`: the change is made only if nobody has changed the event since. Guests do not change it.")),
-    responses((status = 200, body = EventResponse, description = "The changed event.", headers(("ETag" = String, description = "Changes with the settings of the event, and not with its counts."))),
+           ("If-Match" = Option<String>, Header, description = "The `ETag` of `getEvent`: the change is made only if \
+               nobody has changed the event since. Guests do not change it.")),
+    responses((status = 200, body = EventResponse, description = "The changed event.", headers(("ETag" = String,
+        description = "Changes with the settings of the event, and not with its counts."))),
               (status = 404, description = "The application has no such event."))
 )]
 pub(crate) async fn patch(
@@ -137,6 +151,8 @@ fn only_if(request: &HttpRequest) -> Result<Option<Vec<String>>, ApiError> {
         Ok(IfMatch::Items(tags)) if !tags.is_empty() => {
             Ok(Some(tags.iter().filter(|tag| !tag.weak).map(|tag| tag.tag().to_owned()).collect()))
         }
-        _ => Err(ApiError::from(Invalid::one("If-Match", "must be * or entity tags, such as the `ETag` of `getEvent`"))),
+        _ => {
+            Err(ApiError::from(Invalid::one("If-Match", "must be * or entity tags, such as the `ETag` of `getEvent`")))
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `GET /api/v1/nationalid-ovse/events/{eventId}/registrations`: the guests with their claims.
 //!
-//! A list is sent while it is read: the next slice is read once the client has taken the one before, so only one slice is in memory.
+//! A list is sent while it is read: the next slice is read once the client has taken the one before, so only one slice
+//! is in memory.
 
 use actix_web::body::SizedStream;
 use actix_web::http::header::ContentType;
@@ -24,10 +25,13 @@ use sakshi_wire::guests::{RegistrationRow, RegistrationsPage};
 /// # Errors
 /// 404 unless the app has such an event, 400 when the page is out of bounds.
 #[utoipa::path(
-    get, path = "/api/v1/nationalid-ovse/events/{eventId}/registrations", tag = "Events", operation_id = "listEventRegistrations",
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/registrations", tag = "Events",
+    operation_id = "listEventRegistrations",
     summary = "List registered guests",
-    description = "Oldest first. A guest keeps the place in the list, so pages stay the same while guests are added. Follow `next` until it is absent.",
-    params(("eventId" = String, Path), ("page" = Option<u32>, Query, minimum = 1), ("page_size" = Option<u32>, Query, minimum = 1)),
+    description = "Oldest first. A guest keeps the place in the list, so pages stay the same while guests are added. \
+        Follow `next` until it is absent.",
+    params(("eventId" = String, Path), ("page" = Option<u32>, Query, minimum = 1), ("page_size" = Option<u32>, Query,
+        minimum = 1)),
     responses((status = 200, body = RegistrationsPage, description = "A page of guests."),
               (status = 404, description = "The application has no such event."))
 )]
@@ -42,10 +46,21 @@ pub(crate) async fn list(
     let permit = service.memory.answers.permit(caller.owners(), Stage::Leaving);
     let watch = close_connection_when(&request, permit.revoked());
     let list = GuestList::new(&service, &caller, &event, page);
-    let mut document = Document { path: request.path().to_owned(), list, page, permit, is_begun: false, is_complete: false, _watch: watch };
+    let mut document = Document {
+        path: request.path().to_owned(),
+        list,
+        page,
+        permit,
+        is_begun: false,
+        is_complete: false,
+        _watch: watch,
+    };
     let (first, total) = document.write().await?;
     let PageRequest { page, page_size } = page;
-    let head = format!(r#"{{"event_id":"{}","page":{page},"page_size":{page_size},"total":{total},"registrations":["#, event.id);
+    let head = format!(
+        r#"{{"event_id":"{}","page":{page},"page_size":{page_size},"total":{total},"registrations":["#,
+        event.id
+    );
     let (is_complete, bytes) = (document.is_complete, head.len() + first.len());
     let pieces = iter([Ok(Bytes::from(head)), Ok(first.into())]).chain(document.into_stream());
     let mut response = HttpResponse::Ok();
@@ -60,7 +75,8 @@ struct CutOff;
 
 impl CutOff {
     fn because(error: &ApiError) -> Self {
-        tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut off");
+        tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut \
+            off");
         Self
     }
 }

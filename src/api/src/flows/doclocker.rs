@@ -1,4 +1,5 @@
-//! `POST /api/v1/doclocker/init` requests documents from a person's locker; `GET /api/v1/doclocker/details/{transactionId}` returns them.
+//! `POST /api/v1/doclocker/init` requests documents from a person's locker; `GET
+//! /api/v1/doclocker/details/{transactionId}` returns them.
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,14 +16,17 @@ use sakshi_wire::doclocker::{DocLockerDetails, DocLockerInitRequest, DocLockerRe
 
 use super::poll::poll_response;
 
-/// Requests documents from a person's locker. The outcome comes by webhook, to the URL registered for `DocLocker`, and by polling.
+/// Requests documents from a person's locker. The outcome comes by webhook, to the URL registered for `DocLocker`, and
+/// by polling.
 ///
 /// # Errors
 /// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
-    post, path = "/api/v1/doclocker/init", tag = "Document locker", operation_id = "initDocLocker", request_body = DocLockerInitRequest,
+    post, path = "/api/v1/doclocker/init", tag = "Document locker", operation_id = "initDocLocker",
+    request_body = DocLockerInitRequest,
     summary = "Request locker documents",
-    description = "Send the person to `requestUrl`. The outcome comes by webhook, to the URL registered for `DocLocker`, and by polling.",
+    description = "Send the person to `requestUrl`. The outcome comes by webhook, to the URL registered for \
+        `DocLocker`, and by polling.",
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = DocLockerResponse, description = "The person can open the locker."))
 )]
@@ -47,9 +51,11 @@ pub(crate) async fn init(
 /// # Errors
 /// 404 unless the app has such a fetch.
 #[utoipa::path(
-    get, path = "/api/v1/doclocker/details/{transactionId}", tag = "Document locker", operation_id = "getDocLockerDetails",
+    get, path = "/api/v1/doclocker/details/{transactionId}", tag = "Document locker",
+    operation_id = "getDocLockerDetails",
     summary = "Get locker documents",
-    description = "Returns the body of the webhook once no further document is expected, and before that a stub with those that have arrived.",
+    description = "Returns the body of the webhook once no further document is expected, and before that a stub with \
+        those that have arrived.",
     params(("transactionId" = String, Path, format = "uuid", description = "The `transactionId` of `initDocLocker`.")),
     responses((status = 200, body = DocLockerDetails, description = "The outcome, or a stub."),
               (status = 404, description = "The application has no such fetch, or its result is no longer kept."))

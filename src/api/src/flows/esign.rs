@@ -15,15 +15,16 @@ use sakshi_wire::esign::{EsignRequest, EsignResponse, EsignStatus, EsignStatusRe
 use super::file_body::{WithFile, receive};
 use super::poll::poll_response;
 
-/// Requests the signatures of one or more people, in the order of `signerInfo`. The outcome comes by webhook, to `responseUrl` or else to
-/// the URL registered for `ESign`, and by polling.
+/// Requests the signatures of one or more people, in the order of `signerInfo`. The outcome comes by webhook, to
+/// `responseUrl` or else to the URL registered for `ESign`, and by polling.
 ///
 /// # Errors
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
     post, path = "/api/v1/esign/request", tag = "eSign", operation_id = "requestEsign", request_body = EsignRequest,
     summary = "Request signatures",
-    description = "Invites the signers in the order of `signerInfo`. The outcome comes by webhook, to `responseUrl` or else to the URL registered for `ESign`, and by polling.",
+    description = "Invites the signers in the order of `signerInfo`. The outcome comes by webhook, to `responseUrl` \
+        or else to the URL registered for `ESign`, and by polling.",
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = EsignResponse, description = "The signers are invited."))
 )]
@@ -37,7 +38,8 @@ pub(crate) async fn request(
     rates.init.count(&request, &caller.app.app_id)?;
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.esign.as_ref().ok_or(ServiceError::NotOffered)?;
-    let WithFile { asked, idempotent, _permit } = receive::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
+    let WithFile { asked, idempotent, _permit } =
+        receive::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::answer(request_signatures(&service, upstream, call, asked).await?))
@@ -48,9 +50,11 @@ pub(crate) async fn request(
 /// # Errors
 /// 404 unless the app has such a document.
 #[utoipa::path(
-    post, path = "/api/v1/esign/status", tag = "eSign", operation_id = "getEsignStatus", request_body = EsignStatusRequest,
+    post, path = "/api/v1/esign/status", tag = "eSign", operation_id = "getEsignStatus",
+    request_body = EsignStatusRequest,
     summary = "Get a signed document",
-    description = "Returns the body of the webhook, with the signed PDF, once the document has ended, and a stub before.",
+    description = "Returns the body of the webhook, with the signed PDF, once the document has ended, and a stub \
+        before.",
     responses((status = 200, body = EsignStatus, description = "The outcome, or a stub."),
               (status = 404, description = "The application has no such document, or its result is no longer kept."))
 )]

@@ -13,8 +13,8 @@ use sakshi_wire::estamp::{EStampInitRequest, EStampResponse};
 
 use super::file_body::{WithFile, receive};
 
-/// Requests an e-stamp on a document, of the registry or on paper. The outcome comes by webhook, to the URL registered for the same
-/// `apiType`.
+/// Requests an e-stamp on a document, of the registry or on paper. The outcome comes by webhook, to the URL registered
+/// for the same `apiType`.
 ///
 /// # Errors
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
@@ -35,7 +35,8 @@ pub(crate) async fn init(
     rates.init.count(&request, &caller.app.app_id)?;
     rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.estamp.as_ref().ok_or(ServiceError::NotOffered)?;
-    let WithFile { asked, idempotent, _permit } = receive::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
+    let WithFile { asked, idempotent, _permit } =
+        receive::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
     let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::answer(request_stamp(&service, upstream, call, asked).await?))

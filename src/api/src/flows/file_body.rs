@@ -1,4 +1,5 @@
-//! Bodies with a file. They are large: their memory is budgeted while they arrive, and another thread than the worker's parses them.
+//! Bodies with a file. They are large: their memory is budgeted while they arrive, and another thread than the worker's
+//! parses them.
 
 use actix_web::HttpRequest;
 use actix_web::web::Payload;
@@ -36,7 +37,8 @@ pub(super) async fn receive<T: Body + Send + 'static>(
     check_json(request.headers())?;
     let key = idempotency::key(request, caller)?;
     let (urls, now) = (service.rules.urls, service.clock.now());
-    let reader = BodyReader { budget: &service.memory.files, limit: FILE_REQUEST_BYTES_MAX, timeout: FILE_REQUEST_ARRIVAL_MAX };
+    let reader =
+        BodyReader { budget: &service.memory.files, limit: FILE_REQUEST_BYTES_MAX, timeout: FILE_REQUEST_ARRIVAL_MAX };
     let received = reader.read(caller.owners(), declared_length(request.headers()), payload).await;
     let ReceivedBody { bytes, mut permit } = received.map_err(|error| error.to_api_error(FILE_REQUEST_BYTES_MAX))?;
     // It stays in memory until the upstream has answered, which may take long.

@@ -1,4 +1,5 @@
-//! The response to a poll of a flow. It can hold a file of ten megabytes, and keeps its share of the memory until it was sent.
+//! The response to a poll of a flow. It can hold a file of ten megabytes, and keeps its share of the memory until it
+//! was sent.
 
 use actix_web::web::Bytes;
 use actix_web::{HttpRequest, HttpResponse};
@@ -64,7 +65,14 @@ mod tests {
         let (socket, budget) = (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), budget.clone());
         let address = socket.local_addr().unwrap();
         let answers = MemoryBudget::new("unsent", LARGE);
-        let config = ListenerConfig { name: "test", workers: 1, connections_per_worker: 8, probes_per_worker: 0, answers, tls: None };
+        let config = ListenerConfig {
+            name: "test",
+            workers: 1,
+            connections_per_worker: 8,
+            probes_per_worker: 0,
+            answers,
+            tls: None,
+        };
         let app = move || {
             let budget = budget.clone();
             let poll = move |request: HttpRequest| {

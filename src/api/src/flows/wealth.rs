@@ -11,15 +11,17 @@ use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::wealth::{WealthConsentRequest, WealthConsentResponse};
 
-/// Requests a person's consent to the sharing of wealth data. Each change of the consent, and the data under it, come by webhook to the
-/// URLs that the operator has set for the app.
+/// Requests a person's consent to the sharing of wealth data. Each change of the consent, and the data under it, come
+/// by webhook to the URLs that the operator has set for the app.
 ///
 /// # Errors
 /// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
-    post, path = "/api/v1/wealth/consents", tag = "Wealth data", operation_id = "requestWealthConsent", request_body = WealthConsentRequest,
+    post, path = "/api/v1/wealth/consents", tag = "Wealth data", operation_id = "requestWealthConsent",
+    request_body = WealthConsentRequest,
     summary = "Request a wealth consent",
-    description = "Send the person to `requestUrl`. Changes of the consent and the data come by webhook only, to the URLs set by the operator.",
+    description = "Send the person to `requestUrl`. Changes of the consent and the data come by webhook only, to the \
+        URLs set by the operator.",
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = WealthConsentResponse, description = "The person can consent."))
 )]

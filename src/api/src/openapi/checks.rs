@@ -1,6 +1,9 @@
-//! Descriptions of the verifications that are answered at once, from their table. The code of the real answers writes the examples.
+//! Descriptions of the verifications that are answered at once, from their table. The code of the real answers writes
+//! the examples.
 
-use sakshi_domain::checks::{CHECKS, Check, CheckQuery, CheckResult, CheckStatus, ComparedKind, DetailForm, DetailValue};
+use sakshi_domain::checks::{
+    CHECKS, Check, CheckQuery, CheckResult, CheckStatus, ComparedKind, DetailForm, DetailValue,
+};
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
@@ -25,8 +28,12 @@ pub(super) fn describe(document: &mut Value) {
 }
 
 fn operation(check: &Check, request: &str, answer: &str) -> Value {
-    let content = |name: &str| json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{name}") } } });
-    let fields: Vec<String> = check.numbers.iter().map(|form| format!("`{}` is not {}", form.field, form.rule)).collect();
+    let content =
+        |name: &str| json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{name}") } } });
+    let fields: Vec<String> =
+        check.numbers.iter().map(|form| format!("`{}` is not {}", form.field, form.rule)).collect();
+    let invalid =
+        if check.needs_consent { "A field is not valid, or consent is missing." } else { "A field is not valid." };
     json!({
         "tags": [TAG],
         "summary": format!("Verify {}", check.object),
@@ -35,7 +42,7 @@ fn operation(check: &Check, request: &str, answer: &str) -> Value {
         "requestBody": { "required": true, "content": content(request) },
         "responses": {
             "200": { "description": "The record of the source; decide by `data.status`.", "content": content(answer) },
-            "400": { "description": if check.needs_consent { "A field is not valid, or consent is missing." } else { "A field is not valid." } },
+            "400": { "description": invalid },
             "422": { "description": format!("{}.", fields.join(", or ")) },
             "501": { "description": "This service has no source for it." },
             "502": { "description": "The source failed. The request may be repeated." },
@@ -56,7 +63,8 @@ pub(super) fn attach_examples(document: &mut Value) {
             ("504", ServiceError::Source(UpstreamError::TimedOut)),
         ];
         for (status, refusal) in refusals {
-            operation["responses"][status]["content"]["application/json"]["example"] = rendered(&ApiError::Service(refusal));
+            operation["responses"][status]["content"]["application/json"]["example"] =
+                rendered(&ApiError::Service(refusal));
         }
     }
 }
@@ -78,7 +86,10 @@ fn question(check: &Check) -> Value {
 fn answers(check: &'static Check) -> Value {
     // The examples are well-formed: a test checks the table.
     let numbers = check.numbers.iter().filter_map(|form| form.parse(form.example).ok()).collect();
-    let compared = check.compared.iter().map(|known| (known.kind == ComparedKind::Name).then(|| Text::parse("Asha Rao").ok()).flatten());
+    let compared = check
+        .compared
+        .iter()
+        .map(|known| (known.kind == ComparedKind::Name).then(|| Text::parse("Asha Rao").ok()).flatten());
     let query = CheckQuery { check, numbers, consent: None, compared: compared.collect() };
     let details = check.details.iter().map(|known| match known.form {
         DetailForm::Match(source_field) => query.compares(source_field).then_some(DetailValue::Match(true)),
@@ -86,7 +97,8 @@ fn answers(check: &'static Check) -> Value {
     });
     let known = CheckResult { details: details.collect(), ..query.with_status(CheckStatus::Valid) };
     let request_id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
-    let named = |summary: &str, result| json!({ "summary": summary, "value": CheckAnswer::new(request_id.clone(), result) });
+    let named =
+        |summary: &str, result| json!({ "summary": summary, "value": CheckAnswer::new(request_id.clone(), result) });
     json!({
         "valid": named("It is in use.", known),
         "not_found": named("The source does not know it.", query.with_status(CheckStatus::NotFound)),

@@ -11,7 +11,13 @@ const SCHEMAS: &str = "#/components/schemas/";
 /// Opens every enum that no request uses.
 pub(super) fn open_enums(document: &mut Value) {
     let mut asked = BTreeSet::new();
-    for operation in document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object).flat_map(Map::values) {
+    for operation in document["paths"]
+        .as_object()
+        .into_iter()
+        .flat_map(Map::values)
+        .filter_map(Value::as_object)
+        .flat_map(Map::values)
+    {
         reach(document, &operation["requestBody"]["content"]["application/json"]["schema"], &mut asked);
     }
     let whole = document.clone();
@@ -42,8 +48,10 @@ fn reach(document: &Value, node: &Value, names: &mut BTreeSet<String>) {
 fn open(document: &Value, node: &mut Value) {
     match node {
         Value::Object(members) => {
-            let name = members.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix(SCHEMAS));
-            let named = name.map(|name| &document["components"]["schemas"][name]).filter(|schema| schema.get("enum").is_some());
+            let name =
+                members.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix(SCHEMAS));
+            let named =
+                name.map(|name| &document["components"]["schemas"][name]).filter(|schema| schema.get("enum").is_some());
             if let Some(named) = named.and_then(Value::as_object) {
                 let description = members.get("description").or(named.get("description")).cloned();
                 *members = named.clone();

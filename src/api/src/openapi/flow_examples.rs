@@ -22,8 +22,10 @@ pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
         { "signerName": "Vikram Sample" },
     ]);
     let invited = json!([
-        { "signerId": "0c0a2b0e-55d2-4f5b-8a52-7d4b8e0a6f10", "signerRefId": "borrower", "signingUrl": "https://sign.example/a1" },
-        { "signerId": "6a1c7f8d-2b7e-4f0e-9c11-3d5e9f7b2a44", "signerRefId": "", "signingUrl": "https://sign.example/b2" },
+        { "signerId": "0c0a2b0e-55d2-4f5b-8a52-7d4b8e0a6f10", "signerRefId": "borrower",
+            "signingUrl": "https://sign.example/a1" },
+        { "signerId": "6a1c7f8d-2b7e-4f0e-9c11-3d5e9f7b2a44", "signerRefId": "",
+            "signingUrl": "https://sign.example/b2" },
     ]);
     let declaration = "I agree that Example Bank fetches these documents from my locker.";
     let wealth = "I agree that Example Bank asks for my account statements.";
@@ -90,8 +92,10 @@ pub(super) fn doclocker_polls() -> Value {
 /// Builds a finished e-stamp.
 pub(super) fn estamp_outcomes() -> Value {
     let body = json!({ "success": true, "statusCode": 200, "message": "E-stamp completed", "data": {
-        "eStampId": ID, "workflowStatus": "Completed", "fileList": [{ "documentName": "lease.pdf", "base64FileData": FILE }],
-        "signatoriesInfo": [{ "emailID": "asha@client.example", "name": "Asha Rao", "status": "Completed", "remarks": null,
+        "eStampId": ID, "workflowStatus": "Completed", "fileList": [{ "documentName": "lease.pdf",
+            "base64FileData": FILE }],
+        "signatoriesInfo": [{ "emailID": "asha@client.example", "name": "Asha Rao", "status": "Completed",
+            "remarks": null,
             "signType": "electronic", "signedDate": "2026-01-31T09:30:00.000Z" }],
     } });
     json!({ "completed": named("Stamped and signed.", &written::<EStampOutcome>(&body)) })
@@ -99,8 +103,10 @@ pub(super) fn estamp_outcomes() -> Value {
 
 /// Builds a given consent.
 pub(super) fn wealth_consents() -> Value {
-    let account = json!({ "accountId": "account-1", "fiType": "DEPOSIT", "fipId": "example-bank", "maskedAccountNumber": "XX1234" });
-    let body = json!({ "uniqueIdentifier": ID, "consentHandle": "handle-1", "status": "Accepted", "consentId": "consent-1",
+    let account = json!({ "accountId": "account-1", "fiType": "DEPOSIT", "fipId": "example-bank",
+        "maskedAccountNumber": "XX1234" });
+    let body = json!({ "uniqueIdentifier": ID, "consentHandle": "handle-1", "status": "Accepted",
+        "consentId": "consent-1",
         "consentStartDate": "2026-01-31 09:30:00", "consentEndDate": "2027-01-31 09:30:00", "accounts": [account],
         "userSessionId": "session-1" });
     json!({ "accepted": named("The person agreed.", &written::<WealthConsentChange>(&body)) })
@@ -110,9 +116,12 @@ pub(super) fn wealth_consents() -> Value {
 pub(super) fn wealth_data() -> Value {
     let notice = |failed: bool| {
         let there = |value: &str| (!failed).then(|| value.to_owned());
-        let body = json!({ "uniqueIdentifier": ID, "consentId": "consent-1", "consentHandle": "handle-1", "sessionId": there("session-2"),
-            "accountId": there("account-1"), "fiType": there("DEPOSIT"), "fiDataStatus": if failed { "FAILED" } else { "SUCCESS" },
-            "dataType": "RAW", "dataOrigin": "ACCOUNT_AGGREGATOR", "fipId": there("example-bank"), "desc": there("Twelve months"),
+        let body = json!({ "uniqueIdentifier": ID, "consentId": "consent-1", "consentHandle": "handle-1",
+            "sessionId": there("session-2"),
+            "accountId": there("account-1"), "fiType": there("DEPOSIT"),
+            "fiDataStatus": if failed { "FAILED" } else { "SUCCESS" },
+            "dataType": "RAW", "dataOrigin": "ACCOUNT_AGGREGATOR", "fipId": there("example-bank"),
+            "desc": there("Twelve months"),
             "errMsg": failed.then_some("The provider did not answer"), "errStage": failed.then_some("FI_REQUEST"),
             "fiRequestTrigger": there("CONSENT"), "maskedAccountNumber": there("XX1234"), "txnId": "fetch-1" });
         written::<WealthDataNotice>(&body)
@@ -122,8 +131,10 @@ pub(super) fn wealth_data() -> Value {
 
 /// Builds a fetch with a partial result.
 pub(super) fn wealth_historical() -> Value {
-    let body = json!({ "uniqueIdentifier": ID, "accountId": "account-1", "consentId": "consent-1", "fipId": "example-funds",
-        "status": "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "MUTUAL_FUNDS",
+    let body = json!({ "uniqueIdentifier": ID, "accountId": "account-1", "consentId": "consent-1",
+        "fipId": "example-funds",
+        "status": "HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31",
+        "fiType": "MUTUAL_FUNDS",
         "consentHandleId": "handle-1", "maskedAccountNumber": "XX5678" });
     json!({ "partly": named("A part could be had.", &written::<WealthHistoricalNotice>(&body)) })
 }
@@ -139,12 +150,15 @@ fn written<B: Body + Serialize>(body: &Value) -> Value {
 
 fn esign(status: &str) -> Value {
     let signed = status == "Completed";
-    let audit = json!({ "name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990", "gender": "F" });
+    let audit =
+        json!({ "name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990", "gender": "F" });
     let body = json!({
-        "documentId": ID, "documentReferenceId": "loan-agreement-7", "content": signed.then_some(FILE), "documentStatus": status,
+        "documentId": ID, "documentReferenceId": "loan-agreement-7", "content": signed.then_some(FILE),
+        "documentStatus": status,
         "signerInfo": [{
             "signerId": "signer-1", "signerRefId": "borrower", "signerStatus": status, "signerName": "Asha Rao",
-            "invitationExpireTimeStamp": "2026-02-07T09:30:00.000Z", "nationalIdAuditInfo": if signed { audit } else { Value::Null },
+            "invitationExpireTimeStamp": "2026-02-07T09:30:00.000Z",
+            "nationalIdAuditInfo": if signed { audit } else { Value::Null },
             "rejectReason": (status == "Rejected").then_some("The amount is wrong."),
         }],
     });
@@ -154,12 +168,16 @@ fn esign(status: &str) -> Value {
 
 fn fetched() -> Value {
     let issued = json!({ "name": "Driving Licence", "type": "file", "size": "48211", "date": "2019-05-02",
-        "uri": "in.example.transport-DRVLC-DEMO0000000", "doctype": "DRVLC", "issuer": "Example Transport Department" });
-    json!({ "success": true, "statusCode": 200, "message": "Documents fetched", "request_id": "order-42-try-1", "data": {
+        "uri": "in.example.transport-DRVLC-DEMO0000000", "doctype": "DRVLC",
+        "issuer": "Example Transport Department" });
+    json!({ "success": true, "statusCode": 200, "message": "Documents fetched", "request_id": "order-42-try-1",
+        "data": {
         "transactionId": ID, "docs": [
-            { "docType": "driving_licence", "status": "Fetched", "fetchedAt": "2026-01-31T09:30:00.000Z", "dataPdf": FILE,
+            { "docType": "driving_licence", "status": "Fetched", "fetchedAt": "2026-01-31T09:30:00.000Z",
+                "dataPdf": FILE,
                 "issued": issued, "details": { "name": "Asha Rao", "dob": "1990-02-14" } },
-            { "docType": "class_x_marksheet", "status": "Failed", "fetchedAt": null, "dataPdf": null, "issued": null, "details": null },
+            { "docType": "class_x_marksheet", "status": "Failed", "fetchedAt": null, "dataPdf": null, "issued": null,
+                "details": null },
         ],
     } })
 }

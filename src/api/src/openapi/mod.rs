@@ -1,7 +1,8 @@
 //! `GET /openapi.json`: the API's document (OpenAPI 3.1), made from the routes' own declarations.
 //!
-//! The parts that operations share (refusals, common headers, security, examples) are added here; a handler declares only its own. Tests
-//! compare the document with the route table and the specification, and every example with its schema.
+//! The parts that operations share (refusals, common headers, security, examples) are added here; a handler declares
+//! only its own. Tests compare the document with the route table and the specification, and every example with its
+//! schema.
 
 mod checks;
 mod enums;
@@ -30,28 +31,31 @@ use self::enums::open_enums;
 use crate::{credits, events, flows, intent_keys, ovse, ping, status, webhook_urls};
 
 const DESCRIPTION: &str = "\
-Verifies people for a client application. Open a transaction, let the person consent in the identity app, and get the outcome by webhook or by \
-polling.
+Verifies people for a client application. Open a transaction, let the person consent in the identity app, and get the \
+outcome by webhook or by polling.
 
-Requests are JSON. A field of more than one word may be written in `snake_case` or `camelCase`, but not in both. `null` is \
-the same as an absent field, unless the schema allows it. An unknown field or query parameter is a 400. Times are ISO 8601 with an offset in requests and RFC 3339 in UTC with milliseconds in responses.
+Requests are JSON. A field of more than one word may be written in `snake_case` or `camelCase`, but not in both. \
+`null` is the same as an absent field, unless the schema allows it. An unknown field or query parameter is a 400. \
+Times are ISO 8601 with an offset in requests and RFC 3339 in UTC with milliseconds in responses.
 
-Every error has the body `Error`, also for unknown paths and malformed JSON. A missing transaction is 404 `transaction_not_found`; any other \
-missing resource or path is 404 `not_found`. New codes may be added.
+Every error has the body `Error`, also for unknown paths and malformed JSON. A missing transaction is 404 \
+`transaction_not_found`; any other missing resource or path is 404 `not_found`. New codes may be added.
 
-The first successful response to an `Idempotency-Key` is stored for 24 hours. A retry with the same body, byte for byte, gets it again; another \
-request under the key gets 422.";
+The first successful response to an `Idempotency-Key` is stored for 24 hours. A retry with the same body, byte for \
+byte, gets it again; another request under the key gets 422.";
 
 const REQUEST_ID: &str = "\
-A correlation id of your own, 1 to 128 visible ASCII characters. It is returned in this header, in `errorId` of errors, and in `request_id` of \
-webhooks and results. Any other value is replaced by a new id. A `request_id` in the body wins over the header.";
+A correlation id of your own, 1 to 128 visible ASCII characters. It is returned in this header, in `errorId` of \
+errors, and in `request_id` of webhooks and results. Any other value is replaced by a new id. A `request_id` in the \
+body wins over the header.";
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// The declarations of the handlers.
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "sakshi", description = DESCRIPTION, license(name = "Apache-2.0", identifier = "Apache-2.0"), contact(name = "The operator of this service")),
+    info(title = "sakshi", description = DESCRIPTION, license(name = "Apache-2.0", identifier = "Apache-2.0"),
+        contact(name = "The operator of this service")),
     paths(
         ovse::init,
         ovse::qr_intent,
@@ -97,15 +101,16 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         (name = "Wealth data", description = "A consent, and the financial data under it."),
         (name = "Checks", description = "Verify a PAN, GSTIN, bank account, IFSC or voter ID in one synchronous call."),
         (name = "Webhooks", description = "What this service sends to a client. No webhook is signed."),
-        (name = "Webhook configuration", description = "The webhook URLs of all flows but OVSE, whose URL is a field of its request."),
+        (name = "Webhook configuration", description = "The webhook URLs of all flows but OVSE, whose URL is a field \
+            of its request."),
         (name = "Credits", description = "The balance and its movements."),
         (name = "Service", description = "Health, keys and this document.")
     )
 )]
 struct Declared;
 
-/// Builds the document of a service at this public URL, for apps with this spelling of outcomes; `more` are routes that other edges offer
-/// to clients.
+/// Builds the document of a service at this public URL, for apps with this spelling of outcomes; `more` are routes that
+/// other edges offer to clients.
 #[must_use]
 pub fn document_of(public_base: &str, more: fn() -> utoipa::openapi::OpenApi, spelling: KeyCase) -> ApiDocument {
     let public_base = public_base.to_owned();
@@ -121,7 +126,8 @@ pub struct CamelCaseDocument(pub ApiDocument);
     get, path = "/openapi.json", tag = "Service", operation_id = "getOpenApiDocument",
     summary = "Get this document",
     description = "`/docs` shows it as a page.",
-    params(("spelling" = Option<String>, Query, description = "How the app's outcomes are spelled: `snake_case` (default) or `camelCase`.")),
+    params(("spelling" = Option<String>, Query, description = "How the app's outcomes are spelled: `snake_case` \
+        (default) or `camelCase`.")),
     responses((status = 200, body = Object, description = "This document.")), security(())
 )]
 pub(crate) async fn document(
@@ -155,20 +161,25 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase
     }
     components["securitySchemes"] = json!({
         "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY",
-            "description": "The client's secret key, issued by the operator. For servers only, never for a browser or an app." },
-        "app_id": { "type": "apiKey", "in": "header", "name": "X-API-APP-ID", "description": "The application of that client." },
+            "description": "The client's secret key, issued by the operator. For servers only, never for a browser or \
+                an app." },
+        "app_id": { "type": "apiKey", "in": "header", "name": "X-API-APP-ID", "description": "The application of that \
+            client." },
     });
     components["parameters"]["IdempotencyKey"] = json!({
         "name": IDEMPOTENCY_KEY, "in": "header", "required": false,
-        "description": "A key of your own for this request. Retries under it get the first successful response for 24 hours; nothing is opened or debited again.",
+        "description": "A key of your own for this request. Retries under it get the first successful response for 24 \
+            hours; nothing is opened or debited again.",
         "schema": { "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": "^[!-~]+$" },
         // Postman and Bruno make a new key for each request. They would send a fixed example with all.
         "example": "{{$guid}}",
     });
     // Importers of Postman and Bruno keep one of two keys, and every header with an example.
     components["parameters"]["AppId"] = json!({
-        "name": "X-API-APP-ID", "in": "header", "required": false, "schema": { "type": "string" }, "example": "{{appId}}",
-        "description": "The application id, for tools that send one credential only. The same as the credential `app_id`.",
+        "name": "X-API-APP-ID", "in": "header", "required": false, "schema": { "type": "string" },
+        "example": "{{appId}}",
+        "description": "The application id, for tools that send one credential only. The same as the credential \
+            `app_id`.",
     });
     components["headers"]["Replayed"] =
         json!({ "description": "`true` on an answer that was given before.", "schema": { "type": "string" } });
@@ -197,16 +208,21 @@ fn common(operation: &mut Value) {
             Some("page_size") => parameter["schema"]["maximum"] = json!(PAGE_SIZE_MAX),
             Some("status") => parameter["schema"] = json!({ "type": "string", "enum": TransactionStatus::ALL }),
             Some("If-Match") => {
-                parameter["schema"] =
-                    json!({ "type": "string", "minLength": 1, "pattern": r#"^(\*|(W/)?"[!#-~]+"(, ?(W/)?"[!#-~]+")*)$"# });
+                parameter["schema"] = json!({ "type": "string", "minLength": 1,
+                    "pattern": r#"^(\*|(W/)?"[!#-~]+"(, ?(W/)?"[!#-~]+")*)$"# });
             }
             Some("spelling") => parameter["schema"] = json!({ "type": "string", "enum": ["snake_case", "camelCase"] }),
             _ => {}
         }
     }
-    let keys = operation["parameters"].as_array_mut().into_iter().flatten().filter(|parameter| parameter["name"] == IDEMPOTENCY_KEY);
+    let keys = operation["parameters"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .filter(|parameter| parameter["name"] == IDEMPOTENCY_KEY);
     if keys.map(|parameter| *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" })).count() > 0 {
-        operation["responses"]["200"]["headers"]["Idempotency-Replayed"] = json!({ "$ref": "#/components/headers/Replayed" });
+        operation["responses"]["200"]["headers"]["Idempotency-Replayed"] =
+            json!({ "$ref": "#/components/headers/Replayed" });
     }
     if let Some(image) = operation.pointer_mut("/responses/200/content/image~1png") {
         image["schema"] = json!({ "type": "string", "format": "binary" });

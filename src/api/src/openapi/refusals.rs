@@ -15,7 +15,12 @@ pub(super) const SHARED: [SharedRefusal; 9] = [
         description: "`X-API-KEY` or `X-API-APP-ID` is missing, unknown or revoked, or they do not belong together.",
         meets: is_secured,
     },
-    SharedRefusal { status: "408", name: "BodyTooSlow", description: "The body did not arrive in time.", meets: has_body },
+    SharedRefusal {
+        status: "408",
+        name: "BodyTooSlow",
+        description: "The body did not arrive in time.",
+        meets: has_body,
+    },
     SharedRefusal {
         status: "409",
         name: "LimitReached",
@@ -28,14 +33,24 @@ pub(super) const SHARED: [SharedRefusal; 9] = [
         description: "The event has changed since it was read; see `If-Match`.",
         meets: is_conditional,
     },
-    SharedRefusal { status: "422", name: "KeyReused", description: "The `Idempotency-Key` was used for another request.", meets: has_key },
+    SharedRefusal {
+        status: "422",
+        name: "KeyReused",
+        description: "The `Idempotency-Key` was used for another request.",
+        meets: has_key,
+    },
     SharedRefusal {
         status: "429",
         name: "TooManyRequests",
         description: "Too many requests a second. Retry after `Retry-After` seconds.",
         meets: is_secured,
     },
-    SharedRefusal { status: "501", name: "NotOffered", description: "This service has no upstream for it.", meets: opens_flow },
+    SharedRefusal {
+        status: "501",
+        name: "NotOffered",
+        description: "This service has no upstream for it.",
+        meets: opens_flow,
+    },
     SharedRefusal {
         status: "502",
         name: "UpstreamFailed",
@@ -52,7 +67,8 @@ pub(super) const SHARED: [SharedRefusal; 9] = [
 
 fn has_key(operation: &Value) -> bool {
     let parameters = operation["parameters"].as_array();
-    parameters.is_some_and(|all| all.iter().any(|parameter| parameter["$ref"] == "#/components/parameters/IdempotencyKey"))
+    parameters
+        .is_some_and(|all| all.iter().any(|parameter| parameter["$ref"] == "#/components/parameters/IdempotencyKey"))
 }
 
 /// Returns true if the operation takes `If-Match`.
@@ -67,7 +83,10 @@ fn is_limited(operation: &Value) -> bool {
 
 /// Returns true if it places an order with an upstream.
 fn opens_flow(operation: &Value) -> bool {
-    matches!(operation["operationId"].as_str(), Some("requestEsign" | "initDocLocker" | "initEStamp" | "requestWealthConsent"))
+    matches!(
+        operation["operationId"].as_str(),
+        Some("requestEsign" | "initDocLocker" | "initEStamp" | "requestWealthConsent")
+    )
 }
 
 /// Returns an example of the refusal with this status for an operation.

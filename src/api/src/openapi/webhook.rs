@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::{examples, flow_examples};
 
-const DELIVERY: &str = "Sent at most once: there is no retry. It carries no authentication and no signature. Return any 2xx within a few \
-    seconds; the body is ignored, and redirects are not followed.";
-const WITHOUT_POLL: &str = "There is no poll for it: keep the receiver available, and put a secret into the path of its URL.";
+const DELIVERY: &str = "Sent at most once: there is no retry. It carries no authentication and no signature. Return \
+    any 2xx within a few seconds; the body is ignored, and redirects are not followed.";
+const WITHOUT_POLL: &str =
+    "There is no poll for it: keep the receiver available, and put a secret into the path of its URL.";
 
 /// A webhook of the document.
 struct Webhook {
@@ -27,7 +28,8 @@ const WEBHOOKS: [Webhook; 7] = [
         name: "ovse",
         operation: "onOvse",
         summary: "Verification completed",
-        target: "Goes to the `webhook_url` of the transaction, or else to that of its event. An expired transaction sends nothing.",
+        target: "Goes to the `webhook_url` of the transaction, or else to that of its event. An expired transaction \
+            sends nothing.",
         poll: Some("getResult"),
         schema: "OvseOutcome",
         examples: examples::outcomes,
@@ -36,8 +38,8 @@ const WEBHOOKS: [Webhook; 7] = [
         name: "esign",
         operation: "onEsign",
         summary: "Document ended",
-        target: "Goes to the `responseUrl` of the request, or else to the URL registered for `ESign`, when the document was completed, \
-            rejected or expired.",
+        target: "Goes to the `responseUrl` of the request, or else to the URL registered for `ESign`, when the \
+            document was completed, rejected or expired.",
         poll: Some("getEsignStatus"),
         schema: "EsignOutcome",
         examples: |_| flow_examples::esign_outcomes(),
@@ -55,8 +57,8 @@ const WEBHOOKS: [Webhook; 7] = [
         name: "estamp",
         operation: "onEStamp",
         summary: "E-stamp ended",
-        target: "Goes to the URL registered for `RegistryEStamp` or `PhysicalEStamp`, the `apiType` of the request, when the e-stamp was \
-            completed, rejected or expired.",
+        target: "Goes to the URL registered for `RegistryEStamp` or `PhysicalEStamp`, the `apiType` of the request, \
+            when the e-stamp was completed, rejected or expired.",
         poll: None,
         schema: "EStampOutcome",
         examples: |_| flow_examples::estamp_outcomes(),
@@ -74,7 +76,8 @@ const WEBHOOKS: [Webhook; 7] = [
         name: "wealth_data",
         operation: "onWealthData",
         summary: "Wealth data ready",
-        target: "Goes to the data URL set by the operator, once for raw and once for analysed data, also when fetching failed.",
+        target: "Goes to the data URL set by the operator, once for raw and once for analysed data, also when \
+            fetching failed.",
         poll: None,
         schema: "WealthDataNotice",
         examples: |_| flow_examples::wealth_data(),
@@ -100,7 +103,10 @@ impl Webhook {
         let poll = self.poll.map_or_else(
             || WITHOUT_POLL.to_owned(),
             |poll| {
-                format!("If it does not arrive, poll `{poll}`, which answers with the same body. Do so too before you rely on a webhook.")
+                format!(
+                    "If it does not arrive, poll `{poll}`, which answers with the same body. Do so too before you \
+                    rely on a webhook."
+                )
             },
         );
         json!({ "post": {

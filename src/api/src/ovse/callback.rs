@@ -21,7 +21,8 @@ use sakshi_web::rate_limit::RateLimits;
 
 /// Receives an answer.
 ///
-/// The body is read only if the sender knows the address of a transaction that still takes answers, and has not sent too much.
+/// The body is read only if the sender knows the address of a transaction that still takes answers, and has not sent
+/// too much.
 ///
 /// # Errors
 /// 413 and 429; everything else is a reply in the form of the callback.
@@ -53,13 +54,20 @@ pub(crate) async fn receive(
     };
     let limit = service.rules.callback_bytes;
     let reader = BodyReader { budget: &service.memory.callbacks, limit, timeout: CALLBACK_ARRIVAL_MAX };
-    let ReceivedBody { bytes, permit } = match reader.read(target.owners.clone(), declared_length(request.headers()), payload).await {
-        Ok(received) => received,
-        Err(BodyError::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
-        Err(BodyError::TooSlow) => return Ok(unread(announced, &txn, "too_slow", (408, "The callback did not arrive in time".into()))),
-        Err(BodyError::BudgetExhausted) => return Ok(unread(announced, &txn, "memory", told(&CallbackOutcome::TryAgain))),
-        Err(BodyError::Broken) => return Ok(unread(announced, &txn, "broken", (400, "The callback did not arrive whole".into()))),
-    };
+    let ReceivedBody { bytes, permit } =
+        match reader.read(target.owners.clone(), declared_length(request.headers()), payload).await {
+            Ok(received) => received,
+            Err(BodyError::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
+            Err(BodyError::TooSlow) => {
+                return Ok(unread(announced, &txn, "too_slow", (408, "The callback did not arrive in time".into())));
+            }
+            Err(BodyError::BudgetExhausted) => {
+                return Ok(unread(announced, &txn, "memory", told(&CallbackOutcome::TryAgain)));
+            }
+            Err(BodyError::Broken) => {
+                return Ok(unread(announced, &txn, "broken", (400, "The callback did not arrive whole".into())));
+            }
+        };
     let began = Instant::now();
     let (outcome, form) = answer_callback(&service, target, content_type, bytes, permit).await;
     metrics::histogram!("sakshi_callback_seconds").record(began.elapsed());
@@ -86,14 +94,18 @@ fn told(outcome: &CallbackOutcome) -> Told {
     let (status, sentence) = match outcome {
         CallbackOutcome::Done(CompleteReply::Accepted) => (200, "Success"),
         CallbackOutcome::Done(CompleteReply::Unknown) => (404, "Unknown transaction"),
-        CallbackOutcome::Done(CompleteReply::AlreadyCompleted) => (409, "The transaction was completed by another answer"),
+        CallbackOutcome::Done(CompleteReply::AlreadyCompleted) => {
+            (409, "The transaction was completed by another answer")
+        }
         CallbackOutcome::Done(CompleteReply::Expired) => (410, "The transaction has expired"),
         // The person was verified and the event had no place.
-        CallbackOutcome::Done(CompleteReply::EventRefused(refusal @ (EventRefusal::Full | EventRefusal::Duplicate))) => {
-            (409, refusal.message())
-        }
+        CallbackOutcome::Done(CompleteReply::EventRefused(
+            refusal @ (EventRefusal::Full | EventRefusal::Duplicate),
+        )) => (409, refusal.message()),
         CallbackOutcome::Done(CompleteReply::EventRefused(refusal)) => (410, refusal.message()),
-        CallbackOutcome::Done(CompleteReply::CredentialReplayed) => (400, "The credential was used for another transaction"),
+        CallbackOutcome::Done(CompleteReply::CredentialReplayed) => {
+            (400, "The credential was used for another transaction")
+        }
         CallbackOutcome::CredentialRefused(refusal) => return (400, format!("{}: {refusal}", refusal.code()).into()),
         CallbackOutcome::StatusUnavailable => {
             (503, "status_unavailable: the issuer gives no answer about the credential's status; try again")

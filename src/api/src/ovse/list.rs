@@ -25,13 +25,18 @@ const BEFORE_MAX: u64 = i64::MAX as u64;
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/transactions", tag = "OVSE", operation_id = "listTransactions",
     summary = "List transactions",
-    description = "The newest first, those of guests among them, as long as they are kept: pending ones, and ended ones for 24 hours. Follow `next` until it is absent; a part of the list may be empty.",
-    params(("client_reference_id" = Option<String>, Query, min_length = 1, description = "Only those with this reference."),
-           ("status" = Option<String>, Query, description = "Only those that are `pending`, `passed`, `failed` or `expired`."),
-           ("from" = Option<String>, Query, format = "date-time", description = "Opened at this time or later (ISO 8601 with an offset; `+` is written `%2B` in a query)."),
+    description = "The newest first, those of guests among them, as long as they are kept: pending ones, and ended \
+        ones for 24 hours. Follow `next` until it is absent; a part of the list may be empty.",
+    params(("client_reference_id" = Option<String>, Query, min_length = 1, description = "Only those with this \
+        reference."),
+           ("status" = Option<String>, Query, description = "Only those that are `pending`, `passed`, `failed` or \
+               `expired`."),
+           ("from" = Option<String>, Query, format = "date-time", description = "Opened at this time or later (ISO \
+               8601 with an offset; `+` is written `%2B` in a query)."),
            ("to" = Option<String>, Query, format = "date-time", description = "Opened before this time."),
            ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many. Default: 20."),
-           ("before" = Option<u64>, Query, minimum = 1, description = "Where the part before has ended; `next` has it.")),
+           ("before" = Option<u64>, Query, minimum = 1,
+               description = "Where the part before has ended; `next` has it.")),
     responses((status = 200, body = TransactionsPage, description = "A part of the list."))
 )]
 pub(crate) async fn transactions(
@@ -45,7 +50,11 @@ pub(crate) async fn transactions(
     // An empty text is refused: an unset variable of a script would ask for all.
     let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let exact_reference = query.parsed("client_reference_id", named, "must not be empty");
-    let status = query.parsed("status", |word| word.parse::<TransactionStatus>().ok(), "must be pending, passed, failed or expired");
+    let status = query.parsed(
+        "status",
+        |word| word.parse::<TransactionStatus>().ok(),
+        "must be pending, passed, failed or expired",
+    );
     let (from, to) = (query.time("from"), query.time("to"));
     let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
     let before = query.number(&["before"], 1..=BEFORE_MAX, BEFORE_MAX);
@@ -70,7 +79,8 @@ pub(crate) async fn transactions(
         }
         format!("{}?{}", request.path(), query.finish())
     });
-    Ok(HttpResponse::Ok().json(TransactionsPage { transactions: listing.verifications.into_iter().map(row).collect(), next }))
+    Ok(HttpResponse::Ok()
+        .json(TransactionsPage { transactions: listing.verifications.into_iter().map(row).collect(), next }))
 }
 
 fn row(TransactionSummary { opened, status, .. }: TransactionSummary) -> TransactionRow {

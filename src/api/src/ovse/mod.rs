@@ -1,4 +1,5 @@
-//! Single verifications (specification, "OVSE"): init, qr-intent and result; [`callback`] takes the identity app's answers.
+//! Single verifications (specification, "OVSE"): init, qr-intent and result; [`callback`] takes the identity app's
+//! answers.
 
 mod callback;
 pub(crate) mod list;
@@ -13,7 +14,9 @@ use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
 use sakshi_service::evidence::evidence_file;
 use sakshi_service::idempotency::CreationAnswer;
 use sakshi_service::opened::OnOpened;
-use sakshi_service::transactions::{self, OPERATION, OpenOrCompleted, await_outcome, note_poll, open_transaction, outcome_body};
+use sakshi_service::transactions::{
+    self, OPERATION, OpenOrCompleted, await_outcome, note_poll, open_transaction, outcome_body,
+};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::edge::adopt_request_id;
@@ -22,7 +25,9 @@ use sakshi_web::idempotency;
 use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::subject::note_transaction;
-use sakshi_wire::ovse::{EvidenceFile, InitRequest, InitResponse, OvsePending, OvseResult, QrIntentRequest, QrIntentResponse};
+use sakshi_wire::ovse::{
+    EvidenceFile, InitRequest, InitResponse, OvsePending, OvseResult, QrIntentRequest, QrIntentResponse,
+};
 
 pub(crate) use self::callback::receive;
 
@@ -31,9 +36,11 @@ pub(crate) use self::callback::receive;
 /// # Errors
 /// 400, 401, 402, 422, 429 and 503 of the error table; only an answer of 200 has cost a credit.
 #[utoipa::path(
-    post, path = "/api/v1/nationalid-ovse/init", tag = "OVSE", operation_id = "openTransaction", request_body = InitRequest,
+    post, path = "/api/v1/nationalid-ovse/init", tag = "OVSE", operation_id = "openTransaction",
+    request_body = InitRequest,
     summary = "Open a verification",
-    description = "Debits one credit. Send the person to `requestUrl`, show the QR code, or launch the app, as `channel` says.",
+    description = "Debits one credit. Send the person to `requestUrl`, show the QR code, or launch the app, as \
+        `channel` says.",
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = InitResponse, description = "Opened; one credit was debited."),
               (status = 400, description = "An unknown claim, an invalid channel, or another field that is not valid."),
@@ -70,9 +77,11 @@ pub(crate) async fn init(
 /// # Errors
 /// 404 unless the app has such a transaction, 409 when it is completed, 410 when it has expired.
 #[utoipa::path(
-    post, path = "/api/v1/nationalid-ovse/qr-intent", tag = "OVSE", operation_id = "createQrIntent", request_body = QrIntentRequest,
+    post, path = "/api/v1/nationalid-ovse/qr-intent", tag = "OVSE", operation_id = "createQrIntent",
+    request_body = QrIntentRequest,
     summary = "Create a QR code value",
-    description = "Signs the intent of a pending transaction again and encodes it for a QR code. Render the value as it is.",
+    description = "Signs the intent of a pending transaction again and encodes it for a QR code. Render the value as \
+        it is.",
     responses((status = 200, body = QrIntentResponse, description = "The value of the QR code."),
               (status = 404, description = "The application has no such transaction."),
               (status = 409, description = "The transaction is already completed."),
@@ -97,9 +106,11 @@ pub(crate) async fn qr_intent(
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/result/{txnId}", tag = "OVSE", operation_id = "getResult",
     summary = "Get the result",
-    description = "Returns the body of the webhook once the transaction is completed, and a stub with `pending: true` before. A result is kept for 24 hours.",
+    description = "Returns the body of the webhook once the transaction is completed, and a stub with `pending: true` \
+        before. A result is kept for 24 hours.",
     params(("txnId" = String, Path, format = "uuid", description = "The `txnId` of `openTransaction`."),
-           ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome. Default: 0.")),
+           ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome. \
+               Default: 0.")),
     responses((status = 200, body = OvseResult, description = "The outcome, or a stub."),
               (status = 404, description = "The application has no such transaction, or its result is no longer kept."),
               (status = 410, description = "The transaction has expired."))
@@ -133,8 +144,9 @@ pub(crate) async fn result(
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/result/{txnId}/evidence", tag = "OVSE", operation_id = "getEvidence",
     summary = "Get the evidence",
-    description = "Returns the signed credential with its disclosures, the issuer's key, the proof of its status and the times, in one sealed \
-        file, if the transaction was opened with `evidence`. Keep it: it is kept here for as long as the result. It holds all that was shared.",
+    description = "Returns the signed credential with its disclosures, the issuer's key, the proof of its status and \
+        the times, in one sealed file, if the transaction was opened with `evidence`. Keep it: it is kept here for as \
+        long as the result. It holds all that was shared.",
     params(("txnId" = String, Path, format = "uuid", description = "The `txnId` of `openTransaction`.")),
     responses((status = 200, body = EvidenceFile, description = "The evidence."),
               (status = 404, description = "The application has no such transaction, or no evidence of it is kept."),

@@ -14,7 +14,12 @@ pub(super) fn read(body: &[u8]) -> Result<Fields, CallbackFault> {
         JsonRefusal::RepeatedName => CallbackFault::Repeated,
     })?;
     let mut field = |name| object.remove(name).map_or(Ok(None), text);
-    Ok(Fields { txn: field("txn")?, credential: field("response")?, code: field("errCode")?, message: field("errInfo")? })
+    Ok(Fields {
+        txn: field("txn")?,
+        credential: field("response")?,
+        code: field("errCode")?,
+        message: field("errInfo")?,
+    })
 }
 
 /// Reads a string, or an integer as a string (`errCode` may be either); null and blank mean absent.

@@ -12,11 +12,12 @@ pub enum CallbackForm {
 }
 
 impl CallbackForm {
-    /// Returns the format of the reply to a callback whose body is not read: that of its content type or, if that is generic, the
-    /// one in `Accept`.
+    /// Returns the format of the reply to a callback whose body is not read: that of its content type or, if that is
+    /// generic, the one in `Accept`.
     #[must_use]
     pub fn announced(content_type: Option<&str>, accept: Option<&str>) -> Self {
-        let fallback: &[u8] = if accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("xml")) { b"<" } else { b"" };
+        let fallback: &[u8] =
+            if accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("xml")) { b"<" } else { b"" };
         form_of(content_type, fallback).unwrap_or_else(|| sniff(fallback))
     }
 }

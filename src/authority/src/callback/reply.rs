@@ -15,12 +15,15 @@ struct JsonReply<'a> {
     message: &'a str,
 }
 
-/// Builds the content type and body of a reply; `status` is also the HTTP status. `txn` is untrusted: it is cut to 64 characters,
-/// without characters that XML does not allow.
+/// Builds the content type and body of a reply; `status` is also the HTTP status. `txn` is untrusted: it is cut to 64
+/// characters, without characters that XML does not allow.
 #[must_use]
 pub fn reply(form: CallbackForm, txn: &str, status: u16, message: &str) -> (&'static str, Vec<u8>) {
-    let txn: String =
-        txn.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).take(CALLBACK_TXN_CHARS_MAX).collect();
+    let txn: String = txn
+        .chars()
+        .filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}'))
+        .take(CALLBACK_TXN_CHARS_MAX)
+        .collect();
     match form {
         CallbackForm::Xml => {
             let (txn, message) = (escape(&*txn), escape(message));

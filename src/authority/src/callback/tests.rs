@@ -25,25 +25,33 @@ fn failure(code: &str, message: &str) -> CallbackBody {
 
 #[test]
 fn the_xml_forms_of_the_document_are_read() {
-    let success =
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Request>\n <TxnID> t-1 </TxnID>\n <Credential>a.b.c~d~</Credential>\n</Request>\n";
+    let success = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Request>\n <TxnID> t-1 </TxnID>\n \
+        <Credential>a.b.c~d~</Credential>\n</Request>\n";
     for content_type in [XML, Some("TEXT/XML"), Some("application/soap+xml"), Some("text/plain"), None] {
         let message = parse(content_type, success.as_bytes()).unwrap();
-        assert_eq!(message, CallbackMessage { form: CallbackForm::Xml, txn: "t-1".into(), body: credential("a.b.c~d~") });
+        assert_eq!(
+            message,
+            CallbackMessage { form: CallbackForm::Xml, txn: "t-1".into(), body: credential("a.b.c~d~") }
+        );
     }
-    let commented = "<!-- a --><Request><!-- b --><TxnID>t-1</TxnID><Credential>x</Credential><!-- c --></Request><!-- d -->";
+    let commented =
+        "<!-- a --><Request><!-- b --><TxnID>t-1</TxnID><Credential>x</Credential><!-- c --></Request><!-- d -->";
     assert_eq!(parse(XML, commented.as_bytes()).unwrap().body, credential("x"));
-    let declined =
-        "<Request><TxnID>t-1</TxnID><ErrorCode>301</ErrorCode><ErrorMsg>User &lt;R&#101;ject&gt; <![CDATA[& left]]></ErrorMsg></Request>";
+    let declined = "<Request><TxnID>t-1</TxnID><ErrorCode>301</ErrorCode><ErrorMsg>User &lt;R&#101;ject&gt; \
+        <![CDATA[& left]]></ErrorMsg></Request>";
     assert_eq!(parse(XML, declined.as_bytes()).unwrap().body, failure("301", "User <Reject> & left"));
 }
 
 #[test]
 fn the_json_forms_of_the_document_are_read() {
-    let success = br#"{"txn":"t-1","response":"a.b.c~d~","errCode":null,"errInfo":"","dateTime":"2026-01-01T00:00:00"}"#;
+    let success =
+        br#"{"txn":"t-1","response":"a.b.c~d~","errCode":null,"errInfo":"","dateTime":"2026-01-01T00:00:00"}"#;
     for content_type in [JSON, Some("application/vnd.x+json"), Some("application/octet-stream"), None] {
         let message = parse(content_type, success).unwrap();
-        assert_eq!(message, CallbackMessage { form: CallbackForm::Json, txn: "t-1".into(), body: credential("a.b.c~d~") });
+        assert_eq!(
+            message,
+            CallbackMessage { form: CallbackForm::Json, txn: "t-1".into(), body: credential("a.b.c~d~") }
+        );
     }
     for code in ["303", "\"303\""] {
         let body = format!(r#"{{"txn":"t-1","response":null,"errCode":{code},"errInfo":"gone"}}"#);
@@ -56,7 +64,8 @@ fn the_json_forms_of_the_document_are_read() {
 
 #[test]
 fn document_types_and_entities_are_refused() {
-    let bomb = "<!DOCTYPE r [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]><Request><TxnID>&b;</TxnID><Credential>x</Credential></Request>";
+    let bomb = "<!DOCTYPE r [<!ENTITY a \"aaaa\"><!ENTITY \
+        b \"&a;&a;\">]><Request><TxnID>&b;</TxnID><Credential>x</Credential></Request>";
     let file = "<!DOCTYPE r SYSTEM \"file:///etc/passwd\"><Request/>";
     let bare = "<Request><TxnID>&xxe;</TxnID><Credential>x</Credential></Request>";
     let inside = "<Request><!DOCTYPE r><TxnID>t</TxnID></Request>";
@@ -83,7 +92,10 @@ fn credential_and_error_code_together_or_neither_is_refused() {
         CallbackFault::BothReported
     );
     assert_eq!(fault(JSON, r#"{"txn":"t","response":"x","errCode":301}"#), CallbackFault::BothReported);
-    assert_eq!(fault(XML, "<Request><TxnID>t</TxnID><Credential> </Credential></Request>"), CallbackFault::NothingReported);
+    assert_eq!(
+        fault(XML, "<Request><TxnID>t</TxnID><Credential> </Credential></Request>"),
+        CallbackFault::NothingReported
+    );
     assert_eq!(fault(JSON, r#"{"txn":"t","errInfo":"only words"}"#), CallbackFault::NothingReported);
 }
 
@@ -110,16 +122,41 @@ fn malformed_bodies_are_refused_in_the_form_they_came_in() {
     let crossed = "<Request><TxnID>t</Request></TxnID>";
     let two = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request><Request/>";
     let other_root = "<Response><TxnID>t</TxnID><Credential>x</Credential></Response>";
-    let utf16 = "<?xml version=\"1.0\" encoding=\"UTF-16\"?><Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
+    let utf16 =
+        "<?xml version=\"1.0\" encoding=\"UTF-16\"?><Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
     let good = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
     let (before, after) = (format!("words{good}"), format!("{good}words"));
     let declared_late = format!("<!-- a --><?xml version=\"1.0\"?>{good}");
-    for body in
-        [split, open, crossed, two, other_root, utf16, &before, &after, &declared_late, "", "<", "words", "<Request>words</Request>"]
-    {
-        assert_eq!(parse(XML, body.as_bytes()), Err(CallbackError { form: CallbackForm::Xml, fault: CallbackFault::Malformed }), "{body}");
+    for body in [
+        split,
+        open,
+        crossed,
+        two,
+        other_root,
+        utf16,
+        &before,
+        &after,
+        &declared_late,
+        "",
+        "<",
+        "words",
+        "<Request>words</Request>",
+    ] {
+        assert_eq!(
+            parse(XML, body.as_bytes()),
+            Err(CallbackError { form: CallbackForm::Xml, fault: CallbackFault::Malformed }),
+            "{body}"
+        );
     }
-    for body in ["", "[]", "{", "null", r#"{"txn":{},"response":"x"}"#, r#"{"txn":"t","response":["x"]}"#, r#"{"txn":"t","errCode":3.5}"#] {
+    for body in [
+        "",
+        "[]",
+        "{",
+        "null",
+        r#"{"txn":{},"response":"x"}"#,
+        r#"{"txn":"t","response":["x"]}"#,
+        r#"{"txn":"t","errCode":3.5}"#,
+    ] {
         assert_eq!(
             parse(JSON, body.as_bytes()),
             Err(CallbackError { form: CallbackForm::Json, fault: CallbackFault::Malformed }),
@@ -184,7 +221,8 @@ fn debug_output_shows_no_credential() {
 
 proptest! {
     #[test]
-    fn no_body_panics(bytes in prop::collection::vec(any::<u8>(), 0..400), xml_like in "(<|>|/|&|;|#|!|\\[|\\]|-|Request|TxnID|Credential|CDATA|x| |\"|=|\\?){0,60}") {
+    fn no_body_panics(bytes in prop::collection::vec(any::<u8>(), 0..400),
+        xml_like in "(<|>|/|&|;|#|!|\\[|\\]|-|Request|TxnID|Credential|CDATA|x| |\"|=|\\?){0,60}") {
         for content_type in [XML, JSON, None] {
             let _ = parse(content_type, &bytes);
             let _ = parse(content_type, xml_like.as_bytes());
@@ -192,9 +230,11 @@ proptest! {
     }
 
     #[test]
-    fn any_code_and_message_survives_both_forms(code in "[!-~]{1,30}", message in "[^\\p{C}\\s]([^\\p{C}]{0,80}[^\\p{C}\\s])?") {
+    fn any_code_and_message_survives_both_forms(code in "[!-~]{1,30}",
+        message in "[^\\p{C}\\s]([^\\p{C}]{0,80}[^\\p{C}\\s])?") {
         let escaped = |text: &str| quick_xml::escape::escape(text).into_owned();
-        let xml = format!("<Request><TxnID>t</TxnID><ErrorCode>{}</ErrorCode><ErrorMsg>{}</ErrorMsg></Request>", escaped(&code), escaped(&message));
+        let xml = format!("<Request><TxnID>t</TxnID><ErrorCode>{}</ErrorCode><ErrorMsg>{}</ErrorMsg></Request>",
+            escaped(&code), escaped(&message));
         let json = json!({"txn": "t", "errCode": &code, "errInfo": &message}).to_string();
         prop_assert_eq!(parse(XML, xml.as_bytes()).unwrap().body, failure(&code, &message));
         prop_assert_eq!(parse(JSON, json.as_bytes()).unwrap().body, failure(&code, &message));

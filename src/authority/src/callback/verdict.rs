@@ -39,8 +39,8 @@ pub fn verdict(code: &str, message: &str) -> Verdict {
     Verdict::Terminal(Failure::new(reason, Some(code)))
 }
 
-/// Builds the answer that ends a transaction with a failure. Its digest covers transaction, code and reason, so a redelivery in
-/// the other format or with another timestamp is the same answer.
+/// Builds the answer that ends a transaction with a failure. Its digest covers transaction, code and reason, so a
+/// redelivery in the other format or with another timestamp is the same answer.
 #[must_use]
 pub fn failure_answer(txn: TxnId, failure: Failure) -> Answer {
     let code = failure.code.as_deref().unwrap_or_default();

@@ -28,7 +28,8 @@ impl Provider {
         let public: PublicKeyComponents<Vec<u8>> = self.rsa.public_key().into();
         let point = self.p256.public_key().as_ref();
         json!({"keys": [
-            {"kty": "RSA", "kid": "r", "use": "sig", "alg": "RS256", "n": base64url(&public.n), "e": base64url(&public.e)},
+            {"kty": "RSA", "kid": "r", "use": "sig", "alg": "RS256", "n": base64url(&public.n),
+                "e": base64url(&public.e)},
             {"kty": "EC", "crv": "P-256", "kid": "e", "x": base64url(&point[1..33]), "y": base64url(&point[33..])},
             {"kty": "RSA", "kid": "other", "use": "enc", "n": "AQAB", "e": "AQAB"},
             "nonsense",
@@ -40,7 +41,8 @@ impl Provider {
     }
 
     fn sign(&self, header: &Value, payload: &Value) -> String {
-        let signed = format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(payload.to_string().as_bytes()));
+        let signed =
+            format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(payload.to_string().as_bytes()));
         let random = SystemRandom::new();
         let signature = if header["alg"] == "RS256" {
             let mut signature = vec![0; self.rsa.public_modulus_len()];
@@ -54,7 +56,8 @@ impl Provider {
 }
 
 fn payload() -> Value {
-    json!({"iss": ISSUER, "aud": "sakshi", "sub": "asha", "nonce": "n-1", "iat": NOW, "exp": NOW + 300, "groups": ["owners", 7, "staff"]})
+    json!({"iss": ISSUER, "aud": "sakshi", "sub": "asha", "nonce": "n-1", "iat": NOW, "exp": NOW + 300,
+        "groups": ["owners", 7, "staff"]})
 }
 
 fn with(name: &str, value: Value) -> Value {
@@ -76,7 +79,11 @@ fn expected() -> Expected<'static> {
 #[test]
 fn a_token_of_the_provider_is_accepted_under_either_algorithm() {
     let provider = Provider::new();
-    for header in [json!({"alg": "RS256", "kid": "r"}), json!({"alg": "ES256", "kid": "e", "typ": "JWT"}), json!({"alg": "RS256"})] {
+    for header in [
+        json!({"alg": "RS256", "kid": "r"}),
+        json!({"alg": "ES256", "kid": "e", "typ": "JWT"}),
+        json!({"alg": "RS256"}),
+    ] {
         let claims = provider.keys().id_token(&provider.sign(&header, &payload()), expected(), "n-1").unwrap();
         assert_eq!((claims.text("sub"), claims.texts("groups")), (Some("asha"), vec!["owners", "staff"]));
         assert!(!format!("{claims:?}").contains("asha"));

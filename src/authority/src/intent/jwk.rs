@@ -1,6 +1,8 @@
 //! Public keys as JWKs (RFC 7518 §6), and verification with them.
 
-use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+};
 use serde_json::{Value, json};
 
 use crate::encoding::{base64url, from_base64url};

@@ -21,7 +21,10 @@ impl<'a> KeptIntent<'a> {
     /// Encodes the parts; `None` for a key id that is too long.
     pub(super) fn to_bytes(&self) -> Option<Vec<u8>> {
         let length = u8::try_from(self.kid.len()).ok()?;
-        Some([&self.at.millis().to_be_bytes()[..], self.jti.as_bytes(), &[length], self.kid.as_bytes(), self.signature].concat())
+        Some(
+            [&self.at.millis().to_be_bytes()[..], self.jti.as_bytes(), &[length], self.kid.as_bytes(), self.signature]
+                .concat(),
+        )
     }
 
     /// Decodes the parts; `None` for other bytes.

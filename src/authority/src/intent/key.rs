@@ -1,4 +1,5 @@
-//! The operator's signing key: RSA with at least 2048 bits for RS256, or P-256 for ES256; in this process, or where it never leaves.
+//! The operator's signing key: RSA with at least 2048 bits for RS256, or P-256 for ES256; in this process, or where it
+//! never leaves.
 
 use std::fmt;
 use std::pin::Pin;
@@ -166,7 +167,8 @@ impl IntentKey {
     }
 }
 
-/// Maps a rejection. The library refuses small RSA keys, and distinguishes them from damaged ones only by the description.
+/// Maps a rejection. The library refuses small RSA keys, and distinguishes them from damaged ones only by the
+/// description.
 fn unusable(rejected: KeyRejected) -> IntentKeyError {
     if rejected.description_() == "TooSmall" { IntentKeyError::TooSmall } else { IntentKeyError::Unusable }
 }

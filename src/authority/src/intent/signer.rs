@@ -131,12 +131,16 @@ impl IntentSigner {
     #[must_use]
     pub fn with_further(mut self, further: Vec<FurtherIntentKey>) -> Self {
         let typ = &self.settings.typ;
-        self.keys.extend(further.into_iter().map(|FurtherIntentKey { kid, key, not_before }| SigningKey::new(kid, key, typ, not_before)));
+        self.keys.extend(
+            further
+                .into_iter()
+                .map(|FurtherIntentKey { kid, key, not_before }| SigningKey::new(kid, key, typ, not_before)),
+        );
         self
     }
 
-    /// Makes the key with this id sign from now on. With none, or one that the signer does not have, the times of the keys
-    /// decide. Returns `false` when it does not have it.
+    /// Makes the key with this id sign from now on. With none, or one that the signer does not have, the times of the
+    /// keys decide. Returns `false` when it does not have it.
     pub fn choose(&self, kid: Option<&str>) -> bool {
         let place = kid.map(|kid| self.keys.iter().position(|key| key.kid == kid));
         self.chosen.store(place.flatten().unwrap_or(BY_SETTINGS), Ordering::Relaxed);
@@ -175,7 +179,12 @@ impl IntentSigner {
     ///
     /// # Errors
     /// A library failed, or the token is unavailable.
-    pub async fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<SignedIntent, IntentError> {
+    pub async fn sign(
+        &self,
+        pending: &Pending,
+        callback: &CallbackAddress,
+        now: Timestamp,
+    ) -> Result<SignedIntent, IntentError> {
         // The first key has no beginning.
         let signing = self.signing(now).ok_or(IntentError::Signature)?;
         let jti = Uuid::new_v4();
@@ -188,8 +197,8 @@ impl IntentSigner {
         Ok(SignedIntent { jwt, kept })
     }
 
-    /// Rebuilds an intent from its stored bytes. Returns `None` when the result would differ, another key signs now, or the
-    /// intent's time is over. An intent that ends before its transaction is used for a quarter of its time only.
+    /// Rebuilds an intent from its stored bytes. Returns `None` when the result would differ, another key signs now, or
+    /// the intent's time is over. An intent that ends before its transaction is used for a quarter of its time only.
     #[must_use]
     pub fn again(&self, pending: &Pending, callback: &CallbackAddress, kept: &[u8], now: Timestamp) -> Option<String> {
         let KeptIntent { at, jti, kid, signature } = KeptIntent::of_bytes(kept)?;

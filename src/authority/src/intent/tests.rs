@@ -35,7 +35,15 @@ fn pending(channel: Channel) -> Pending {
         extras: None,
     };
     let id = TxnId::generate(client.partition(), 0);
-    Pending { id, client, app: AppId::generate(), event: None, opened_at, expires_at: opened_at + Duration::from_secs(900), terms }
+    Pending {
+        id,
+        client,
+        app: AppId::generate(),
+        event: None,
+        opened_at,
+        expires_at: opened_at + Duration::from_secs(900),
+        terms,
+    }
 }
 
 fn settings() -> IntentSettings {
@@ -79,7 +87,11 @@ fn sign(signer: &IntentSigner, pending: &Pending, callback: &CallbackAddress, no
 
 #[test]
 fn a_key_that_is_chosen_signs_whatever_the_times_say() {
-    let further = |kid: &str, not_before| FurtherIntentKey { kid: kid.into(), key: IntentKey::generate_es256().unwrap().0, not_before };
+    let further = |kid: &str, not_before| FurtherIntentKey {
+        kid: kid.into(),
+        key: IntentKey::generate_es256().unwrap().0,
+        not_before,
+    };
     let since = Some(now() - Duration::from_secs(1));
     let signer = signer().with_further(vec![further("since", since), further("published", None)]);
     let pending = pending(Channel::Web);
@@ -105,7 +117,8 @@ fn an_intent_is_made_again_of_what_was_kept_while_its_key_signs_and_its_time_las
     let pending = pending(Channel::Web);
     let address = callback(&pending);
     for key in [IntentKey::from_pem(rsa_pem()).unwrap(), IntentKey::generate_es256().unwrap().0] {
-        let further = FurtherIntentKey { kid: "next".into(), key: IntentKey::generate_es256().unwrap().0, not_before: None };
+        let further =
+            FurtherIntentKey { kid: "next".into(), key: IntentKey::generate_es256().unwrap().0, not_before: None };
         let signer = IntentSigner::new(key, settings()).with_further(vec![further]);
         let signed = signer.sign(&pending, &address, now()).now_or_never().expect("at once").unwrap();
         let kept = signed.kept.unwrap();
@@ -128,7 +141,11 @@ fn an_intent_is_made_again_of_what_was_kept_while_its_key_signs_and_its_time_las
     let signed = signer.sign(&pending, &address, pending.opened_at).now_or_never().expect("at once").unwrap();
     let at = |at| signer.again(&pending, &address, signed.kept.as_deref().unwrap(), at);
     let end = pending.expires_at;
-    assert_eq!((at(end - Duration::from_millis(1)), at(end)), (Some(signed.jwt.clone()), None), "it ends with its transaction");
+    assert_eq!(
+        (at(end - Duration::from_millis(1)), at(end)),
+        (Some(signed.jwt.clone()), None),
+        "it ends with its transaction"
+    );
 }
 
 #[test]
@@ -137,7 +154,8 @@ fn the_payload_has_exactly_the_fields_of_the_protocol() {
     let address = callback(&pending);
     let payload = segment(&sign(&signer(), &pending, &address, now()), 1);
     let mut expected = serde_json::json!({
-        "txn": pending.id, "i": "credential", "lang": "23", "sc": format!("0000010000011000{}", "0".repeat(48)), "pop": 1,
+        "txn": pending.id, "i": "credential", "lang": "23", "sc": format!("0000010000011000{}", "0".repeat(48)),
+        "pop": 1,
         "ch": "web", "m": 1, "ac": "client-7", "sa": "reg-9", "cb": address.url, "aud": "https://verify.example",
         "iss": "verifier.example", "iat": 1_799_999_991, "exp": 1_800_000_301,
     });
@@ -149,9 +167,14 @@ fn the_payload_has_exactly_the_fields_of_the_protocol() {
 #[test]
 fn the_header_names_algorithm_type_and_key() {
     let pending = pending(Channel::Web);
-    for (key, algorithm) in [(IntentKey::from_pem(rsa_pem()).unwrap(), "RS256"), (IntentKey::generate_es256().unwrap().0, "ES256")] {
+    for (key, algorithm) in
+        [(IntentKey::from_pem(rsa_pem()).unwrap(), "RS256"), (IntentKey::generate_es256().unwrap().0, "ES256")]
+    {
         let jwt = sign(&IntentSigner::new(key, settings()), &pending, &callback(&pending), now());
-        assert_eq!(segment(&jwt, 0), serde_json::json!({"alg": algorithm, "typ": "credential-req+jwt", "kid": "key-1"}));
+        assert_eq!(
+            segment(&jwt, 0),
+            serde_json::json!({"alg": algorithm, "typ": "credential-req+jwt", "kid": "key-1"})
+        );
     }
 }
 
@@ -197,7 +220,8 @@ fn what_is_no_usable_key_is_refused_by_its_reason() {
 
 #[test]
 fn only_a_native_android_app_is_named() {
-    let android = Channel::Android(Box::new(AndroidApp { app_id: "com.example.app".into(), app_signature: "c2ln".into() }));
+    let android =
+        Channel::Android(Box::new(AndroidApp { app_id: "com.example.app".into(), app_signature: "c2ln".into() }));
     for (channel, word, named) in
         [(android, "app", true), (Channel::Ios, "app", false), (Channel::Qr, "qr", false), (Channel::Web, "web", false)]
     {
@@ -215,7 +239,8 @@ fn language_face_scan_and_name_hint_follow_the_request() {
     let mut pending = pending(Channel::Web);
     pending.terms.language = Language::from_code(6).unwrap();
     pending.terms.face_auth = false;
-    pending.terms.extras = Some(Box::new(OptionalTerms { name_hint: Some("Asha \"R\"".into()), ..OptionalTerms::default() }));
+    pending.terms.extras =
+        Some(Box::new(OptionalTerms { name_hint: Some("Asha \"R\"".into()), ..OptionalTerms::default() }));
     let intent = decode_unverified(&sign(&signer(), &pending, &callback(&pending), now())).unwrap();
     assert_eq!((intent.lang.as_str(), intent.m, intent.ht.as_deref()), ("6", 0, Some("Asha \"R\"")));
     assert!(!format!("{intent:?}").contains("Asha"));
@@ -247,8 +272,10 @@ fn mode_and_language_have_the_form_that_the_settings_say() {
 #[test]
 fn an_intent_never_outlives_its_transaction() {
     let pending = pending(Channel::Web);
-    let signer =
-        IntentSigner::new(IntentKey::generate_es256().unwrap().0, IntentSettings { lifetime: Duration::from_secs(u64::MAX), ..settings() });
+    let signer = IntentSigner::new(
+        IntentKey::generate_es256().unwrap().0,
+        IntentSettings { lifetime: Duration::from_secs(u64::MAX), ..settings() },
+    );
     let intent = decode_unverified(&sign(&signer, &pending, &callback(&pending), now())).unwrap();
     assert_eq!(intent.exp, pending.expires_at.seconds());
 }
@@ -274,7 +301,8 @@ fn what_is_no_intent_is_refused_by_its_reason() {
 
 proptest! {
     #[test]
-    fn no_text_panics_a_reader(text in ".{0,300}", dotted in "[A-Za-z0-9_-]{0,60}\\.[A-Za-z0-9_-]{0,60}\\.[A-Za-z0-9_-]{0,60}") {
+    fn no_text_panics_a_reader(text in ".{0,300}",
+        dotted in "[A-Za-z0-9_-]{0,60}\\.[A-Za-z0-9_-]{0,60}\\.[A-Za-z0-9_-]{0,60}") {
         let jwk = serde_json::json!({"kty": "RSA", "n": "AQAB", "e": "AQAB"});
         for text in [text, dotted] {
             let _ = decode_unverified(&text);
@@ -295,8 +323,13 @@ fn a_further_key_signs_from_its_time_on_and_all_are_published() {
     ]);
     let pending = pending(Channel::Qr);
     let published = signer.public_jwks();
-    assert_eq!(published.iter().map(|jwk| jwk["kid"].as_str().unwrap()).collect::<Vec<_>>(), ["key-1", "retired", "after-next", "next"]);
-    for (seconds, kid) in [(0, "key-1"), (99, "key-1"), (100, "next"), (199, "next"), (200, "after-next"), (9_999, "after-next")] {
+    assert_eq!(
+        published.iter().map(|jwk| jwk["kid"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["key-1", "retired", "after-next", "next"]
+    );
+    for (seconds, kid) in
+        [(0, "key-1"), (99, "key-1"), (100, "next"), (199, "next"), (200, "after-next"), (9_999, "after-next")]
+    {
         let jwt = sign(&signer, &pending, &callback(&pending), at(seconds));
         let header: Value = serde_json::from_slice(&from_base64url(jwt.split('.').next().unwrap()).unwrap()).unwrap();
         assert_eq!(header["kid"], kid, "{seconds}");

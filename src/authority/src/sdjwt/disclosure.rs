@@ -51,7 +51,9 @@ impl Disclosure {
         // The array of the disclosure adds one level to the value, as does the place that it is put in.
         let parts = match read(&json, CREDENTIAL_DEPTH_MAX, left) {
             Ok(Value::Array(parts)) => parts,
-            Ok(_) | Err(JsonError { refusal: JsonRefusal::Malformed, .. }) => return Err(CredentialRefusal::DisclosureMalformed),
+            Ok(_) | Err(JsonError { refusal: JsonRefusal::Malformed, .. }) => {
+                return Err(CredentialRefusal::DisclosureMalformed);
+            }
             Err(JsonError { refusal, .. }) => return Err(refusal.into()),
         };
         if !(2..=3).contains(&parts.len()) {

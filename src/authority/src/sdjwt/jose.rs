@@ -48,10 +48,12 @@ pub(super) fn check_key_binding(header: &Map<String, Value>) -> Result<(), Crede
     Ok(())
 }
 
-/// Checks the header of a status answer and returns its `kid`. The answer about one credential may have any type that does not
-/// make it a credential or a key binding; a list has the type of lists.
+/// Checks the header of a status answer and returns its `kid`. The answer about one credential may have any type that
+/// does not make it a credential or a key binding; a list has the type of lists.
 pub(super) fn status_key_id(header: &Map<String, Value>, is_list: bool) -> Result<&str, StatusFault> {
-    if text(header, "alg") != Some(ALGORITHM) || header.contains_key("crit") || KEY_PARAMETERS.iter().any(|name| header.contains_key(*name))
+    if text(header, "alg") != Some(ALGORITHM)
+        || header.contains_key("crit")
+        || KEY_PARAMETERS.iter().any(|name| header.contains_key(*name))
     {
         return Err(StatusFault::Unsigned);
     }

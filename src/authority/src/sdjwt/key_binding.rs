@@ -65,7 +65,8 @@ pub(super) fn verify(
     }
     let jws = Jws::read(key_binding).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
     // It is small, so it may be read before its signature is verified.
-    let payload = jws.payload(&ValuesLeft::new(JOSE_HEADER_VALUES_MAX)).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
+    let payload =
+        jws.payload(&ValuesLeft::new(JOSE_HEADER_VALUES_MAX)).map_err(|_| CredentialRefusal::KeyBindingMalformed)?;
     jose::check_key_binding(&jws.header)?;
     let holder = credential.get("cnf").and_then(|cnf| cnf.get("jwk")).ok_or(CredentialRefusal::HolderKeyMissing)?;
     let key = holder.as_object().and_then(p256_key).ok_or(CredentialRefusal::HolderKeyUnusable)?;
@@ -89,11 +90,13 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Returns true if its `exp` and `nbf`, both optional, allow its use: it is a JWT like any other (RFC 9901 §7.3 step 5, RFC 7519
-/// §4.1).
+/// Returns true if its `exp` and `nbf`, both optional, allow its use: it is a JWT like any other (RFC 9901 §7.3 step 5,
+/// RFC 7519 §4.1).
 fn is_in_force(payload: &Map<String, Value>, now: Timestamp) -> bool {
     let latest = now.seconds().saturating_add_unsigned(AGE_SECONDS);
-    let (Ok(expiry), Ok(start)) = (validity::time(payload, "exp"), validity::time(payload, "nbf")) else { return false };
+    let (Ok(expiry), Ok(start)) = (validity::time(payload, "exp"), validity::time(payload, "nbf")) else {
+        return false;
+    };
     expiry.is_none_or(|at| at.is_after(now.seconds())) && !start.is_some_and(|at| at.is_after(latest))
 }
 

@@ -47,7 +47,8 @@ pub enum OddKey {
 
 impl OddKey {
     /// Every reason.
-    pub const ALL: [Self; 5] = [Self::NotAnObject, Self::KeyIdMissing, Self::KeyIdRepeated, Self::NotOnCurve, Self::OtherType];
+    pub const ALL: [Self; 5] =
+        [Self::NotAnObject, Self::KeyIdMissing, Self::KeyIdRepeated, Self::NotOnCurve, Self::OtherType];
 
     /// Returns a stable code for logs and metrics.
     #[must_use]
@@ -90,7 +91,8 @@ impl Jwks {
     /// The set is malformed, contains a private key, or has no key for ES256.
     pub fn parse(json: &[u8]) -> Result<Self, JwksError> {
         // With a repeated name, another reader may see another key. A set has at most as many values as bytes.
-        let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX)).map_err(|_| JwksError::Malformed)?;
+        let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX))
+            .map_err(|_| JwksError::Malformed)?;
         let listed = document.get("keys").and_then(Value::as_array).ok_or(JwksError::Malformed)?;
         if listed.iter().any(|jwk| jwk.get("d").is_some()) {
             return Err(JwksError::PrivateKey);
@@ -151,7 +153,8 @@ fn may_verify_es256(jwk: &Map<String, Value>) -> bool {
 /// Returns the P-256 public key of a JWK (RFC 7518 §6.2.1); `None` when it is another kind of key.
 pub(super) fn p256_key(jwk: &Map<String, Value>) -> Option<ParsedPublicKey> {
     let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
-    let coordinate = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url).filter(|bytes| bytes.len() == 32);
+    let coordinate =
+        |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url).filter(|bytes| bytes.len() == 32);
     if !is("kty", "EC") || !is("crv", "P-256") {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Reduces a credential to the requested claims, to be stored as evidence (protocol, section 2: an id number is never kept, and a
-//! claim only if it was requested).
+//! Reduces a credential to the requested claims, to be stored as evidence (protocol, section 2: an id number is never
+//! kept, and a claim only if it was requested).
 
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::limits::CREDENTIAL_VALUES_MAX;
@@ -12,8 +12,9 @@ use super::processing;
 use super::segments::{Jws, Segments};
 use crate::claims::from_credential_name;
 
-/// Leaves out the disclosures of claims that were not requested, and with them the key binding, which covers all disclosures.
-/// `None` when such a claim or an id number cannot be left out, because the issuer has signed it in plain text.
+/// Leaves out the disclosures of claims that were not requested, and with them the key binding, which covers all
+/// disclosures. `None` when such a claim or an id number cannot be left out, because the issuer has signed it in plain
+/// text.
 #[must_use]
 pub fn minimised(credential: &str, requested: ClaimSet) -> Option<String> {
     let segments = Segments::split(credential).ok()?;

@@ -25,7 +25,10 @@ pub(super) struct Requested {
 ///
 /// # Errors
 /// A claim, requested or not, occurs in two spellings, so that it is ambiguous.
-pub(super) fn requested_claims(payload: Map<String, Value>, requested: ClaimSet) -> Result<Requested, CredentialRefusal> {
+pub(super) fn requested_claims(
+    payload: Map<String, Value>,
+    requested: ClaimSet,
+) -> Result<Requested, CredentialRefusal> {
     let mut kept = Map::new();
     let mut malformed = Vec::new();
     let mut seen = Vec::new();
@@ -47,7 +50,10 @@ pub(super) fn requested_claims(payload: Map<String, Value>, requested: ClaimSet)
         }
     }
     let malformed: ClaimSet = malformed.into_iter().collect();
-    let missing = requested.iter().filter(|claim| !kept.contains_key(credential_name(*claim)) && !malformed.contains(*claim)).collect();
+    let missing = requested
+        .iter()
+        .filter(|claim| !kept.contains_key(credential_name(*claim)) && !malformed.contains(*claim))
+        .collect();
     Ok(Requested { claims: VerifiedClaims::new(kept), missing, malformed })
 }
 
@@ -109,7 +115,9 @@ fn date_of_birth(text: &str) -> Option<String> {
 fn complete_date(text: &str) -> Option<String> {
     let separator = text.chars().find(|c| !c.is_ascii_digit()).filter(|c| matches!(c, '-' | '/'))?;
     let mut parts = text.split(separator);
-    let (Some(first), Some(month), Some(last), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else { return None };
+    let (Some(first), Some(month), Some(last), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        return None;
+    };
     let (year, day) = match (first.len(), last.len(), separator) {
         (4, 2, '-') => (first, last),
         (2, 4, _) => (last, first),
@@ -185,7 +193,8 @@ mod tests {
         for (given, expected) in [("M", "M"), (" f ", "F"), ("Transgender", "T"), ("male", "M")] {
             assert_eq!(kept(Claim::Gender, json!(given)), json!(expected));
         }
-        for given in [json!("स्त्री"), json!("é"), json!("1"), json!("-"), json!(1), json!(true), json!(["M"])] {
+        for given in [json!("स्त्री"), json!("é"), json!("1"), json!("-"), json!(1), json!(true), json!(["M"])]
+        {
             assert!(is_malformed(Claim::Gender, given.clone()), "{given}");
         }
     }
@@ -203,7 +212,9 @@ mod tests {
             ] {
                 assert_eq!(kept(claim, given), json!(expected));
             }
-            for given in [json!("unknown"), json!("maybe"), json!("1"), json!(1), json!(0), json!([true]), json!({"over": true})] {
+            for given in
+                [json!("unknown"), json!("maybe"), json!("1"), json!(1), json!(0), json!([true]), json!({"over": true})]
+            {
                 assert!(is_malformed(claim, given.clone()), "{given}");
             }
         }
@@ -211,7 +222,9 @@ mod tests {
 
     #[test]
     fn other_claims_stay_as_the_issuer_signed_them() {
-        for (claim, given) in [(Claim::Name, json!("No")), (Claim::Pincode, json!(560_001)), (Claim::Address, json!({"house": "7"}))] {
+        for (claim, given) in
+            [(Claim::Name, json!("No")), (Claim::Pincode, json!(560_001)), (Claim::Address, json!({"house": "7"}))]
+        {
             assert_eq!(kept(claim, given.clone()), given);
         }
     }
@@ -220,7 +233,8 @@ mod tests {
     fn null_and_blank_claims_are_missing() {
         let payload = json!({"residentName": null, "dob": " ", "gender": "M"});
         let requested: ClaimSet = [Claim::Name, Claim::Dob, Claim::Gender, Claim::Email].into_iter().collect();
-        let Requested { claims, missing, .. } = requested_claims(payload.as_object().unwrap().clone(), requested).unwrap();
+        let Requested { claims, missing, .. } =
+            requested_claims(payload.as_object().unwrap().clone(), requested).unwrap();
         assert_eq!(missing, [Claim::Name, Claim::Dob, Claim::Email].into_iter().collect());
         assert_eq!(claims.as_map().len(), 1);
     }
@@ -228,11 +242,13 @@ mod tests {
     #[test]
     fn id_numbers_and_what_was_not_asked_for_are_dropped() {
         let payload = json!({
-            "ResidentName": "Asha", "dob": "1990-01-01", "uid": "1", "UID": "2", "vid": "3", "maskedUID": "4", "localVtc": "x",
+            "ResidentName": "Asha", "dob": "1990-01-01", "uid": "1", "UID": "2", "vid": "3", "maskedUID": "4",
+            "localVtc": "x",
             "address": {"house": "7", "UID": "5", "inner": [{"Vid": "6", "floor": 2}]},
         });
         let requested: ClaimSet = [Claim::Name, Claim::Address].into_iter().collect();
-        let Requested { claims, missing, .. } = requested_claims(payload.as_object().unwrap().clone(), requested).unwrap();
+        let Requested { claims, missing, .. } =
+            requested_claims(payload.as_object().unwrap().clone(), requested).unwrap();
         let expected = json!({"residentName": "Asha", "address": {"house": "7", "inner": [{"floor": 2}]}});
         assert_eq!(json!(claims.as_map()), expected);
         assert!(missing.is_empty());

@@ -16,7 +16,10 @@ const ARRAY_DIGEST: &str = "...";
 const DIGESTS_EXPECTED: usize = 64;
 
 /// Returns the payload with all disclosures in place and without digests.
-pub(super) fn process(mut payload: Map<String, Value>, disclosures: Disclosures) -> Result<Map<String, Value>, CredentialRefusal> {
+pub(super) fn process(
+    mut payload: Map<String, Value>,
+    disclosures: Disclosures,
+) -> Result<Map<String, Value>, CredentialRefusal> {
     match payload.remove(HASH_ALGORITHM) {
         None => {}
         Some(Value::String(name)) if name == "sha-256" || name == "SHA-256" => {}
@@ -42,7 +45,11 @@ impl Placing {
         }
     }
 
-    fn object(&mut self, mut object: Map<String, Value>, depth: usize) -> Result<Map<String, Value>, CredentialRefusal> {
+    fn object(
+        &mut self,
+        mut object: Map<String, Value>,
+        depth: usize,
+    ) -> Result<Map<String, Value>, CredentialRefusal> {
         check_depth(depth)?;
         if object.contains_key(HASH_ALGORITHM) {
             return Err(CredentialRefusal::HashAlgorithmMisplaced);
@@ -66,7 +73,9 @@ impl Placing {
             match self.place(digest)? {
                 None => {}
                 Some(Disclosure::Element { .. }) => return Err(CredentialRefusal::DisclosureMisplaced),
-                Some(Disclosure::Member { name, .. }) if object.contains_key(&name) => return Err(CredentialRefusal::NameTaken),
+                Some(Disclosure::Member { name, .. }) if object.contains_key(&name) => {
+                    return Err(CredentialRefusal::NameTaken);
+                }
                 Some(Disclosure::Member { name, value }) => {
                     let value = self.value(value, depth)?;
                     object.insert(name, value);

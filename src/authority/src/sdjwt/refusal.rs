@@ -150,7 +150,10 @@ impl CredentialRefusal {
             Self::Base64LineEnd
         } else if has(|byte| matches!(byte, b'+' | b'/')) {
             Self::Base64Alphabet
-        } else if text.trim_end_matches('=').bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        } else if text
+            .trim_end_matches('=')
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
             && text.ends_with('=')
         {
             Self::Base64Padding

@@ -1,7 +1,8 @@
 //! Splits the text of a credential: `<issuer JWS>~<disclosure>~…~[<KB-JWT>]` (RFC 9901 §4).
 
 use sakshi_domain::limits::{
-    CREDENTIAL_BYTES_MAX, CREDENTIAL_DEPTH_MAX, DISCLOSURES_MAX, JOSE_HEADER_CHARS_MAX, JOSE_HEADER_VALUES_MAX, JOSE_SIGNATURE_CHARS_MAX,
+    CREDENTIAL_BYTES_MAX, CREDENTIAL_DEPTH_MAX, DISCLOSURES_MAX, JOSE_HEADER_CHARS_MAX, JOSE_HEADER_VALUES_MAX,
+    JOSE_SIGNATURE_CHARS_MAX,
 };
 use sakshi_wire::json::{JsonRefusal, ValuesLeft, read_object};
 use serde_json::{Map, Value};
@@ -56,7 +57,8 @@ pub(super) struct Jws<'a> {
 impl<'a> Jws<'a> {
     pub(super) fn read(text: &'a str) -> Result<Self, CredentialRefusal> {
         let mut segments = text.split('.');
-        let (Some(header), Some(payload), Some(signature), None) = (segments.next(), segments.next(), segments.next(), segments.next())
+        let (Some(header), Some(payload), Some(signature), None) =
+            (segments.next(), segments.next(), segments.next(), segments.next())
         else {
             return Err(CredentialRefusal::SegmentCount);
         };

@@ -1,13 +1,13 @@
-//! Credential status: the place where a credential's state is published, and the issuer's signed answer there (authority
-//! protocol, section 8).
+//! Credential status: the place where a credential's state is published, and the issuer's signed answer there
+//! (authority protocol, section 8).
 //!
-//! Two forms are read. Both share the rules of [`Verifier::read_status`]; another form is one more variant of [`Place`] and of
-//! [`Statement`].
+//! Two forms are read. Both share the rules of [`Verifier::read_status`]; another form is one more variant of [`Place`]
+//! and of [`Statement`].
 //!
 //! | `status` of the credential | Answer |
 //! |---|---|
 //! | a URL | a JWT about this credential, with a word for its state |
-//! | `{"status_list": {"idx", "uri"}}` | a Token Status List (IETF `draft-ietf-oauth-status-list`), which holds the states of many |
+//! | `{"status_list": {"idx", "uri"}}` | a Token Status List (IETF `draft-ietf-oauth-status-list`) of many states |
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -219,7 +219,12 @@ impl Verifier {
     ///
     /// # Errors
     /// The answer cannot be used; see [`StatusFault`].
-    pub fn read_status(&self, reference: &StatusReference, answer: &[u8], now: Timestamp) -> Result<StatusDocument, StatusFault> {
+    pub fn read_status(
+        &self,
+        reference: &StatusReference,
+        answer: &[u8],
+        now: Timestamp,
+    ) -> Result<StatusDocument, StatusFault> {
         let malformed = |_| StatusFault::Malformed;
         if answer.len() > STATUS_ANSWER_BYTES_MAX {
             return Err(StatusFault::Malformed);
@@ -245,7 +250,8 @@ impl StatusDocument {
     /// Returns the state of the credential with this reference.
     ///
     /// # Errors
-    /// [`StatusFault::Foreign`] for an answer about another credential; [`StatusFault::Malformed`] for an index beyond the list.
+    /// [`StatusFault::Foreign`] for an answer about another credential; [`StatusFault::Malformed`] for an index beyond
+    /// the list.
     pub fn state(&self, reference: &StatusReference) -> Result<CredentialState, StatusFault> {
         match (&self.statement, &reference.place) {
             (Statement::Own { names, state }, Place::Own { credential_id }) => {
@@ -308,7 +314,8 @@ fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Durat
 
 /// Reads a JWT about one credential: its names, and the least favourable of the words for its state.
 fn own_statement(payload: &Map<String, Value>) -> Result<Statement, StatusFault> {
-    let names = ["id", "sub", "jti"].iter().filter_map(|name| payload.get(*name)?.as_str()).map(str::to_owned).collect();
+    let names =
+        ["id", "sub", "jti"].iter().filter_map(|name| payload.get(*name)?.as_str()).map(str::to_owned).collect();
     let words: Vec<&Value> = ["status", "state"].iter().filter_map(|name| payload.get(*name)).collect();
     let states = words.iter().map(|word| word.as_str().map(CredentialState::of_word)).collect::<Option<Vec<_>>>();
     let states = states.filter(|states| !states.is_empty()).ok_or(StatusFault::Malformed)?;

@@ -52,11 +52,13 @@ mod tests {
 
     #[test]
     fn the_same_credential_or_key_has_the_same_traits_and_another_has_others() {
-        let payload =
-            |id: &str, x: &str| map(json!({"id": id, "cnf": {"jwk": {"kty": "EC", "crv": "P-256", "x": x, "y": "b", "use": "sig"}}}));
+        let payload = |id: &str, x: &str| {
+            map(json!({"id": id, "cnf": {"jwk": {"kty": "EC", "crv": "P-256", "x": x, "y": "b", "use": "sig"}}}))
+        };
         let one = of_payload(&payload("1", "a"), "issuer");
         assert_eq!(one, of_payload(&payload("1", "a"), "issuer"));
-        let (other_id, other_key) = (of_payload(&payload("2", "a"), "issuer"), of_payload(&payload("1", "c"), "issuer"));
+        let (other_id, other_key) =
+            (of_payload(&payload("2", "a"), "issuer"), of_payload(&payload("1", "c"), "issuer"));
         assert!(one[0] != other_id[0] && one[1] == other_id[1] && one[0] == other_key[0] && one[1] != other_key[1]);
         assert_ne!(one[0], of_payload(&payload("1", "a"), "other issuer")[0]);
         assert_eq!(of_payload(&map(json!({"id": 7, "cnf": {}})), "issuer"), []);

@@ -53,7 +53,9 @@ impl NumericDate {
     pub(super) fn left(self, seconds: i64) -> Duration {
         match self {
             Self::Whole(at) => Duration::from_secs(u64::try_from(at.saturating_sub(seconds)).unwrap_or(0)),
-            Self::Fraction(at) if self.is_after(seconds) => Duration::try_from_secs_f64(at - seconds as f64).unwrap_or(Duration::MAX),
+            Self::Fraction(at) if self.is_after(seconds) => {
+                Duration::try_from_secs_f64(at - seconds as f64).unwrap_or(Duration::MAX)
+            }
             Self::Fraction(_) => Duration::ZERO,
         }
     }

@@ -37,7 +37,8 @@ pub struct VerifiedCredential {
     /// SHA-256 of everything up to and including the last tilde. It excludes the key binding, so that a
     /// redelivery with a new key binding is recognised.
     pub digest: AnswerDigest,
-    /// True if a key binding proves that the holder made this presentation for this transaction, so that it is not a replay.
+    /// True if a key binding proves that the holder made this presentation for this transaction, so that it is not a
+    /// replay.
     pub holder_bound: bool,
     /// The place where its state is published.
     pub status: CredentialStatus,
@@ -52,8 +53,8 @@ pub struct VerifiedCredential {
 }
 
 impl VerifiedCredential {
-    /// Returns the traits of the person: the credential, the holder's key, and the name with the date of birth if both were
-    /// shared.
+    /// Returns the traits of the person: the credential, the holder's key, and the name with the date of birth if both
+    /// were shared.
     #[must_use]
     pub fn traits(&self) -> Vec<Trait> {
         self.traits.iter().copied().chain(traits::of_claims(&self.claims)).collect()
@@ -80,8 +81,8 @@ pub fn credential_key_id(credential: &str) -> Option<String> {
     jws.header.get("kid")?.as_str().map(str::to_owned)
 }
 
-/// Builds the identity: the issue time in seconds and 224 bits of the SHA-256 of the signed text. Identities of the same time are
-/// adjacent in a sorted index, where random ones would each touch another page.
+/// Builds the identity: the issue time in seconds and 224 bits of the SHA-256 of the signed text. Identities of the
+/// same time are adjacent in a sorted index, where random ones would each touch another page.
 fn identity(payload: &Map<String, Value>, signed: &str) -> CredentialIdentity {
     let issued_at = payload.get("iat").and_then(Value::as_u64).and_then(|seconds| u32::try_from(seconds).ok());
     let mut bytes = sha256(signed);
@@ -113,7 +114,11 @@ impl Verifier {
     pub fn replace_keys(&self, issuer: &str, jwks: &Jwks) {
         let mut issuers = self.issuers.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = |known: &TrustedIssuer| {
-            if known.issuer == issuer { TrustedIssuer { issuer: issuer.to_owned(), jwks: jwks.clone() } } else { known.clone() }
+            if known.issuer == issuer {
+                TrustedIssuer { issuer: issuer.to_owned(), jwks: jwks.clone() }
+            } else {
+                known.clone()
+            }
         };
         *issuers = issuers.iter().map(replaced).collect();
     }
@@ -122,7 +127,11 @@ impl Verifier {
     ///
     /// # Errors
     /// The first rule that it breaks (protocol, section 6; RFC 9901 §7).
-    pub fn verify(&self, credential: &str, expected: &Expectation<'_>) -> Result<VerifiedCredential, CredentialRefusal> {
+    pub fn verify(
+        &self,
+        credential: &str,
+        expected: &Expectation<'_>,
+    ) -> Result<VerifiedCredential, CredentialRefusal> {
         let segments = Segments::split(credential)?;
         let key_binding = self.key_binding.admit(segments.key_binding)?;
         let jws = Jws::read(segments.issuer_jws)?;
@@ -158,9 +167,15 @@ impl Verifier {
     }
 
     /// Verifies that a key of this issuer signed a status answer; returns the key.
-    pub(super) fn verify_signature(&self, jws: &Jws<'_>, key_id: &str, issuer: &str) -> Result<Arc<Value>, StatusFault> {
+    pub(super) fn verify_signature(
+        &self,
+        jws: &Jws<'_>,
+        key_id: &str,
+        issuer: &str,
+    ) -> Result<Arc<Value>, StatusFault> {
         let issuers = self.issuers();
-        let mut keys = issuers.iter().filter(|known| known.issuer == issuer).flat_map(|known| known.jwks.get(key_id)).peekable();
+        let mut keys =
+            issuers.iter().filter(|known| known.issuer == issuer).flat_map(|known| known.jwks.get(key_id)).peekable();
         keys.peek().ok_or(StatusFault::KeyUnknown)?;
         let signer = keys.find(|known| known.key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
         signer.map(|known| Arc::clone(&known.jwk)).ok_or(StatusFault::Unsigned)
@@ -171,20 +186,29 @@ impl Verifier {
     }
 }
 
-/// Returns the issuer whose key verifies the signature, and that key. Does not read the payload, so that a forged credential
-/// costs only a hash and a signature check.
-fn signer<'a>(issuers: &'a [TrustedIssuer], jws: &Jws<'_>, kid: &str) -> Result<(&'a TrustedIssuer, Arc<Value>), CredentialRefusal> {
+/// Returns the issuer whose key verifies the signature, and that key. Does not read the payload, so that a forged
+/// credential costs only a hash and a signature check.
+fn signer<'a>(
+    issuers: &'a [TrustedIssuer],
+    jws: &Jws<'_>,
+    kid: &str,
+) -> Result<(&'a TrustedIssuer, Arc<Value>), CredentialRefusal> {
     if issuers.is_empty() {
         return Err(CredentialRefusal::IssuerNotTrusted);
     }
-    let mut keys = issuers.iter().flat_map(|issuer| issuer.jwks.get(kid).iter().map(move |key| (issuer, key))).peekable();
+    let mut keys =
+        issuers.iter().flat_map(|issuer| issuer.jwks.get(kid).iter().map(move |key| (issuer, key))).peekable();
     keys.peek().ok_or(CredentialRefusal::KeyIdUnknown)?;
     let signer = keys.find(|(_, known)| known.key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
     signer.map(|(issuer, known)| (issuer, Arc::clone(&known.jwk))).ok_or(CredentialRefusal::SignatureInvalid)
 }
 
 /// Returns the issuer that the payload names, which must be the signer. It is checked again after processing.
-fn issuer<'a>(issuers: &[TrustedIssuer], payload: &Map<String, Value>, signer: &'a TrustedIssuer) -> Result<&'a str, CredentialRefusal> {
+fn issuer<'a>(
+    issuers: &[TrustedIssuer],
+    payload: &Map<String, Value>,
+    signer: &'a TrustedIssuer,
+) -> Result<&'a str, CredentialRefusal> {
     let named = payload.get("iss").and_then(Value::as_str);
     match named {
         Some(named) if named == signer.issuer => Ok(&signer.issuer),

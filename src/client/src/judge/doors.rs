@@ -1,4 +1,5 @@
-//! The rules on check-ins. The doors' answers are compared with the registrations, the event's count, and each door's list at the end.
+//! The rules on check-ins. The doors' answers are compared with the registrations, the event's count, and each door's
+//! list at the end.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +11,8 @@ use super::journal::{CheckInAnswer, Scan};
 use super::rules::{finding, outside};
 use super::{Evidence, Finding};
 
-/// Largest difference between the clocks of nodes, in milliseconds. The service replaces the time of a scan that is ahead of its clock.
+/// Largest difference between the clocks of nodes, in milliseconds. The service replaces the time of a scan that is
+/// ahead of its clock.
 const CLOCK_SLACK_MS: i64 = 1_000;
 
 /// A door and its list of guests at the end of a run.
@@ -51,21 +53,28 @@ fn line(scan: &Scan) -> String {
     format!("{} at {}, {}{kept}: {:?}", scan.code, Timestamp::from_millis(scan.at), scan.gate, scan.answer)
 }
 
-/// Checks that each door lists the registered guests, that each guest was tried at a door, and that no check-in was refused.
+/// Checks that each door lists the registered guests, that each guest was tried at a door, and that no check-in was
+/// refused.
 pub(super) fn tried(evidence: &Evidence, guests: &[RegisteredGuest]) -> Finding {
     let scans = by_code(evidence);
     let registered: HashSet<&str> = guests.iter().map(|guest| guest.code.as_str()).collect();
     let distinct = outside("distinct codes", registered.len() as u64, guests.len() as u64, guests.len() as u64);
     let untried = guests.iter().filter(|guest| !scans.contains_key(guest.code.as_str()));
     let untried = untried.map(|guest| format!("not listed at a door: {}", evidence.journal.line(&guest.txn)));
-    let strange = scans.keys().filter(|code| !registered.contains(**code)).map(|code| format!("{code} is nobody's code"));
-    let refused = evidence.journal.scans.iter().filter(|scan| matches!(scan.answer, CheckInAnswer::Refused(_))).map(line);
+    let strange =
+        scans.keys().filter(|code| !registered.contains(**code)).map(|code| format!("{code} is nobody's code"));
+    let refused =
+        evidence.journal.scans.iter().filter(|scan| matches!(scan.answer, CheckInAnswer::Refused(_))).map(line);
     let listed = evidence.doors.iter().filter_map(|door| {
-        let same = |(listed, guest): (&DoorGuest, &RegisteredGuest)| listed.code == guest.code && listed.name == guest.name;
+        let same =
+            |(listed, guest): (&DoorGuest, &RegisteredGuest)| listed.code == guest.code && listed.name == guest.name;
         let is_same = door.guests.len() == guests.len() && door.guests.iter().zip(guests).all(same);
-        (!is_same).then(|| format!("{} lists {} guests, other than the {} registered", door.gate, door.guests.len(), guests.len()))
+        (!is_same).then(|| {
+            format!("{} lists {} guests, other than the {} registered", door.gate, door.guests.len(), guests.len())
+        })
     });
-    let figures = format!("{} doors, {} guests tried, {} scans", evidence.doors.len(), scans.len(), evidence.journal.scans.len());
+    let figures =
+        format!("{} doors, {} guests tried, {} scans", evidence.doors.len(), scans.len(), evidence.journal.scans.len());
     let wrong = distinct.into_iter().chain(untried).chain(strange).chain(refused).chain(listed);
     finding("each door lists the registered guests and takes their codes", figures, wrong)
 }
@@ -83,11 +92,13 @@ pub(super) fn once(evidence: &Evidence, guests: &[RegisteredGuest]) -> Finding {
         let is_right = inside == usize::from(!lost) && guest.checked_in_at.is_some();
         if !is_right && !of_guest.is_empty() {
             let scans = of_guest.iter().map(|scan| line(scan)).collect::<Vec<_>>().join("; ");
-            let state = if guest.checked_in_at.is_some() { "registered as checked in" } else { "not registered as checked in" };
+            let state =
+                if guest.checked_in_at.is_some() { "registered as checked in" } else { "not registered as checked in" };
             wrong.push(format!("checked in {inside} times, {state}: {scans}"));
         }
     }
-    let untried = guests.iter().filter(|guest| guest.checked_in_at.is_some() && !scans.contains_key(guest.code.as_str()));
+    let untried =
+        guests.iter().filter(|guest| guest.checked_in_at.is_some() && !scans.contains_key(guest.code.as_str()));
     let untried = untried.map(|guest| format!("checked in without a scan: {}", evidence.journal.line(&guest.txn)));
     let kept = evidence.journal.scans.iter().filter(|scan| scan.kept).count();
     let figures = format!("{} guests, {twice} of them at two doors, {kept} scans sent later", guests.len());
@@ -131,23 +142,36 @@ pub(super) fn agree(evidence: &Evidence, event: &EventResponse, guests: &[Regist
 
 /// Checks that the event's count, each door's and the tester's own match the registrations that are checked in.
 pub(super) fn counts(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
-    let inside: HashSet<&str> = guests.iter().filter(|guest| guest.checked_in_at.is_some()).map(|guest| guest.code.as_str()).collect();
+    let inside: HashSet<&str> =
+        guests.iter().filter(|guest| guest.checked_in_at.is_some()).map(|guest| guest.code.as_str()).collect();
     let (count, registered) = (inside.len() as u64, guests.len() as u64);
     let told = |scan: &&Scan| matches!(scan.answer, CheckInAnswer::In { .. } | CheckInAnswer::Already { .. });
     let own: HashSet<&str> = evidence.journal.scans.iter().filter(told).map(|scan| scan.code.as_str()).collect();
-    let lost: HashSet<&str> =
-        evidence.journal.scans.iter().filter(|scan| scan.answer == CheckInAnswer::Lost).map(|scan| scan.code.as_str()).collect();
+    let lost: HashSet<&str> = evidence
+        .journal
+        .scans
+        .iter()
+        .filter(|scan| scan.answer == CheckInAnswer::Lost)
+        .map(|scan| scan.code.as_str())
+        .collect();
     let own_most = own.union(&lost).count() as u64;
-    let mut wrong: Vec<String> = outside("checked in, by the event", event.checked_in_count.into(), count, count).into_iter().collect();
+    let mut wrong: Vec<String> =
+        outside("checked in, by the event", event.checked_in_count.into(), count, count).into_iter().collect();
     wrong.extend(outside("checked in, by the registrations", count, own.len() as u64, own_most));
     for door in &evidence.doors {
         wrong.extend(outside(&format!("checked in, by {}", door.gate), door.inside, count, count));
         wrong.extend(outside(&format!("registered, by {}", door.gate), door.registered, registered, registered));
         let marked = door.guests.iter().filter(|guest| guest.is_inside != inside.contains(guest.code.as_str()));
-        wrong
-            .extend(marked.map(|guest| format!("{} shows {} as {}", door.gate, guest.code, if guest.is_inside { "in" } else { "not in" })));
+        wrong.extend(marked.map(|guest| {
+            format!("{} shows {} as {}", door.gate, guest.code, if guest.is_inside { "in" } else { "not in" })
+        }));
     }
     let by_door: Vec<String> = evidence.doors.iter().map(|door| door.inside.to_string()).collect();
-    let figures = format!("{} by the event, {} by the doors, {} by the tester", event.checked_in_count, by_door.join(" and "), own.len());
+    let figures = format!(
+        "{} by the event, {} by the doors, {} by the tester",
+        event.checked_in_count,
+        by_door.join(" and "),
+        own.len()
+    );
     finding("the counts of check-ins agree", figures, wrong)
 }

@@ -47,8 +47,8 @@ impl From<RegistrationRow> for RegisteredGuest {
     }
 }
 
-/// Checks the marks of duplicates. With `flag`, a guest whose person was registered before is marked with one of that person's earlier
-/// registrations. All other guests, and all with `allow` and `refuse`, have no mark.
+/// Checks the marks of duplicates. With `flag`, a guest whose person was registered before is marked with one of that
+/// person's earlier registrations. All other guests, and all with `allow` and `refuse`, have no mark.
 pub(super) fn duplicates(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let journal = &evidence.journal;
     let is_flagging = event.on_duplicate == OnDuplicate::Flag;
@@ -63,19 +63,27 @@ pub(super) fn duplicates(evidence: &Evidence, event: &EventResponse, guests: &[R
             Some(of) => is_flagging && known.as_ref().is_some_and(|known| known.contains(of.as_str())),
         };
         if !is_right {
-            let mark = guest.possible_duplicate_of.as_ref().map_or_else(|| "not marked".to_owned(), |of| format!("marked with {of}"));
+            let mark = guest
+                .possible_duplicate_of
+                .as_ref()
+                .map_or_else(|| "not marked".to_owned(), |of| format!("marked with {of}"));
             wrong.push(format!("{mark}: {}", journal.line(&guest.txn)));
         }
         known.map(|known| known.insert(&guest.txn));
     }
     let marked = guests.iter().filter(|guest| guest.possible_duplicate_of.is_some()).count() as u64;
     let counted = outside("duplicates counted", event.duplicate_count.into(), marked, marked);
-    let figures = format!("{again} came again, {marked} marked, {} counted, with {}", event.duplicate_count, event.on_duplicate);
-    finding("every duplicate is marked where the event flags, and nobody else", figures, counted.into_iter().chain(wrong))
+    let figures =
+        format!("{again} came again, {marked} marked, {} counted, with {}", event.duplicate_count, event.on_duplicate);
+    finding(
+        "every duplicate is marked where the event flags, and nobody else",
+        figures,
+        counted.into_iter().chain(wrong),
+    )
 }
 
-/// Checks the refusals of duplicates. With `refuse`, a person has one registration, and the person's other guests ended as refused.
-/// Otherwise nobody is refused as a duplicate.
+/// Checks the refusals of duplicates. With `refuse`, a person has one registration, and the person's other guests ended
+/// as refused. Otherwise nobody is refused as a duplicate.
 pub(super) fn refusals(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
     let journal = &evidence.journal;
     let mut registered: HashMap<u64, Vec<&str>> = HashMap::new();
@@ -96,13 +104,19 @@ pub(super) fn refusals(evidence: &Evidence, event: &EventResponse, guests: &[Reg
     };
     let baseless = refused().filter(|txn| !is_refusing || cause(txn).is_none());
     let baseless = baseless.map(|txn| format!("refused, and the person was not registered: {}", journal.line(txn)));
-    let otherwise = refused().filter(|txn| journal.entries.get(*txn).is_none_or(|entry| entry.polled != expected_result(entry)));
+    let otherwise =
+        refused().filter(|txn| journal.entries.get(*txn).is_none_or(|entry| entry.polled != expected_result(entry)));
     let otherwise = otherwise.map(|txn| {
         let polled = journal.entries.get(txn).and_then(|entry| entry.polled.as_ref());
         format!("its result is {polled:?}: {}", journal.line(txn))
     });
-    let figures = format!("{} people registered, {} refused, with {}", registered.len(), refused().count(), event.on_duplicate);
-    finding("every duplicate is refused where the event refuses, and nobody else", figures, twice.chain(baseless).chain(otherwise))
+    let figures =
+        format!("{} people registered, {} refused, with {}", registered.len(), refused().count(), event.on_duplicate);
+    finding(
+        "every duplicate is refused where the event refuses, and nobody else",
+        figures,
+        twice.chain(baseless).chain(otherwise),
+    )
 }
 
 /// Returns the time at which the answer for a transaction was first sent.

@@ -1,5 +1,5 @@
-//! The tester's own record of its actions and the answers to them, by transaction. The service's records are compared with it, and never
-//! change it.
+//! The tester's own record of its actions and the answers to them, by transaction. The service's records are compared
+//! with it, and never change it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -246,11 +246,14 @@ impl Journal {
 impl Records {
     /// Iterates over transactions whose answer of this kind got this reply.
     pub fn replied(&self, posted: Posted, reply: Reply) -> impl Iterator<Item = &str> {
-        let is = move |entry: &Entry| entry.answered.is_some_and(|answered| answered.posted == posted && answered.reply == reply);
+        let is = move |entry: &Entry| {
+            entry.answered.is_some_and(|answered| answered.posted == posted && answered.reply == reply)
+        };
         self.entries.iter().filter(move |(_, entry)| is(entry)).map(|(txn, _)| txn.as_str())
     }
 
-    /// Returns the person of a transaction's guest: the number of their first guest. None if this tester did not open the transaction.
+    /// Returns the person of a transaction's guest: the number of their first guest. None if this tester did not open
+    /// the transaction.
     #[must_use]
     pub fn person(&self, txn: &str) -> Option<u64> {
         let guest = self.entries.get(txn)?.guest;
@@ -261,12 +264,22 @@ impl Records {
     #[must_use]
     pub fn line(&self, txn: &str) -> String {
         let Some(entry) = self.entries.get(txn) else { return format!("{txn}: not opened by this tester") };
-        let opened =
-            format!("{txn}: guest {}, opened {:.3} s to {:.3} s", entry.guest, entry.asked.as_secs_f64(), entry.opened.as_secs_f64());
+        let opened = format!(
+            "{txn}: guest {}, opened {:.3} s to {:.3} s",
+            entry.guest,
+            entry.asked.as_secs_f64(),
+            entry.opened.as_secs_f64()
+        );
         let answered = match entry.answered {
             None => "left without an answer".to_owned(),
             Some(it) => {
-                format!("{:?} {:.3} s to {:.3} s: {:?}", it.posted, it.sent.as_secs_f64(), it.replied.as_secs_f64(), it.reply)
+                format!(
+                    "{:?} {:.3} s to {:.3} s: {:?}",
+                    it.posted,
+                    it.sent.as_secs_f64(),
+                    it.replied.as_secs_f64(),
+                    it.reply
+                )
             }
         };
         format!("{opened}, {answered}")

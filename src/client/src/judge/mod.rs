@@ -1,5 +1,5 @@
-//! The invariants of the service, checked from outside. Its records at the end are compared with the answers to clients and guests, with
-//! one [`Finding`] for each promise.
+//! The invariants of the service, checked from outside. Its records at the end are compared with the answers to clients
+//! and guests, with one [`Finding`] for each promise.
 //!
 //! The load tester uses it after every run, and tests use it after storms of kills. It does no I/O.
 
@@ -126,7 +126,8 @@ const EXAMPLES: usize = 10;
 impl<'a> Expected<'a> {
     fn of(evidence: &'a Evidence) -> Self {
         let journal = &evidence.journal;
-        let unknown = journal.replied(Posted::Consent, Reply::Unknown).chain(journal.replied(Posted::Refusal, Reply::Unknown));
+        let unknown =
+            journal.replied(Posted::Consent, Reply::Unknown).chain(journal.replied(Posted::Refusal, Reply::Unknown));
         Self {
             accepted: journal.replied(Posted::Consent, Reply::Accepted).collect(),
             declined: journal.replied(Posted::Refusal, Reply::Accepted).collect(),
@@ -135,7 +136,8 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Returns the transactions whose webhook must be sent: registered guests at an event, otherwise all that were answered.
+    /// Returns the transactions whose webhook must be sent: registered guests at an event, otherwise all that were
+    /// answered.
     fn owed(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.union(&self.accepted).copied().collect(),
@@ -169,7 +171,9 @@ pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
         let answered = evidence.journal.entries.get(*txn).and_then(|entry| entry.answered);
         match arrived.get(*txn) {
             None => counts.lost += 1,
-            Some(arrival) if answered.is_some_and(|answered| arrival.first > answered.replied + evidence.late) => counts.late += 1,
+            Some(arrival) if answered.is_some_and(|answered| arrival.first > answered.replied + evidence.late) => {
+                counts.late += 1
+            }
             Some(_) => counts.on_time += 1,
         }
     }
@@ -182,8 +186,12 @@ pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     let expected = Expected::of(evidence);
-    let mut findings =
-        vec![rules::own_records(evidence), rules::own_transactions(evidence), rules::debits(evidence), rules::ledger(evidence)];
+    let mut findings = vec![
+        rules::own_records(evidence),
+        rules::own_transactions(evidence),
+        rules::debits(evidence),
+        rules::ledger(evidence),
+    ];
     if let Some((event, list)) = &evidence.event {
         findings.extend([
             rules::places(evidence, event, list),

@@ -1,5 +1,5 @@
-//! The rules, one function each. If an answer was lost, the tester cannot know what the service did. Then both possibilities are right, and
-//! the figures count them.
+//! The rules, one function each. If an answer was lost, the tester cannot know what the service did. Then both
+//! possibilities are right, and the figures count them.
 
 use std::collections::HashSet;
 
@@ -42,11 +42,11 @@ pub(super) fn own_records(evidence: &Evidence) -> Finding {
     let journal = &evidence.journal;
     let figures = format!("{} guests started, {} visits ended", evidence.started, journal.visits);
     let uneven = outside("visits that ended", journal.visits, evidence.started, evidence.started);
-    let backwards = journal
-        .entries
-        .iter()
-        .filter(|(_, entry)| entry.opened < entry.asked || entry.answered.is_some_and(|it| it.sent < entry.opened || it.replied < it.sent));
-    let in_vain = (journal.visits > 0 && journal.failed == journal.visits).then(|| "every visit failed, so nothing is proved".to_owned());
+    let backwards = journal.entries.iter().filter(|(_, entry)| {
+        entry.opened < entry.asked || entry.answered.is_some_and(|it| it.sent < entry.opened || it.replied < it.sent)
+    });
+    let in_vain = (journal.visits > 0 && journal.failed == journal.visits)
+        .then(|| "every visit failed, so nothing is proved".to_owned());
     let wrong = uneven.into_iter().chain(in_vain).chain(backwards.map(|(txn, _)| journal.line(txn)));
     Finding { blame: Blame::Tester, ..finding("the tester's own records agree", figures, wrong) }
 }
@@ -54,7 +54,11 @@ pub(super) fn own_records(evidence: &Evidence) -> Finding {
 pub(super) fn own_transactions(evidence: &Evidence) -> Finding {
     let journal = &evidence.journal;
     let figures = format!("{} transactions, {} handed out twice", journal.entries.len(), journal.shared.len());
-    finding("every guest has a transaction of their own", figures, lines(evidence, journal.shared.iter().map(String::as_str)))
+    finding(
+        "every guest has a transaction of their own",
+        figures,
+        lines(evidence, journal.shared.iter().map(String::as_str)),
+    )
 }
 
 pub(super) fn debits(evidence: &Evidence) -> Finding {
@@ -112,7 +116,12 @@ pub(super) fn places(evidence: &Evidence, event: &EventResponse, list: &[String]
     finding("never more guests than places", format!("{registered} registered, {places} places"), wrong)
 }
 
-pub(super) fn registered(evidence: &Evidence, expected: &Expected<'_>, event: &EventResponse, list: &[String]) -> Finding {
+pub(super) fn registered(
+    evidence: &Evidence,
+    expected: &Expected<'_>,
+    event: &EventResponse,
+    list: &[String],
+) -> Finding {
     let distinct: HashSet<&str> = list.iter().map(String::as_str).collect();
     let (length, journal) = (list.len() as u64, &evidence.journal);
     let missing = expected
@@ -121,13 +130,18 @@ pub(super) fn registered(evidence: &Evidence, expected: &Expected<'_>, event: &E
         .filter(|txn| !distinct.contains(**txn))
         .map(|txn| format!("accepted and not registered: {}", journal.line(txn)));
     let known = |txn: &&&str| !expected.accepted.contains(**txn) && !expected.unknown.contains(**txn);
-    let strange = distinct.iter().filter(known).map(|txn| format!("registered and never accepted: {}", journal.line(txn)));
+    let strange =
+        distinct.iter().filter(known).map(|txn| format!("registered and never accepted: {}", journal.line(txn)));
     let wrong = outside("registrations counted", event.registration_count.into(), length, length)
         .into_iter()
         .chain(outside("distinct registrations", distinct.len() as u64, length, length))
         .chain(missing)
         .chain(strange);
-    let figures = format!("{} accepted, {length} registered, {} without an answer", expected.accepted.len(), expected.unknown.len());
+    let figures = format!(
+        "{} accepted, {length} registered, {} without an answer",
+        expected.accepted.len(),
+        expected.unknown.len()
+    );
     finding("the registered guests are those who were told so", figures, wrong)
 }
 
@@ -135,7 +149,8 @@ pub(super) fn scans(evidence: &Evidence, event: &EventResponse) -> Finding {
     let (least, most) = opened(evidence);
     let (scans, debits) = (event.scan_count, super::debits(&evidence.ledger).count() as u64);
     let figures = format!("{} opened, {scans} scans counted", range(least, most));
-    let wrong = outside("scans", scans, least, most).into_iter().chain(outside("scans by the debits", debits, scans, scans));
+    let wrong =
+        outside("scans", scans, least, most).into_iter().chain(outside("scans by the debits", debits, scans, scans));
     finding("each scan is counted", figures, wrong)
 }
 
@@ -147,8 +162,13 @@ pub(super) fn abandoned(evidence: &Evidence, event: &EventResponse) -> Finding {
     let sure = unanswered().filter(certain).count() as u64;
     let least = if evidence.all_expired { sure } else { expired };
     let most = all + evidence.journal.unknown_openings;
-    let figures = format!("{} counted, {sure} left, {least} of them long enough ago to be expired", event.abandoned_count);
-    finding("guests who left are counted once expired", figures, outside("abandoned", event.abandoned_count, least, most))
+    let figures =
+        format!("{} counted, {sure} left, {least} of them long enough ago to be expired", event.abandoned_count);
+    finding(
+        "guests who left are counted once expired",
+        figures,
+        outside("abandoned", event.abandoned_count, least, most),
+    )
 }
 
 /// Returns true if a transaction may still be pending after this answer to it.
@@ -204,24 +224,31 @@ pub(super) fn expected_result(entry: &Entry) -> Option<Polled> {
 pub(super) fn deliveries(evidence: &Evidence, deliveries: &Deliveries, expected: &Expected<'_>) -> Finding {
     let (owed, arrived) = (expected.owed(), &evidence.webhooks.by_txn);
     let unknown = deliveries.outcomes.values().filter(|outcome| *outcome == "unknown").count() as u64;
-    let unrecorded = owed.iter().filter(|txn| !deliveries.outcomes.contains_key(**txn)).map(|txn| format!("{txn} has no record"));
+    let unrecorded =
+        owed.iter().filter(|txn| !deliveries.outcomes.contains_key(**txn)).map(|txn| format!("{txn} has no record"));
     let wrong = deliveries.outcomes.iter().filter_map(|(txn, outcome)| match outcome.as_str() {
-        _ if !owed.contains(txn.as_str()) => Some(format!("{txn} has no outcome to report and is recorded as {outcome}")),
+        _ if !owed.contains(txn.as_str()) => {
+            Some(format!("{txn} has no outcome to report and is recorded as {outcome}"))
+        }
         "delivered" if arrived.contains_key(txn) => None,
         "delivered" => Some(format!("{txn} is recorded as delivered and never came")),
         "unknown" => None,
         _ => Some(format!("{txn} ended as {outcome}")),
     });
     let figures = format!("{} recorded, {unknown} of them as unknown", deliveries.outcomes.len());
-    let wrong = outside("recorded as unknown", unknown, 0, deliveries.unknown_max).into_iter().chain(unrecorded).chain(wrong);
+    let wrong =
+        outside("recorded as unknown", unknown, 0, deliveries.unknown_max).into_iter().chain(unrecorded).chain(wrong);
     finding("the records of webhooks agree with what arrived", figures, wrong)
 }
 
 pub(super) fn reported(evidence: &Evidence, expected: &Expected<'_>) -> Finding {
     let (owed, arrived) = (expected.owed(), &evidence.webhooks.by_txn);
-    let excused = |txn: &str| evidence.deliveries.as_ref().and_then(|it| it.outcomes.get(txn)).is_some_and(|outcome| outcome == "unknown");
+    let excused = |txn: &str| {
+        evidence.deliveries.as_ref().and_then(|it| it.outcomes.get(txn)).is_some_and(|outcome| outcome == "unknown")
+    };
     let lost = owed.iter().copied().filter(|txn| !arrived.contains_key(*txn) && !excused(txn));
-    let figures = format!("{} had to come, {} did", owed.len(), owed.iter().filter(|txn| arrived.contains_key(**txn)).count());
+    let figures =
+        format!("{} had to come, {} did", owed.len(), owed.iter().filter(|txn| arrived.contains_key(**txn)).count());
     finding("each outcome is reported by a webhook", figures, lines(evidence, lost))
 }
 
@@ -253,10 +280,15 @@ pub(super) fn correct(evidence: &Evidence, expected: &Expected<'_>) -> Finding {
 pub(super) fn answers(evidence: &Evidence) -> Finding {
     let refused = evidence.journal.entries.iter().filter(|(_, entry)| {
         entry.answered.is_some_and(|it| {
-            matches!(it.reply, Reply::Refused(_)) || (it.posted == Posted::Refusal && matches!(it.reply, Reply::Full | Reply::Duplicate))
+            matches!(it.reply, Reply::Refused(_))
+                || (it.posted == Posted::Refusal && matches!(it.reply, Reply::Full | Reply::Duplicate))
         })
     });
     let figures = format!("{} refused", refused.clone().count());
     // The rehearsal has shown that credentials of this issuer, made in this way, are accepted.
-    finding("valid answers of the identity app are not refused", figures, refused.map(|(txn, _)| evidence.journal.line(txn)))
+    finding(
+        "valid answers of the identity app are not refused",
+        figures,
+        refused.map(|(txn, _)| evidence.journal.line(txn)),
+    )
 }

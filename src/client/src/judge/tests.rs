@@ -21,7 +21,8 @@ fn at(millis: u64) -> Duration {
 }
 
 fn entry(seq: u64, kind: EntryKind, amount: i64, balance_after: u64, reference: &str) -> StatementEntry {
-    LedgerEntry { seq, kind, amount, balance_after, reference: reference.to_owned(), at: Timestamp::from_millis(0) }.into()
+    LedgerEntry { seq, kind, amount, balance_after, reference: reference.to_owned(), at: Timestamp::from_millis(0) }
+        .into()
 }
 
 /// Ten guests of an event with eight places: seven are registered, one declines, one leaves, and one is
@@ -33,7 +34,10 @@ fn honest() -> Evidence {
     let mut ledger = vec![entry(1, EntryKind::Grant, 100, 100, "start")];
     for guest in 0..11_u64 {
         let (txn, asked) = (format!("txn-{guest:02}"), at(guest * 100));
-        journal.opened(&txn, Entry { guest, asked, opened: asked + at(1), expires: Some(900), answered: None, polled: None });
+        journal.opened(
+            &txn,
+            Entry { guest, asked, opened: asked + at(1), expires: Some(900), answered: None, polled: None },
+        );
         ledger.push(entry(2 + guest, EntryKind::Debit, 1, 99 - guest, &txn));
         let (posted, reply) = match guest {
             0 => (Posted::Refusal, Reply::Accepted),
@@ -51,10 +55,14 @@ fn honest() -> Evidence {
         }
         journal.ended(Visit::Done);
     }
-    let view = json!({"event_id": "0fZbQ0000000000aB", "name": "Fair", "status": "at_capacity", "is_active": true, "claims": ["name"],
-        "language": "english", "max_guests": 8, "registration_count": 8, "remaining": 0, "scan_count": 11, "abandoned_count": 0,
-        "pending_count": 0, "entry": "open", "webhook_url": null, "qr_url": "https://verify.example/e/0fZbQ0000000000aB",
-        "kiosk_url": "https://verify.example/e/0fZbQ0000000000aB/kiosk", "poster_url": "https://verify.example/poster", "created_at": "2026-01-01T00:00:00.000Z",
+    let view = json!({"event_id": "0fZbQ0000000000aB", "name": "Fair", "status": "at_capacity", "is_active": true,
+        "claims": ["name"],
+        "language": "english", "max_guests": 8, "registration_count": 8, "remaining": 0, "scan_count": 11,
+        "abandoned_count": 0,
+        "pending_count": 0, "entry": "open", "webhook_url": null,
+        "qr_url": "https://verify.example/e/0fZbQ0000000000aB",
+        "kiosk_url": "https://verify.example/e/0fZbQ0000000000aB/kiosk", "poster_url": "https://verify.example/poster",
+        "created_at": "2026-01-01T00:00:00.000Z",
         "expires_at": "2026-01-02T00:00:00.000Z", "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null});
     let view = serde_json::from_value(view).unwrap();
     Evidence {
@@ -110,7 +118,10 @@ fn a_lost_webhook_is_seen() {
 
 #[test]
 fn a_webhook_that_comes_twice_is_seen() {
-    assert_eq!(broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().count = 2), ["no webhook is sent twice"]);
+    assert_eq!(
+        broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().count = 2),
+        ["no webhook is sent twice"]
+    );
 }
 
 #[test]
@@ -168,7 +179,8 @@ fn an_overfull_event_is_seen() {
         event(evidence).0.registration_count = 9;
     });
     assert!(
-        rules.contains(&"never more guests than places") && rules.contains(&"the registered guests are those who were told so"),
+        rules.contains(&"never more guests than places")
+            && rules.contains(&"the registered guests are those who were told so"),
         "{rules:?}"
     );
 }
@@ -225,7 +237,11 @@ fn a_tester_that_contradicts_itself_blames_itself() {
         let mut evidence = honest();
         plant(&mut evidence);
         evidence.webhooks.by_txn.remove("txn-05");
-        assert_eq!(Verdict::of(&judge(&evidence)), Verdict::Tester, "what it says of the service is not to be believed");
+        assert_eq!(
+            Verdict::of(&judge(&evidence)),
+            Verdict::Tester,
+            "what it says of the service is not to be believed"
+        );
     }
 }
 
@@ -262,7 +278,8 @@ fn of_a_backend_every_answer_is_reported_and_polled() {
         }
         evidence
     };
-    let rules = |evidence: &Evidence| judge(evidence).into_iter().filter(|it| !it.held).map(|it| it.rule).collect::<Vec<_>>();
+    let rules =
+        |evidence: &Evidence| judge(evidence).into_iter().filter(|it| !it.held).map(|it| it.rule).collect::<Vec<_>>();
     assert_eq!(rules(&api()), Vec::<&str>::new());
     let mut evidence = api();
     for wrong in [Polled::Pending, Polled::Refused(404), Polled::Finished { passed: true, code: None }] {
@@ -300,7 +317,9 @@ fn what_the_service_recorded_of_webhooks_must_agree_with_what_arrived() {
                 deliveries.outcomes.insert(txn.to_owned(), "unknown".to_owned());
             }
         },
-        |_, deliveries| (deliveries.unknown_max, _) = (0, deliveries.outcomes.insert("txn-05".to_owned(), "unknown".to_owned())),
+        |_, deliveries| {
+            (deliveries.unknown_max, _) = (0, deliveries.outcomes.insert("txn-05".to_owned(), "unknown".to_owned()))
+        },
     ];
     for (number, plant) in wrong.into_iter().enumerate() {
         assert_eq!(recorded(plant), [RULE], "{number}");

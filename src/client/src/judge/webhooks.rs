@@ -30,7 +30,11 @@ impl Arrivals {
     pub fn add(&mut self, body: &[u8], at: Duration) {
         match serde_json::from_slice::<Value>(body).ok().and_then(|body| subject(&body["data"])) {
             Some((txn, passed)) => {
-                self.by_txn.entry(txn).and_modify(|arrival| arrival.count += 1).or_insert(Arrival { count: 1, first: at, passed });
+                self.by_txn.entry(txn).and_modify(|arrival| arrival.count += 1).or_insert(Arrival {
+                    count: 1,
+                    first: at,
+                    passed,
+                });
             }
             None => self.unreadable += 1,
         }

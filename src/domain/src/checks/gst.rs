@@ -42,7 +42,8 @@ fn is_gstin(text: &str) -> bool {
     !rest.starts_with("00") && check_digit(rest) == last.chars().next()
 }
 
-/// Computes the base-36 check digit of digits and capitals: every second one is doubled, and the digits of each product are added.
+/// Computes the base-36 check digit of digits and capitals: every second one is doubled, and the digits of each product
+/// are added.
 fn check_digit(text: &str) -> Option<char> {
     let mut sum = 0;
     for (index, character) in text.chars().enumerate() {
@@ -57,7 +58,8 @@ mod tests {
     use super::*;
 
     /// GSTINs that businesses publish.
-    const KNOWN: [&str; 5] = ["27AAPFU0939F1ZV", "29AAGCB7383J1Z4", "24AAACC1206D1ZM", "09AAACH7409R1ZZ", "27AASCS2460H1Z0"];
+    const KNOWN: [&str; 5] =
+        ["27AAPFU0939F1ZV", "29AAGCB7383J1Z4", "24AAACC1206D1ZM", "09AAACH7409R1ZZ", "27AASCS2460H1Z0"];
 
     #[test]
     fn a_gstin_has_a_state_a_pan_and_the_check_digit_of_both() {
@@ -65,8 +67,15 @@ mod tests {
         for known in KNOWN {
             assert_eq!(form.parse(&known.to_ascii_lowercase()).unwrap().as_str(), known);
         }
-        for text in ["", "27AAPFU0939F1Z", "27AAPFU0939F1ZVV", "27AAPFU0939F1ZÉ", "A7AAPFU0939F1ZV", "27AAPF10939F1ZV", "27AAPFU0939F1Z-"]
-        {
+        for text in [
+            "",
+            "27AAPFU0939F1Z",
+            "27AAPFU0939F1ZVV",
+            "27AAPFU0939F1ZÉ",
+            "A7AAPFU0939F1ZV",
+            "27AAPF10939F1ZV",
+            "27AAPFU0939F1Z-",
+        ] {
             assert_eq!(form.parse(text), Err(form), "{text}");
         }
         // The check digit is right; the state, the registration or the PAN is not.

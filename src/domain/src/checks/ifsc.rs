@@ -19,9 +19,27 @@ pub(super) const IFSC: Check = Check {
     }],
     compared: &[],
     details: &[
-        Detail { field: "bank", source_field: "bank", form: DetailForm::Text, about: "The bank.", example: "Example Bank" },
-        Detail { field: "branch", source_field: "branch", form: DetailForm::Text, about: "The branch.", example: "First Example Street" },
-        Detail { field: "city", source_field: "city", form: DetailForm::Text, about: "Where the branch is.", example: "Demopura" },
+        Detail {
+            field: "bank",
+            source_field: "bank",
+            form: DetailForm::Text,
+            about: "The bank.",
+            example: "Example Bank",
+        },
+        Detail {
+            field: "branch",
+            source_field: "branch",
+            form: DetailForm::Text,
+            about: "The branch.",
+            example: "First Example Street",
+        },
+        Detail {
+            field: "city",
+            source_field: "city",
+            form: DetailForm::Text,
+            about: "Where the branch is.",
+            example: "Demopura",
+        },
     ],
 };
 
@@ -33,7 +51,16 @@ mod tests {
     fn an_ifsc_is_four_letters_a_zero_and_six_letters_or_digits() {
         let form = &IFSC.numbers[0];
         assert_eq!(form.parse("exmp0ab12cd").unwrap().as_str(), "EXMP0AB12CD");
-        for text in ["", "EXMP000123", "EXMP00012345", "EXMP1001234", "EXMPO001234", "EXM00001234", "EXMP0 01234", "EXMP0-01234"] {
+        for text in [
+            "",
+            "EXMP000123",
+            "EXMP00012345",
+            "EXMP1001234",
+            "EXMPO001234",
+            "EXM00001234",
+            "EXMP0 01234",
+            "EXMP0-01234",
+        ] {
             assert_eq!(form.parse(text), Err(form), "{text}");
         }
     }

@@ -72,7 +72,17 @@ mod tests {
     fn a_pan_is_five_letters_four_digits_and_a_letter() {
         let form = &PAN.numbers[0];
         assert_eq!(form.parse("abcpe1234f").unwrap().as_str(), "ABCPE1234F");
-        for text in ["", "ABCPE1234", "ABCPE12345", "ABCPE1234FF", "1BCPE1234F", "ABCPE12F4F", "ABCPÉ234F", " ABCPE1234", "ABC PE1234"] {
+        for text in [
+            "",
+            "ABCPE1234",
+            "ABCPE12345",
+            "ABCPE1234FF",
+            "1BCPE1234F",
+            "ABCPE12F4F",
+            "ABCPÉ234F",
+            " ABCPE1234",
+            "ABC PE1234",
+        ] {
             assert_eq!(form.parse(text), Err(form), "{text}");
         }
         assert!(!format!("{:?}", form.parse("ABCPE1234F").unwrap()).contains("1234"));

@@ -19,7 +19,13 @@ pub(super) const VOTER_ID: Check = Check {
     }],
     compared: &[],
     details: &[
-        Detail { field: "name", source_field: "name", form: DetailForm::Text, about: "The voter's name.", example: "Asha Rao" },
+        Detail {
+            field: "name",
+            source_field: "name",
+            form: DetailForm::Text,
+            about: "The voter's name.",
+            example: "Asha Rao",
+        },
         Detail {
             field: "state",
             source_field: "state",

@@ -81,7 +81,10 @@ impl Event {
         let mut terms = self.terms.clone();
         if let Some(cap) = patch.max_guests {
             if cap.get() < self.counts.registrations {
-                invalid.add("max_guests", format!("must be at least the registration count, which is {}", self.counts.registrations));
+                invalid.add(
+                    "max_guests",
+                    format!("must be at least the registration count, which is {}", self.counts.registrations),
+                );
             }
             terms.max_guests = cap;
         }

@@ -33,8 +33,8 @@ impl OnDuplicate {
     }
 }
 
-/// A random key of one event. It derives the codes of guests and the digests that recognise a person, which are useless at another
-/// event.
+/// A random key of one event. It derives the codes of guests and the digests that recognise a person, which are useless
+/// at another event.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventSecret(Uuid);
@@ -65,8 +65,8 @@ impl fmt::Debug for EventSecret {
     }
 }
 
-/// SHA-256 of a trait that identifies a person within an event: the credential's id, the holder's key, or the name with the date of
-/// birth. It is never stored.
+/// SHA-256 of a trait that identifies a person within an event: the credential's id, the holder's key, or the name with
+/// the date of birth. It is never stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Trait(pub [u8; 32]);
 
@@ -277,7 +277,8 @@ impl TryFrom<String> for DoorId {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        let is_one = text.len() == DOOR_ID_CHARS && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        let is_one =
+            text.len() == DOOR_ID_CHARS && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         if is_one { Ok(Self(text)) } else { Err("must be 12 letters and digits") }
     }
 }
@@ -307,12 +308,19 @@ pub enum DoorChange {
 ///
 /// # Errors
 /// A message, if there are too many doors.
-pub(super) fn apply(doors: &mut Vec<Door>, change: DoorChange, event_end: Timestamp, now: Timestamp) -> Result<(), String> {
+pub(super) fn apply(
+    doors: &mut Vec<Door>,
+    change: DoorChange,
+    event_end: Timestamp,
+    now: Timestamp,
+) -> Result<(), String> {
     doors.retain(|door| door.end(event_end) + DOOR_GRACE > now);
     match change {
         // A repeated call.
         DoorChange::Open(door) if doors.iter().any(|known| known.id == door.id) => Ok(()),
-        DoorChange::Open(_) if doors.len() >= DOORS_MAX => Err(format!("an event has at most {DOORS_MAX} doors; close one first")),
+        DoorChange::Open(_) if doors.len() >= DOORS_MAX => {
+            Err(format!("an event has at most {DOORS_MAX} doors; close one first"))
+        }
         DoorChange::Open(door) => {
             doors.push(door);
             Ok(())
@@ -329,7 +337,12 @@ mod tests {
     use super::*;
 
     fn door(number: i64) -> Door {
-        Door { id: DoorId::generate(), pin: Pin::generate(), name: None, expires_at: Some(Timestamp::from_millis(number)) }
+        Door {
+            id: DoorId::generate(),
+            pin: Pin::generate(),
+            name: None,
+            expires_at: Some(Timestamp::from_millis(number)),
+        }
     }
 
     #[test]
@@ -354,7 +367,11 @@ mod tests {
         for value in [0, 1, 31, 32, 0x2aaa_aaaa, (1 << 30) - 1] {
             let text = RegistrationCode::of(value).to_string();
             let typed = format!(" {}-{} ", text[..3].to_lowercase(), &text[3..]);
-            assert_eq!((text.parse(), typed.parse()), (Ok(RegistrationCode::of(value)), Ok(RegistrationCode::of(value))), "{text}");
+            assert_eq!(
+                (text.parse(), typed.parse()),
+                (Ok(RegistrationCode::of(value)), Ok(RegistrationCode::of(value))),
+                "{text}"
+            );
         }
         for bad in ["", "7KMQ2", "7KMQ2XA", "7KMQ2O", "7KMQ2ä", "7KMQ20"] {
             assert!(bad.parse::<RegistrationCode>().is_err(), "{bad}");

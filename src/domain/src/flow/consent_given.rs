@@ -88,12 +88,13 @@ fn check(consent: Option<&str>, consent_text: Option<&str>, invalid: &mut Invali
         invalid.add("consent", "must be Y, given by the end user");
     }
     let unseen = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
-    let is_declaration =
-        |text: &str| !text.trim().is_empty() && text.chars().count() <= CONSENT_TEXT_CHARS_MAX && !text.chars().any(unseen);
+    let is_declaration = |text: &str| {
+        !text.trim().is_empty() && text.chars().count() <= CONSENT_TEXT_CHARS_MAX && !text.chars().any(unseen)
+    };
     if !consent_text.is_none_or(is_declaration) {
         let sentence = format!(
-            "must be the declaration shown to the end user, 1 to {CONSENT_TEXT_CHARS_MAX} characters, without control characters other \
-             than line ends and tabs"
+            "must be the declaration shown to the end user, 1 to {CONSENT_TEXT_CHARS_MAX} characters, without control \
+             characters other than line ends and tabs"
         );
         invalid.add("consent_text", sentence);
     }
@@ -114,7 +115,9 @@ mod tests {
         let read = |text: &str| ConsentGiven::parse(Some("Y"), Some(text));
         assert!(read("I agree:\r\nto this").is_ok(), "as a form sends it");
         assert_eq!(read("I agree:\n\t1. to this – und „das“").unwrap().text(), "I agree:\n\t1. to this – und „das“");
-        for text in ["I agree.\0", "\u{7}I agree.", "I\u{1b}[8m do not\u{1b}[0m agree.", "I\u{7f} agree.", "I\u{85} agree."] {
+        for text in
+            ["I agree.\0", "\u{7}I agree.", "I\u{1b}[8m do not\u{1b}[0m agree.", "I\u{7f} agree.", "I\u{85} agree."]
+        {
             assert_eq!(read(text).unwrap_err().fields()[0].field, "consent_text", "{text:?}");
         }
     }

@@ -35,7 +35,8 @@ impl LocalTime {
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let time = NaiveDateTime::parse_from_str(text, LOCAL_TIME).ok().map(Self);
         // Few receivers could read a leap second.
-        time.filter(|time| time.to_string() == text && !text.ends_with(":60")).ok_or("must be a date and time such as 2026-01-31 09:30:00")
+        time.filter(|time| time.to_string() == text && !text.ends_with(":60"))
+            .ok_or("must be a date and time such as 2026-01-31 09:30:00")
     }
 }
 
@@ -83,10 +84,13 @@ mod tests {
     fn dates_are_written_as_they_were_read_and_nothing_else_is_one() {
         assert_eq!(Day::parse("2024-02-29").unwrap().to_string(), "2024-02-29");
         assert_eq!(LocalTime::parse("2026-01-31 23:59:59").unwrap().to_string(), "2026-01-31 23:59:59");
-        for text in ["2023-02-29", "2026-1-31", "+2026-01-31", "2026-01-31 ", "31-01-2026", "2026-01-31T00:00:00Z", ""] {
+        for text in ["2023-02-29", "2026-1-31", "+2026-01-31", "2026-01-31 ", "31-01-2026", "2026-01-31T00:00:00Z", ""]
+        {
             assert!(Day::parse(text).is_err(), "{text}");
         }
-        for text in ["2026-01-31T09:30:00", "2026-01-31 9:30:00", "2026-01-31 24:00:00", "2026-01-31 09:30:60", "2026-01-31"] {
+        for text in
+            ["2026-01-31T09:30:00", "2026-01-31 9:30:00", "2026-01-31 24:00:00", "2026-01-31 09:30:60", "2026-01-31"]
+        {
             assert!(LocalTime::parse(text).is_err(), "{text}");
         }
     }

@@ -116,6 +116,9 @@ impl DocLockerFlow {
         }
         let webhook = DedupKey::doclocker(&header.app, header.id);
         let how = if report.payload().success() { DocLockerEnd::Fetched } else { DocLockerEnd::Failed };
-        Ok(Transition::WebhookDue { next: Self::Ended { header, end: FlowEnd { how, at: now, report: digest } }, webhook })
+        Ok(Transition::WebhookDue {
+            next: Self::Ended { header, end: FlowEnd { how, at: now, report: digest } },
+            webhook,
+        })
     }
 }

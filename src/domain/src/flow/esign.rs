@@ -140,7 +140,9 @@ impl EsignFlow {
         }
         reported.clone_from(reference);
         match self {
-            Self::Pending(pending) if !pending.agrees(&payload.signers()) => Err(ReportRefusal::Contradicts("signerInfo")),
+            Self::Pending(pending) if !pending.agrees(&payload.signers()) => {
+                Err(ReportRefusal::Contradicts("signerInfo"))
+            }
             Self::Pending(_) | Self::Ended(_) => Ok(Admitted::new(payload)),
         }
     }
@@ -165,7 +167,11 @@ impl EsignFlow {
         if payload.status() == SigningStatus::Pending {
             let next = EsignPending { latest: Some(digest), ..EsignPending::new(terms, payload.signers()) };
             let lapsed = next.deadline() <= now;
-            return if lapsed { Err(ReportRefusal::InvitationExpired) } else { Ok(Transition::Progressed { next: Self::Pending(next) }) };
+            return if lapsed {
+                Err(ReportRefusal::InvitationExpired)
+            } else {
+                Ok(Transition::Progressed { next: Self::Pending(next) })
+            };
         }
         let webhook = DedupKey::esign(&terms.header.app, terms.header.id);
         let end = FlowEnd { how: payload.status(), at: now, report: digest };

@@ -132,6 +132,9 @@ impl EStampFlow {
             return Ok(Transition::Progressed { next: Self::Pending { terms, latest: Some(digest) } });
         }
         let webhook = DedupKey::estamp(&terms.header.app, terms.header.id);
-        Ok(Transition::WebhookDue { next: Self::Ended { terms, end: FlowEnd { how, at: now, report: digest } }, webhook })
+        Ok(Transition::WebhookDue {
+            next: Self::Ended { terms, end: FlowEnd { how, at: now, report: digest } },
+            webhook,
+        })
     }
 }

@@ -43,7 +43,11 @@ impl Base64File {
         if bytes > FILE_BYTES_MAX {
             return Err(format!("must be Base64 of at most {FILE_BYTES_MAX} bytes"));
         }
-        if valid { Ok(Self(text)) } else { Err("must be standard Base64 with padding and without line breaks".to_owned()) }
+        if valid {
+            Ok(Self(text))
+        } else {
+            Err("must be standard Base64 with padding and without line breaks".to_owned())
+        }
     }
 
     /// Returns the Base64 text.

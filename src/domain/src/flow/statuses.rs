@@ -103,13 +103,20 @@ mod tests {
 
     #[test]
     fn the_words_are_those_of_the_specification_and_a_refusal_names_them_all() {
-        assert_eq!(SigningStatus::from_str("Signed").unwrap_err(), "must be one of Completed, Rejected, Expired, Pending");
-        assert_eq!(ConsentStatus::from_str("ACTIVE").unwrap_err(), "must be one of Accepted, Rejected, Revoked, Expiring Soon, Expired");
+        assert_eq!(
+            SigningStatus::from_str("Signed").unwrap_err(),
+            "must be one of Completed, Rejected, Expired, Pending"
+        );
+        assert_eq!(
+            ConsentStatus::from_str("ACTIVE").unwrap_err(),
+            "must be one of Accepted, Rejected, Revoked, Expiring Soon, Expired"
+        );
         assert_eq!(LockerStatus::from_str("fetched").unwrap_err(), "must be one of Fetched, Pending, Failed");
         assert_eq!(DataType::from_str("Raw").unwrap_err(), "must be one of RAW, ANALYSED");
         assert_eq!(
             HistoricalStatus::from_str("SUCCESS").unwrap_err(),
-            "must be one of HISTORICAL_DATA_FETCH_SUCCESS, HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS, HISTORICAL_DATA_FETCH_FAILED"
+            "must be one of HISTORICAL_DATA_FETCH_SUCCESS, HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS, \
+                HISTORICAL_DATA_FETCH_FAILED"
         );
         assert_eq!("Expiring Soon".parse(), Ok(ConsentStatus::ExpiringSoon));
         assert_eq!((FiDataStatus::ALL.len(), WorkflowStatus::ALL.len()), (2, 4));

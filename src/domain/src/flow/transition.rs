@@ -107,7 +107,11 @@ impl<E> FlowEnd<E> {
     ///
     /// # Errors
     /// [`ReportRefusal::AlreadyEnded`] unless it is the report that ended the flow.
-    pub(super) fn judge_repeat<S>(&self, digest: ReportDigest, status: &'static str) -> Result<Transition<S>, ReportRefusal> {
+    pub(super) fn judge_repeat<S>(
+        &self,
+        digest: ReportDigest,
+        status: &'static str,
+    ) -> Result<Transition<S>, ReportRefusal> {
         if self.report == digest { Ok(Transition::Repeated) } else { Err(ReportRefusal::AlreadyEnded(status)) }
     }
 }

@@ -152,7 +152,9 @@ impl WealthConsent {
         let status = payload.status();
         let new = ConsentMove { status, at: now, report: digest };
         let next = match self {
-            Self::Asked(terms) => MovedConsent { terms: terms.clone(), consent: payload.consent().clone(), first: new, later: Vec::new() },
+            Self::Asked(terms) => {
+                MovedConsent { terms: terms.clone(), consent: payload.consent().clone(), first: new, later: Vec::new() }
+            }
             Self::Moved(moved) => match moved.find(status) {
                 Some(earlier) if earlier.report == digest => return Ok(Transition::Repeated),
                 Some(_) => return Err(ReportRefusal::ReportedDifferently),

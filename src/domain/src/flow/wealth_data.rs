@@ -52,7 +52,11 @@ impl DataFetch {
         let (raw, analysed) = self.parts();
         let next = match (data_type, raw, analysed) {
             (DataType::Raw, Some(earlier), _) | (DataType::Analysed, _, Some(earlier)) => {
-                return if earlier == digest { Ok(Transition::Repeated) } else { Err(ReportRefusal::ReportedDifferently) };
+                return if earlier == digest {
+                    Ok(Transition::Repeated)
+                } else {
+                    Err(ReportRefusal::ReportedDifferently)
+                };
             }
             (DataType::Raw, None, None) => Self::Raw(digest),
             (DataType::Raw, None, Some(analysed)) => Self::Both { raw: digest, analysed },

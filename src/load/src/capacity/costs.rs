@@ -65,7 +65,10 @@ pub(crate) struct BalancedRequest {
 impl BalancedRequest {
     /// Returns the times of balancer and node, at this utilisation of the processors.
     pub(crate) fn at(&self, share: f64) -> [f64; 2] {
-        [between(self.light_balancer_us, self.balancer_us, share), between(self.light_node_more_us, self.node_more_us, share)]
+        [
+            between(self.light_balancer_us, self.balancer_us, share),
+            between(self.light_node_more_us, self.node_more_us, share),
+        ]
     }
 }
 
@@ -145,7 +148,8 @@ impl Costs {
         let mut text = format!(
             "Measured on {cores} cores of {processor}, {with} AVX-512 IFMA: {measured}.\n\n\
              Processor time of a busy machine – of one with little to do.\n\n\
-             | Step | node, embedded | nodes on Redis | Redis | clients send | are sent | disk, embedded | Redis' file |\n\
+             | Step | node, embedded | nodes on Redis | Redis | clients send | are sent | disk, embedded | Redis' \
+             file |\n\
              |---|---|---|---|---|---|---|---|\n"
         );
         let rows: [(&str, Step); 6] = [
@@ -161,9 +165,12 @@ impl Costs {
             if name == "webhook" {
                 redis.sent_bytes = self.webhook_bytes;
             }
-            let times =
-                [(embedded.node_us, embedded.light_node_us), (redis.node_us, redis.light_node_us), (redis.redis_us, redis.light_redis_us)]
-                    .map(|(busy, light)| format!("{} – {} µs", number(busy), number(light)));
+            let times = [
+                (embedded.node_us, embedded.light_node_us),
+                (redis.node_us, redis.light_node_us),
+                (redis.redis_us, redis.light_redis_us),
+            ]
+            .map(|(busy, light)| format!("{} – {} µs", number(busy), number(light)));
             let sizes = [redis.received_bytes, redis.sent_bytes, embedded.disk_bytes, redis.log_bytes];
             let cells = times.into_iter().chain(sizes.map(|bytes| format!("{} B", number(bytes))));
             text += &format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "));
@@ -171,9 +178,15 @@ impl Costs {
         let Signature { rs256_us, rs256_without_ifma_us, es256_check_us } = self.signature;
         let [busy, light] = [1.0, 0.0].map(|share| self.balanced_request.at(share).map(number));
         let alone: [(&str, String); 8] = [
-            ("RS256 signature alone", format!("{} µs; without AVX-512 IFMA {} µs", number(rs256_us), number(rs256_without_ifma_us))),
+            (
+                "RS256 signature alone",
+                format!("{} µs; without AVX-512 IFMA {} µs", number(rs256_us), number(rs256_without_ifma_us)),
+            ),
             ("check of an ES256 signature", format!("{} µs", number(es256_check_us))),
-            ("request through haproxy", format!("haproxy {} – {} µs, the node {} – {} µs more", busy[0], light[0], busy[1], light[1])),
+            (
+                "request through haproxy",
+                format!("haproxy {} – {} µs, the node {} – {} µs more", busy[0], light[0], busy[1], light[1]),
+            ),
             ("synced append to the disk", format!("{} µs", number(self.sync_us))),
             ("node that holds nothing", format!("{} MB", number(self.redis.node_bytes / 1e6))),
             ("transaction that waits, in its node", format!("{} B", number(self.redis.node_pending_bytes))),
@@ -196,7 +209,9 @@ fn of_both(costs: &Costs, part: fn(&StoreCosts) -> f64) -> String {
 fn negative(value: &Value, path: &str) -> Option<String> {
     match value {
         Value::Number(figure) => figure.as_f64().is_none_or(|figure| figure < 0.0).then(|| path.to_owned()),
-        Value::Object(fields) => fields.iter().find_map(|(name, value)| negative(value, format!("{path}.{name}").trim_start_matches('.'))),
+        Value::Object(fields) => {
+            fields.iter().find_map(|(name, value)| negative(value, format!("{path}.{name}").trim_start_matches('.')))
+        }
         _ => None,
     }
 }

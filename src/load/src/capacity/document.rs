@@ -1,5 +1,5 @@
-//! Output of `sakshi-load plan`, and documents that show it. A comment in a document names a command; the text up to the next
-//! comment is the output of that command.
+//! Output of `sakshi-load plan`, and documents that show it. A comment in a document names a command; the text up to
+//! the next comment is the output of that command.
 
 use std::fmt::Write as _;
 use std::fs;

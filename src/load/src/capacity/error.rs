@@ -14,7 +14,8 @@ pub(crate) enum PlanError {
     #[error("--peak is {peak} a second, less than the mean of --day, {mean}")]
     BelowMean { peak: String, mean: String },
     #[error(
-        "--store embedded is one machine; --cores {cores} and its network at --utilisation {utilisation} do not bear {needed} cores and {mbit} Mbit/s"
+        "--store embedded is one machine; --cores {cores} and its network at --utilisation {utilisation} do not bear \
+            {needed} cores and {mbit} Mbit/s"
     )]
     TooMuchForOne { needed: String, mbit: String, utilisation: f64, cores: u32 },
     #[error("{0} Redis masters are needed, and clients are spread over 64 tags")]

@@ -4,7 +4,8 @@
 pub(crate) fn number(figure: f64) -> String {
     if figure >= 100.0 {
         let digits = format!("{figure:.0}");
-        let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+        let groups: Vec<&str> =
+            digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
         return groups.join(",");
     }
     let text = match figure {

@@ -72,7 +72,9 @@ fn check(options: &PlanOptions) -> Result<(), PlanError> {
 fn demand(options: &PlanOptions) -> Result<(f64, f64), PlanError> {
     let mean = |day: f64| day / DAY;
     match (options.peak, options.day) {
-        (Some(peak), Some(day)) if peak < mean(day) => Err(PlanError::BelowMean { peak: number(peak), mean: number(mean(day)) }),
+        (Some(peak), Some(day)) if peak < mean(day) => {
+            Err(PlanError::BelowMean { peak: number(peak), mean: number(mean(day)) })
+        }
         (Some(peak), Some(day)) => Ok((peak, day)),
         (Some(peak), None) => Ok((peak, peak / options.peak_factor * DAY)),
         (None, Some(day)) => Ok((mean(day) * options.peak_factor, day)),

@@ -1,5 +1,5 @@
-//! From the cost of one second at the peak to machines, one kind after another. Each figure adds its row, and each kind its
-//! utilisation at the peak.
+//! From the cost of one second at the peak to machines, one kind after another. Each figure adds its row, and each kind
+//! its utilisation at the peak.
 
 use serde::Serialize;
 
@@ -66,7 +66,8 @@ impl<'a> Sizing<'a> {
 
     /// Returns the machines needed for processors and network, and adds the row for them.
     fn machines(&mut self, what: &'static str, cores: f64, mbit: f64, spare: u32) -> f64 {
-        let (each, network, utilisation) = (f64::from(self.options.cores), self.options.network_mbit, self.options.utilisation);
+        let (each, network, utilisation) =
+            (f64::from(self.options.cores), self.options.network_mbit, self.options.utilisation);
         let [by_cores, by_network] = [self.count(cores, each), self.count(mbit, network)];
         let machines = by_cores.max(by_network);
         let arithmetic = format!(
@@ -101,7 +102,12 @@ impl<'a> Sizing<'a> {
         self.nodes = self.machines("machines for nodes", node_cores, mbit, spare);
         if !self.on_redis() && self.nodes > 1.0 {
             let PlanOptions { utilisation, cores, .. } = *self.options;
-            return Err(PlanError::TooMuchForOne { needed: number(node_cores), mbit: number(mbit), utilisation, cores });
+            return Err(PlanError::TooMuchForOne {
+                needed: number(node_cores),
+                mbit: number(mbit),
+                utilisation,
+                cores,
+            });
         }
         self.bound("processors of the nodes", node_cores / (self.nodes * f64::from(self.options.cores)));
         self.bound("network of the nodes", mbit / (self.nodes * self.options.network_mbit));
@@ -130,7 +136,11 @@ impl<'a> Sizing<'a> {
                 number(self.options.network_mbit),
                 number(by_network)
             ),
-            format!("{}, and {} replicas", number(self.masters), number(self.masters * f64::from(self.options.replicas))),
+            format!(
+                "{}, and {} replicas",
+                number(self.masters),
+                number(self.masters * f64::from(self.options.replicas))
+            ),
         );
         let used = threads / self.masters;
         self.bound("Redis' threads", used);
@@ -160,8 +170,13 @@ impl<'a> Sizing<'a> {
             format!("{}/s × {} s", number(self.load.comers()), number(self.options.window)),
             number(waiting),
         );
-        let arithmetic =
-            format!("{} + {} ÷ {} × {} B", bytes(store.node_bytes), number(waiting), number(self.nodes), number(store.node_pending_bytes));
+        let arithmetic = format!(
+            "{} + {} ÷ {} × {} B",
+            bytes(store.node_bytes),
+            number(waiting),
+            number(self.nodes),
+            number(store.node_pending_bytes)
+        );
         self.row("memory of a node", arithmetic, bytes(node));
         let kept = waiting * store.store_pending_bytes + ended * store.store_ended_bytes;
         let arithmetic = format!(

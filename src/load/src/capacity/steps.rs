@@ -1,4 +1,5 @@
-//! Cost of one verification and of one guest, with the steps that the options choose, and of all of them in a second of the peak.
+//! Cost of one verification and of one guest, with the steps that the options choose, and of all of them in a second of
+//! the peak.
 
 use serde::Serialize;
 
@@ -49,7 +50,8 @@ impl<'a> Load<'a> {
             Store::Embedded => (&costs.embedded, 0.0),
             Store::Redis => (&costs.redis, node_more_us),
         };
-        let slower = if options.without_ifma { costs.signature.rs256_without_ifma_us - costs.signature.rs256_us } else { 0.0 };
+        let slower =
+            if options.without_ifma { costs.signature.rs256_without_ifma_us - costs.signature.rs256_us } else { 0.0 };
         let polls = f64::from(options.polls);
         let steps = [
             ("init", 1.0, store.init_rs256),
@@ -62,7 +64,8 @@ impl<'a> Load<'a> {
         let requests = REQUESTS + polls;
         let (each, parts) = with_extras(sum(&steps), (requests, balanced), (SIGNATURES, slower), &listed(&steps));
         let guest_steps = [("guest", 1.0, store.guest_rs256.at(options.utilisation))];
-        let (guest, guest_parts) = with_extras(sum(&guest_steps), (GUEST_REQUESTS, balanced), (SIGNATURES, slower), &listed(&guest_steps));
+        let (guest, guest_parts) =
+            with_extras(sum(&guest_steps), (GUEST_REQUESTS, balanced), (SIGNATURES, slower), &listed(&guest_steps));
         let mut load = Self {
             store,
             verifications,
@@ -82,7 +85,8 @@ impl<'a> Load<'a> {
         load.node_cores = load.total(|cost| cost.node_us) / 1e6;
         load.redis_cores = load.total(|cost| cost.redis_us) / 1e6;
         let called = load.comers() * costs.webhook_bytes;
-        load.public_mbit = [load.total(|cost| cost.received_bytes), load.total(|cost| cost.sent_bytes) + called].map(mbit);
+        load.public_mbit =
+            [load.total(|cost| cost.received_bytes), load.total(|cost| cost.sent_bytes) + called].map(mbit);
         load.redis_mbit = [load.total(|cost| cost.redis_out_bytes), load.total(|cost| cost.redis_in_bytes)].map(mbit);
         load
     }
@@ -115,17 +119,29 @@ impl<'a> Load<'a> {
         let micros = |figure: f64| format!("{} µs", number(figure));
         let mut rows = Vec::new();
         if self.verifications > 0.0 {
-            rows.push(Row { what: "a verification on a node", arithmetic: self.parts.clone(), result: micros(self.each.node_us) });
+            rows.push(Row {
+                what: "a verification on a node",
+                arithmetic: self.parts.clone(),
+                result: micros(self.each.node_us),
+            });
         }
         if self.guests > 0.0 {
-            rows.push(Row { what: "a guest on a node", arithmetic: self.guest_parts.clone(), result: micros(self.guest.node_us) });
+            rows.push(Row {
+                what: "a guest on a node",
+                arithmetic: self.guest_parts.clone(),
+                result: micros(self.guest.node_us),
+            });
         }
         let cores = |part, cores| (self.product(part, "µs"), format!("{} cores", number(cores)));
         let (arithmetic, result) = cores(|cost| cost.node_us, self.node_cores);
         rows.push(Row { what: "cores that nodes use at the peak", arithmetic, result });
         if self.redis_cores > 0.0 {
             let (arithmetic, result) = cores(|cost| cost.redis_us, self.redis_cores);
-            rows.push(Row { what: "threads that Redis uses at the peak", arithmetic, result: result.replace("cores", "threads") });
+            rows.push(Row {
+                what: "threads that Redis uses at the peak",
+                arithmetic,
+                result: result.replace("cores", "threads"),
+            });
         }
         rows
     }
@@ -146,9 +162,16 @@ fn listed(steps: &[Step]) -> String {
 }
 
 /// Adds the cost of a balancer and of slower signatures to a node's processor time.
-fn with_extras(cost: Cost, (requests, balanced): (f64, f64), (signatures, slower): (f64, f64), parts: &str) -> (Cost, String) {
+fn with_extras(
+    cost: Cost,
+    (requests, balanced): (f64, f64),
+    (signatures, slower): (f64, f64),
+    parts: &str,
+) -> (Cost, String) {
     let mut parts = parts.to_owned();
-    for (count, what, micros) in [(requests, "requests through a balancer", balanced), (signatures, "slower signatures", slower)] {
+    for (count, what, micros) in
+        [(requests, "requests through a balancer", balanced), (signatures, "slower signatures", slower)]
+    {
         if micros > 0.0 {
             parts += &format!(" + {} {what} × {}", number(count), number(micros));
         }

@@ -4,8 +4,8 @@ use super::number::{bytes, number};
 use super::plan::Plan;
 
 /// Header of a table with one row per plan.
-const BRIEF: &str = "| | at the peak | machines: nodes, balancers, Redis with replicas | cores used | Redis threads used | \
-memory of a node | kept by the store | disk, written | clients' network | Redis' network | binds first |\n\
+const BRIEF: &str = "| | at the peak | machines: nodes, balancers, Redis with replicas | cores used | Redis threads \
+used | memory of a node | kept by the store | disk, written | clients' network | Redis' network | binds first |\n\
 |---|---|---|---|---|---|---|---|---|---|---|\n";
 
 /// Formats a share in percent.
@@ -20,7 +20,8 @@ impl Plan {
         for row in &self.rows {
             text += &format!("| {} | {} | {} |\n", row.what, row.arithmetic, row.result);
         }
-        let bounds: Vec<String> = self.bounds.iter().map(|bound| format!("{} {}", bound.resource, percent(bound.share))).collect();
+        let bounds: Vec<String> =
+            self.bounds.iter().map(|bound| format!("{} {}", bound.resource, percent(bound.share))).collect();
         let first = self.bounds.first().map_or("", |bound| bound.resource);
         text + &format!("\nBinds first: {first}. Used at the peak: {}.\n", bounds.join(", "))
     }
@@ -39,7 +40,8 @@ impl Plan {
                 counts.join(" + ")
             }
         };
-        let first = self.bounds.first().map_or(String::new(), |bound| format!("{}, {}", bound.resource, percent(bound.share)));
+        let first =
+            self.bounds.first().map_or(String::new(), |bound| format!("{}, {}", bound.resource, percent(bound.share)));
         let cells = [
             name.to_owned(),
             self.who(),

@@ -14,8 +14,9 @@ fn round() -> Costs {
         "redis_in_bytes":1000,"redis_out_bytes":1000}"#;
     let steps = ["init_rs256", "pending_poll", "callback", "webhook", "ended_poll", "guest_rs256"];
     let steps: String = steps.iter().map(|name| format!("\"{name}\":{step},")).collect();
-    let store =
-        format!("{{{steps}\"node_bytes\":50000000,\"node_pending_bytes\":2000,\"store_pending_bytes\":1000,\"store_ended_bytes\":2000}}");
+    let store = format!(
+        "{{{steps}\"node_bytes\":50000000,\"node_pending_bytes\":2000,\"store_pending_bytes\":1000,\"store_ended_bytes\":2000}}"
+    );
     let text = format!(
         r#"{{"machine":{{"processor":"any","cores":2,"avx512_ifma":true,"measured":"once"}},
         "signature":{{"rs256_us":200,"rs256_without_ifma_us":800,"es256_check_us":35}},"sync_us":200,"webhook_bytes":1000,
@@ -34,10 +35,15 @@ fn a_figure_is_a_count_times_a_cost() {
     let plan = plan("--peak 12000 --day 100000000 --cores 8").unwrap();
     // Five steps of 100 µs, and four requests that cost 25 more.
     assert!((plan.node_cores - 7.2).abs() < 1e-9);
-    // 14.4 cores at half use are two machines of eight, but 1,056 Mbit/s to clients and Redis need three; and a spare one.
+    // 14.4 cores at half use are two machines of eight, but 1,056 Mbit/s to clients and Redis need three; and a spare
+    // one.
     assert!((plan.node_machines - 4.0).abs() < 1e-9);
     // 50 µs each are 0.6 threads, 1.2 at half use, and so two masters with a replica each.
-    assert!((plan.redis_cores - 0.6).abs() < 1e-9 && (plan.redis_masters - 2.0).abs() < 1e-9 && (plan.redis_replicas - 2.0).abs() < 1e-9);
+    assert!(
+        (plan.redis_cores - 0.6).abs() < 1e-9
+            && (plan.redis_masters - 2.0).abs() < 1e-9
+            && (plan.redis_replicas - 2.0).abs() < 1e-9
+    );
     // 10.8 million wait in three nodes, and a day's results are kept.
     assert!((plan.node_bytes - (50e6 + 3.6e6 * 2e3)).abs() < 1.0);
     assert!((plan.store_bytes - (10.8e6 * 1e3 + 1e8 * 2e3)).abs() < 1.0);
@@ -45,9 +51,11 @@ fn a_figure_is_a_count_times_a_cost() {
     assert!((plan.log_bytes_a_day - 1e8 * 5_000.0).abs() < 1e-3);
     // Requests, answers and a webhook of 1,000 bytes; five of the first two.
     assert!((plan.public_mbit - 12_000.0 * 11_000.0 * 8.0 / 1e6).abs() < 1e-6);
-    // 48,000 requests of 50 µs are 2.4 cores, for which one is enough, but 960 Mbit/s each way need two; and a spare one.
+    // 48,000 requests of 50 µs are 2.4 cores, for which one is enough, but 960 Mbit/s each way need two; and a spare
+    // one.
     assert!((plan.balancer_machines - 3.0).abs() < 1e-9);
-    // 480 Mbit/s in and out of Redis, whose two masters have 1,000 each; two balancers' cores and networks bear the rest.
+    // 480 Mbit/s in and out of Redis, whose two masters have 1,000 each; two balancers' cores and networks bear the
+    // rest.
     assert!(plan.bounds.iter().all(|bound| bound.share <= 0.5 + 1e-9), "{:?}", plan.bounds);
 }
 
@@ -69,8 +77,10 @@ fn guests_come_on_top_and_the_table_says_how_each_figure_comes_about() {
     assert!((both.node_cores - fair.node_cores - 100.0 * 600e-6).abs() < 1e-9);
     let table = both.table();
     assert!(
-        table
-            .contains("| init 100 + poll 100 + callback 100 + webhook 100 + last poll 100 + 4 requests through a balancer × 25 | 600 µs |"),
+        table.contains(
+            "| init 100 + poll 100 + callback 100 + webhook 100 + last poll 100 + 4 requests through a \
+                balancer × 25 | 600 µs |"
+        ),
         "{table}"
     );
     assert!(table.contains("100/s × 600 µs + 111/s × 225 µs"), "{table}");
@@ -95,7 +105,8 @@ fn what_is_used_half_costs_half_way_between_little_and_much() {
 
 #[test]
 fn a_processor_without_ifma_pays_for_each_rsa_signature() {
-    let difference = |line: &str| plan(&format!("{line} --without-ifma")).unwrap().node_cores - plan(line).unwrap().node_cores;
+    let difference =
+        |line: &str| plan(&format!("{line} --without-ifma")).unwrap().node_cores - plan(line).unwrap().node_cores;
     assert!((difference("--peak 1000") - 0.6).abs() < 1e-9);
     assert!((difference("--guests 60000 --minutes 1") - 0.6).abs() < 1e-9);
 }

@@ -21,7 +21,11 @@ pub(crate) fn write(summary: &Summary) -> askama::Result<String> {
     plots.extend(summary.steps.iter().flat_map(|step| [over_time(step), curve(step)]));
     if !summary.memory.is_empty() {
         let points = summary.memory.iter().map(|(at, bytes)| (*at, *bytes as f64 / 1_048_576.0)).collect();
-        plots.push(Plot::over_time("Resident memory of the service", "MiB", vec![("resident".to_owned(), "a", points)]));
+        plots.push(Plot::over_time(
+            "Resident memory of the service",
+            "MiB",
+            vec![("resident".to_owned(), "a", points)],
+        ));
     }
     Page { summary, plots, width: WIDTH, height: HEIGHT }.render()
 }
@@ -36,7 +40,8 @@ fn throughput(steps: &[StepSummary]) -> Plot {
 }
 
 fn over_time(step: &StepSummary) -> Plot {
-    let of = |value: fn(&super::Slice) -> f64| step.over_time.iter().map(|slice| (slice.from_s, value(slice))).collect();
+    let of =
+        |value: fn(&super::Slice) -> f64| step.over_time.iter().map(|slice| (slice.from_s, value(slice))).collect();
     let series = vec![("p50".to_owned(), "a", of(|slice| slice.p50)), ("p99".to_owned(), "b", of(|slice| slice.p99))];
     Plot::over_time(&format!("{}: latency over time", step.title), "ms", series)
 }

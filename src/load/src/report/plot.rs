@@ -45,16 +45,20 @@ impl Plot {
     /// Plots values by percentile, stretched towards 100.
     pub(crate) fn by_percentile(title: &str, unit: &str, series: Vec<Series>) -> Self {
         let place = |percentile: f64| (-(1.0 - percentile.min(99.999) / 100.0).log10()) / 5.0;
-        let columns = [0.0, 90.0, 99.0, 99.9, 99.99, 99.999].map(|p| Tick { place: place(p) * WIDTH, label: format!("{p} %") });
+        let columns =
+            [0.0, 90.0, 99.0, 99.9, 99.99, 99.999].map(|p| Tick { place: place(p) * WIDTH, label: format!("{p} %") });
         Self::new(title, unit, series, columns.to_vec(), place)
     }
 
     fn new(title: &str, unit: &str, series: Vec<Series>, columns: Vec<Tick>, place: impl Fn(f64) -> f64) -> Self {
         let top = highest(series.iter().flat_map(|(.., points)| points.iter().map(|(_, y)| *y))).max(f64::MIN_POSITIVE);
         let rows = (0..=TICKS).map(|tick| tick as f64 / TICKS as f64);
-        let rows = rows.map(|part| Tick { place: HEIGHT - part * HEIGHT, label: format!("{} {unit}", short(part * top)) }).collect();
+        let rows = rows
+            .map(|part| Tick { place: HEIGHT - part * HEIGHT, label: format!("{} {unit}", short(part * top)) })
+            .collect();
         let lines = series.into_iter().map(|(name, class, points)| {
-            let points = points.iter().map(|(x, y)| format!("{:.1},{:.1}", place(*x) * WIDTH, HEIGHT - y / top * HEIGHT));
+            let points =
+                points.iter().map(|(x, y)| format!("{:.1},{:.1}", place(*x) * WIDTH, HEIGHT - y / top * HEIGHT));
             Line { name, class, points: points.collect::<Vec<_>>().join(" ") }
         });
         Self { title: title.to_owned(), lines: lines.collect(), rows, columns }

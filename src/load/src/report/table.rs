@@ -17,7 +17,13 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
         "guests: {} started, {} completed, {} declined, {} left, {} turned away, {} registered already, {} failed\n",
-        guests.started, guests.completed, guests.declined, guests.left, guests.turned_away, guests.already_registered, guests.failed
+        guests.started,
+        guests.completed,
+        guests.declined,
+        guests.left,
+        guests.turned_away,
+        guests.already_registered,
+        guests.failed
     )?;
     writeln!(
         out,
@@ -48,14 +54,24 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
     }
     if let (Some((_, first)), Some((_, last))) = (summary.memory.first(), summary.memory.last()) {
         let highest = summary.memory.iter().map(|(_, bytes)| *bytes).max().unwrap_or_default();
-        writeln!(out, "resident MiB of the service: {} at first, {} at last, {} at most", mib(*first), mib(*last), mib(highest))?;
+        writeln!(
+            out,
+            "resident MiB of the service: {} at first, {} at last, {} at most",
+            mib(*first),
+            mib(*last),
+            mib(highest)
+        )?;
     }
     if !summary.processes.is_empty() {
         let of_guest = summary.processes.iter().map(|process| format!("{} {:.2}", process.name, process.ms_per_guest));
         writeln!(out, "processor time for one guest, ms: {}", of_guest.collect::<Vec<_>>().join(", "))?;
     }
     let tester = &summary.tester;
-    write!(out, "tester: started guests {:.2} ms late at p99, signed within {:.2} ms", tester.lag_ms.0, tester.wait_ms.0)?;
+    write!(
+        out,
+        "tester: started guests {:.2} ms late at p99, signed within {:.2} ms",
+        tester.lag_ms.0, tester.wait_ms.0
+    )?;
     match tester.busy {
         Some(busy) => writeln!(out, ", used {:.0} % of the processors", busy * 100.0)?,
         None => writeln!(out)?,

@@ -36,7 +36,12 @@ fn summary() -> Summary {
         credits: Credits { spent: 12, least: 11, most: 11 },
         places: Some(Places { registered: 9, max_guests: 10 }),
         doors: Some(Doors { doors: 3, checked_in: 8, at_two_doors: 2, sent_later: 1 }),
-        tester: Tester { lag_ms: (0.1, 0.2), wait_ms: (0.1, 0.2), busy: Some(0.1), signs: vec!["a \"sign\" & <b>more</b>".to_owned()] },
+        tester: Tester {
+            lag_ms: (0.1, 0.2),
+            wait_ms: (0.1, 0.2),
+            busy: Some(0.1),
+            signs: vec!["a \"sign\" & <b>more</b>".to_owned()],
+        },
         memory: vec![(0.0, 50 << 20), (4.0, 60 << 20)],
         processes: vec![Process { name: "redis".into(), ms_per_guest: 1.5 }],
         problems: vec!["</li><img src=x onerror=alert(1)>".to_owned()],
@@ -91,7 +96,10 @@ fn plots_stay_within_their_frame() {
         .map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap()))
         .collect();
     assert!(points.len() > 20);
-    assert!(points.iter().all(|(x, y)| (0.0..=plot::WIDTH).contains(x) && (0.0..=plot::HEIGHT).contains(y)), "{points:?}");
+    assert!(
+        points.iter().all(|(x, y)| (0.0..=plot::WIDTH).contains(x) && (0.0..=plot::HEIGHT).contains(y)),
+        "{points:?}"
+    );
 }
 
 #[test]

@@ -9,11 +9,13 @@ use tokio::task::JoinSet;
 
 use crate::stand_in::{Fault, StandIn};
 
-/// Runs the program against a server with this fault. Returns its exit code, its summary and everything that it printed.
+/// Runs the program against a server with this fault. Returns its exit code, its summary and everything that it
+/// printed.
 async fn run_against(fault: Fault, options: &'static [&'static str]) -> (Option<i32>, Value, String) {
     let directory = tempfile::tempdir().unwrap();
     let (key, json) = (directory.path().join("issuer.p8"), directory.path().join("summary.json"));
-    std::fs::write(&key, SandboxIssuer::generate("https://issuer.sandbox.invalid").unwrap().to_pkcs8().unwrap()).unwrap();
+    std::fs::write(&key, SandboxIssuer::generate("https://issuer.sandbox.invalid").unwrap().to_pkcs8().unwrap())
+        .unwrap();
     let server = StandIn::start(fault).await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_sakshi-load"));
     command.args(["kiosk", "--base", &server.base, "--internal", &server.base, "--patience", "1"]).args(options);
@@ -25,12 +27,25 @@ async fn run_against(fault: Fault, options: &'static [&'static str]) -> (Option<
 }
 
 const GUESTS: &[&str] = &["--guests", "40", "--rate", "200"];
-const ALL_COME: &[&str] = &["--guests", "40", "--rate", "200", "--abandon", "0", "--decline", "0", "--max-guests", "20"];
+const ALL_COME: &[&str] =
+    &["--guests", "40", "--rate", "200", "--abandon", "0", "--decline", "0", "--max-guests", "20"];
 
 /// Options with some people who come again.
 const AGAIN: &[&str] = &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--abandon", "0", "--decline", "0"];
-const AGAIN_REFUSED: &[&str] =
-    &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--abandon", "0", "--decline", "0", "--on-duplicate", "refuse"];
+const AGAIN_REFUSED: &[&str] = &[
+    "--guests",
+    "60",
+    "--rate",
+    "200",
+    "--duplicates",
+    "0.3",
+    "--abandon",
+    "0",
+    "--decline",
+    "0",
+    "--on-duplicate",
+    "refuse",
+];
 const STRICT: &[&str] = &["--guests", "40", "--rate", "200", "--on-duplicate", "refuse"];
 const AGAIN_ALLOWED: &[&str] = &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--on-duplicate", "allow"];
 const DOORS: &[&str] = &["--guests", "40", "--rate", "200", "--doors", "3", "--twice", "0.5", "--door-offline", "1"];
@@ -84,7 +99,10 @@ async fn a_page_that_stalls_is_seen_in_the_percentiles_of_a_closed_run() {
     let page = summary["steps"].as_array().unwrap().iter().find(|step| step["title"] == "GET /e/{id}").unwrap();
     let ms = |from: &str, percentile: &str| page[from][percentile].as_f64().unwrap();
     // One of forty requests stalled for 900 ms, and the user waited instead of asking every 50 ms.
-    assert!(ms("sent", "max") >= 900.0 && ms("due", "p90") > 400.0, "who would have asked meanwhile is counted: {page}");
+    assert!(
+        ms("sent", "max") >= 900.0 && ms("due", "p90") > 400.0,
+        "who would have asked meanwhile is counted: {page}"
+    );
     assert!(ms("sent", "p90") < ms("due", "p90"), "and hidden where it is not corrected: {page}");
 }
 

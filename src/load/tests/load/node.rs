@@ -36,16 +36,25 @@ impl Running {
         let thread = thread::spawn(move || {
             actix_rt::System::new().block_on(async move {
                 let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;
-                let node = Node::start(&settings, sakshi::telemetry::PrometheusRecorder::default(), sakshi::telemetry::LogLevel::default())
-                    .await
-                    .unwrap();
+                let node = Node::start(
+                    &settings,
+                    sakshi::telemetry::PrometheusRecorder::default(),
+                    sakshi::telemetry::LogLevel::default(),
+                )
+                .await
+                .unwrap();
                 told.send((node.public_addr, node.internal_addr)).unwrap();
                 let _ = stopped.await;
                 node.stop().await;
             });
         });
         let (public, internal) = tell.recv().unwrap();
-        Self { public: format!("http://{public}"), internal: format!("http://{internal}"), stop: Some(stop), thread: Some(thread) }
+        Self {
+            public: format!("http://{public}"),
+            internal: format!("http://{internal}"),
+            stop: Some(stop),
+            thread: Some(thread),
+        }
     }
 
     /// Runs the tester. Returns exit code, summary, report page and everything that was printed.
@@ -84,7 +93,11 @@ fn a_real_node_keeps_what_it_promises_in_each_model() {
         let guests = &summary["guests"];
         let count = |name: &str| guests[name].as_u64().unwrap();
         assert_eq!(count("failed"), 0, "{said}");
-        assert_eq!(count("started"), count("completed") + count("declined") + count("left") + count("turned_away"), "{said}");
+        assert_eq!(
+            count("started"),
+            count("completed") + count("declined") + count("left") + count("turned_away"),
+            "{said}"
+        );
         assert!(count("completed") > 0 && page.contains("Every invariant held.") && page.contains("<svg"), "{said}");
         assert_eq!(summary["webhooks"]["lost"], 0);
         if options.contains(&"--max-guests") {
@@ -103,7 +116,20 @@ fn offline_seconds() -> &'static str {
 fn three_doors_check_in_each_guest_once_while_one_of_them_has_no_network() {
     let directory = tempfile::tempdir().unwrap();
     let node = Running::start(directory.path());
-    let options = ["kiosk", "--guests", "300", "--rate", "25", "--duplicates", "0.1", "--doors", "3", "--twice", "0.2", "--door-offline"];
+    let options = [
+        "kiosk",
+        "--guests",
+        "300",
+        "--rate",
+        "25",
+        "--duplicates",
+        "0.1",
+        "--doors",
+        "3",
+        "--twice",
+        "0.2",
+        "--door-offline",
+    ];
     let options = [&options[..], &[offline_seconds()]].concat();
     let (code, summary, page, said) = node.load(directory.path(), &options);
     assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{said}");
@@ -117,7 +143,10 @@ fn three_doors_check_in_each_guest_once_while_one_of_them_has_no_network() {
     assert_eq!(step["count"], completed + count("at_two_doors"), "{said}");
     assert!(page.contains("POST check-in: latency over time") && page.contains("guests checked in"), "{said}");
     let findings = summary["findings"].as_array().unwrap();
-    let marked = findings.iter().find(|finding| finding["rule"].as_str().unwrap().starts_with("every duplicate is marked")).unwrap();
+    let marked = findings
+        .iter()
+        .find(|finding| finding["rule"].as_str().unwrap().starts_with("every duplicate is marked"))
+        .unwrap();
     let again = marked["figures"].as_str().unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
     assert!((10..50).contains(&again), "{said}");
 }
@@ -126,12 +155,27 @@ fn three_doors_check_in_each_guest_once_while_one_of_them_has_no_network() {
 fn a_person_who_comes_again_is_refused_or_let_in_as_the_event_says() {
     let directory = tempfile::tempdir().unwrap();
     let node = Running::start(directory.path());
-    let line = ["kiosk", "--guests", "100", "--rate", "50", "--duplicates", "0.5", "--abandon", "0", "--decline", "0", "--on-duplicate"];
+    let line = [
+        "kiosk",
+        "--guests",
+        "100",
+        "--rate",
+        "50",
+        "--duplicates",
+        "0.5",
+        "--abandon",
+        "0",
+        "--decline",
+        "0",
+        "--on-duplicate",
+    ];
     for handling in ["refuse", "allow"] {
         let (code, summary, _, said) = node.load(directory.path(), &[&line[..], &[handling]].concat());
         assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{said}");
-        let (completed, refused) =
-            (summary["guests"]["completed"].as_u64().unwrap(), summary["guests"]["already_registered"].as_u64().unwrap());
+        let (completed, refused) = (
+            summary["guests"]["completed"].as_u64().unwrap(),
+            summary["guests"]["already_registered"].as_u64().unwrap(),
+        );
         assert_eq!((completed + refused, refused > 30), (100, handling == "refuse"), "{said}");
     }
 }

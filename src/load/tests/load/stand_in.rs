@@ -1,5 +1,5 @@
-//! A small server that answers as the service does, without verifying anything, and with a fault if the test wants one. Only for
-//! behaviour that a real service cannot be made to show.
+//! A small server that answers as the service does, without verifying anything, and with a fault if the test wants one.
+//! Only for behaviour that a real service cannot be made to show.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,7 +22,8 @@ use self::guests::Guest;
 
 mod guests;
 
-/// Fault of the server, shown once, at the event of the run: the second event, because the rehearsal has one of its own.
+/// Fault of the server, shown once, at the event of the run: the second event, because the rehearsal has one of its
+/// own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
@@ -96,7 +97,11 @@ impl StandIn {
 type Answer = Response<Full<Bytes>>;
 
 fn json_of(status: u16, body: &Value) -> Answer {
-    Response::builder().status(status).header("content-type", "application/json").body(Full::new(body.to_string().into())).unwrap()
+    Response::builder()
+        .status(status)
+        .header("content-type", "application/json")
+        .body(Full::new(body.to_string().into()))
+        .unwrap()
 }
 
 /// An arbitrary moment.
@@ -124,7 +129,8 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fau
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let path = parts.uri.path().to_owned();
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
-    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let header =
+        |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     if let (Fault::DelaysAPage(time), ["e", id]) = (fault, segments.as_slice())
         && number(id) == 2
     {
@@ -141,9 +147,18 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fau
     let mut send = Vec::new();
     if let ["d", door @ ..] = segments.as_slice() {
         let query = parts.uri.query().unwrap_or_default();
-        return Ok(guests::at_door(&mut state.lock().unwrap(), parts.method.as_str(), door, query, &header("cookie"), &form, fault));
+        return Ok(guests::at_door(
+            &mut state.lock().unwrap(),
+            parts.method.as_str(),
+            door,
+            query,
+            &header("cookie"),
+            &form,
+            fault,
+        ));
     }
-    let answer = respond(&mut state.lock().unwrap(), parts.method.as_str(), &segments, &header, &body, fault, &mut send);
+    let answer =
+        respond(&mut state.lock().unwrap(), parts.method.as_str(), &segments, &header, &body, fault, &mut send);
     for (url, body) in send {
         tokio::spawn(reqwest::Client::new().post(url).body(body).send());
     }
@@ -164,11 +179,14 @@ fn respond(
             state.clients += 1;
             json_of(200, &json!({ "client_id": format!("c{}", state.clients) }))
         }
-        ("POST", ["admin", "v1", "clients", client, "apps"]) => json_of(200, &json!({ "app_id": format!("a{}", number(client)) })),
+        ("POST", ["admin", "v1", "clients", client, "apps"]) => {
+            json_of(200, &json!({ "app_id": format!("a{}", number(client)) }))
+        }
         ("POST", ["admin", "v1", "clients", _, "keys"]) => json_of(200, &json!({ "key_id": "k", "api_key": "key" })),
         ("POST", ["admin", "v1", "clients", client, "credits"]) => {
             state.granted.insert(number(client), usize::try_from(body["amount"].as_u64().unwrap()).unwrap());
-            let entry = json!({ "seq": 1, "kind": "grant", "amount": body["amount"], "balance_after": body["amount"], "reference": "start", "at": AT });
+            let entry = json!({ "seq": 1, "kind": "grant", "amount": body["amount"], "balance_after": body["amount"],
+                "reference": "start", "at": AT });
             json_of(200, &json!({ "balance": body["amount"], "entry": entry }))
         }
         ("GET", ["admin", "v1", "clients", client, what]) => {
@@ -178,8 +196,12 @@ fn respond(
             if *what == "credits" {
                 return json_of(200, &json!({ "balance": balance }));
             }
-            let grant = json!({ "seq": 1, "kind": "grant", "amount": granted, "balance_after": granted, "reference": "start", "at": AT });
-            let debit = |(number, txn): (usize, &String)| json!({ "seq": number + 2, "kind": "debit", "amount": 1, "balance_after": granted - 1 - number, "reference": txn, "at": AT });
+            let grant = json!({ "seq": 1, "kind": "grant", "amount": granted, "balance_after": granted,
+                "reference": "start", "at": AT });
+            let debit = |(number, txn): (usize, &String)| {
+                json!({ "seq": number + 2, "kind": "debit", "amount": 1,
+                "balance_after": granted - 1 - number, "reference": txn, "at": AT })
+            };
             let entries: Vec<Value> = std::iter::once(grant).chain(debits.iter().enumerate().map(debit)).collect();
             json_of(200, &json!({ "page": 1, "page_size": 100, "total": entries.len(), "entries": entries }))
         }
@@ -198,14 +220,22 @@ fn respond(
         ("GET", ["api", "v1", "nationalid-ovse", "result", _]) => {
             json_of(200, &json!({ "data": { "verification_passed": false, "error_code": "already_registered" } }))
         }
-        ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => json_of(200, &view(id, &state.events[&number(id)], fault)),
+        ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => {
+            json_of(200, &view(id, &state.events[&number(id)], fault))
+        }
         ("GET", ["api", "v1", "nationalid-ovse", "events", id, "registrations"]) => {
             let rows = guests::rows(&state.events[&number(id)]);
-            json_of(200, &json!({ "event_id": id, "page": 1, "page_size": 100, "total": rows.len(), "registrations": rows }))
+            json_of(
+                200,
+                &json!({ "event_id": id, "page": 1, "page_size": 100, "total": rows.len(), "registrations": rows }),
+            )
         }
         ("GET", ["e", id]) => {
             let event = &state.events[&number(id)];
-            json_of(if event.registered.len() < event.places || fault == Fault::TakesOneTooMany { 200 } else { 409 }, &json!({}))
+            json_of(
+                if event.registered.len() < event.places || fault == Fault::TakesOneTooMany { 200 } else { 409 },
+                &json!({}),
+            )
         }
         ("POST", ["e", id, "start"]) => start(state, id, fault),
         ("GET", ["v", txn]) if header("accept") == "application/jwt" => Response::new(Full::new(intent(txn).into())),
@@ -219,10 +249,13 @@ fn respond(
 fn view(id: &str, event: &Event, fault: Fault) -> Value {
     let (registered, scans) = (event.registered.len(), event.opened.len());
     json!({
-        "event_id": id, "name": "Load test", "status": "active", "is_active": true, "claims": ["name"], "language": "english",
-        "max_guests": event.places, "registration_count": registered, "remaining": event.places.saturating_sub(registered),
+        "event_id": id, "name": "Load test", "status": "active", "is_active": true, "claims": ["name"],
+        "language": "english",
+        "max_guests": event.places, "registration_count": registered,
+        "remaining": event.places.saturating_sub(registered),
         "scan_count": scans, "abandoned_count": 0, "pending_count": 0, "webhook_url": event.webhook,
-        "entry": "open", "qr_url": "http://stand-in.invalid", "kiosk_url": "http://stand-in.invalid/kiosk", "poster_url": "http://stand-in.invalid/poster",
+        "entry": "open", "qr_url": "http://stand-in.invalid", "kiosk_url": "http://stand-in.invalid/kiosk",
+        "poster_url": "http://stand-in.invalid/poster",
         "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null,
         "created_at": AT, "expires_at": AT, "on_duplicate": event.on_duplicate,
         "duplicate_count": event.duplicates(), "checked_in_count": event.inside(fault),
@@ -250,8 +283,10 @@ fn start(state: &mut State, id: &str, fault: Fault) -> Answer {
 fn intent(txn: &str) -> String {
     let segment = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let payload = json!({
-        "txn": txn, "i": "credential", "lang": "23", "sc": "0".repeat(64), "pop": 1, "ch": "web", "m": 1, "ac": "a", "sa": "b",
-        "cb": format!("http://stand-in.invalid/cb/{txn}/capability"), "aud": "http://stand-in.invalid", "iss": "s", "iat": 1, "exp": 4_000_000_000_u64, "jti": "j",
+        "txn": txn, "i": "credential", "lang": "23", "sc": "0".repeat(64), "pop": 1, "ch": "web", "m": 1, "ac": "a",
+        "sa": "b",
+        "cb": format!("http://stand-in.invalid/cb/{txn}/capability"), "aud": "http://stand-in.invalid", "iss": "s",
+        "iat": 1, "exp": 4_000_000_000_u64, "jti": "j",
     });
     format!("{}.{}.{}", segment(&json!({ "alg": "RS256" })), segment(&payload), URL_SAFE_NO_PAD.encode("signature"))
 }
@@ -268,8 +303,11 @@ fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, send: &mut
     let is_affected = event_of(txn) == 2 && event.registered.len() == AFFECTED;
     // Faults of duplicates affect any guest that they fit.
     let is_at_fault = |wanted| fault == wanted && event_of(txn) == 2 && (fault != Fault::MarksAStranger || is_affected);
-    let refused = json_of(409, &json!({ "txn": txn, "responseCode": 409, "responseMsg": "This person is already registered" }));
-    let Some(guest) = guests::coming(event, txn, body["response"].as_str().unwrap(), is_at_fault) else { return refused };
+    let refused =
+        json_of(409, &json!({ "txn": txn, "responseCode": 409, "responseMsg": "This person is already registered" }));
+    let Some(guest) = guests::coming(event, txn, body["response"].as_str().unwrap(), is_at_fault) else {
+        return refused;
+    };
     if is_affected && fault == Fault::RefusesAStranger && !std::mem::replace(&mut event.has_refused, true) {
         return refused;
     }
@@ -281,6 +319,10 @@ fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, send: &mut
     };
     send.extend((0..times).map(|_| (event.webhook.clone(), report.clone())));
     // In place of the guest who is forgotten, another one is listed twice.
-    event.registered.push(if is_affected && fault == Fault::ForgetsAGuest { event.registered[0].clone() } else { guest });
+    event.registered.push(if is_affected && fault == Fault::ForgetsAGuest {
+        event.registered[0].clone()
+    } else {
+        guest
+    });
     json_of(200, &json!({}))
 }

@@ -1,4 +1,5 @@
-//! Sends the operators' audit log to a receiver of theirs: a collector of OpenTelemetry (`otlp`), or a syslog server (`syslog`).
+//! Sends the operators' audit log to a receiver of theirs: a collector of OpenTelemetry (`otlp`), or a syslog server
+//! (`syslog`).
 //!
 //! Entries are sent in order, and again until the receiver has confirmed them as well as its protocol can.
 
@@ -73,7 +74,10 @@ impl AuditReceiver {
             return if path.starts_with('/') { Ok(Self::Unix(PathBuf::from(path))) } else { Err(PUSH) };
         }
         let url = Url::parse(text).map_err(|_| PUSH)?;
-        let is_bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+        let is_bare = matches!(url.path(), "" | "/")
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty();
         let host = url.host_str().filter(|_| is_bare).and_then(|host| Host::parse(host).ok()).ok_or(PUSH)?;
         match (url.scheme(), url.port()) {
             ("syslog+tls", port) => Ok(Self::Tls(host, port.unwrap_or(SYSLOG_TLS))),
@@ -99,7 +103,13 @@ impl AuditReceiver {
 
     /// Builds the sender to it. `headers` are for a collector alone.
     #[must_use]
-    pub fn sender(self, egress: &Egress, headers: HeaderMap, version: &'static str, time: Duration) -> Box<dyn SendAuditLog> {
+    pub fn sender(
+        self,
+        egress: &Egress,
+        headers: HeaderMap,
+        version: &'static str,
+        time: Duration,
+    ) -> Box<dyn SendAuditLog> {
         match self {
             Self::Otlp(url) => Box::new(Otlp::new(&url, headers, version, egress, time)),
             Self::Tcp(..) | Self::Tls(..) | Self::Unix(_) => Box::new(Syslog::new(self, egress, time)),
@@ -131,7 +141,10 @@ mod tests {
         let siem = || Host::Domain("siem.example".to_owned());
         assert_eq!(parse("syslog+tls://siem.example"), Ok(AuditReceiver::Tls(siem(), 6_514)));
         assert_eq!(parse("syslog+tls://siem.example:7000/"), Ok(AuditReceiver::Tls(siem(), 7_000)));
-        assert_eq!(parse("syslog+tcp://[::1]:601"), Ok(AuditReceiver::Tcp(Host::Ipv6(std::net::Ipv6Addr::LOCALHOST), 601)));
+        assert_eq!(
+            parse("syslog+tcp://[::1]:601"),
+            Ok(AuditReceiver::Tcp(Host::Ipv6(std::net::Ipv6Addr::LOCALHOST), 601))
+        );
         assert_eq!(parse("unix:/dev/log"), Ok(AuditReceiver::Unix("/dev/log".into())));
         for wrong in [
             "syslog",
@@ -151,7 +164,9 @@ mod tests {
     fn plain_connections_to_another_machine_are_open() {
         let open = |text| AuditReceiver::parse(text, None).unwrap().is_open();
         assert!(open("syslog+tcp://siem.example:601") && open("syslog+tcp://192.0.2.1:601"));
-        for text in ["syslog+tcp://127.0.0.1:601", "syslog+tcp://[::1]:601", "syslog+tls://siem.example", "unix:/dev/log"] {
+        for text in
+            ["syslog+tcp://127.0.0.1:601", "syslog+tcp://[::1]:601", "syslog+tls://siem.example", "unix:/dev/log"]
+        {
             assert!(!open(text), "{text}");
         }
     }

@@ -27,7 +27,13 @@ pub(super) struct Otlp {
 }
 
 impl Otlp {
-    pub(super) fn new(origin: &Url, mut headers: HeaderMap, version: &'static str, egress: &Egress, time: Duration) -> Self {
+    pub(super) fn new(
+        origin: &Url,
+        mut headers: HeaderMap,
+        version: &'static str,
+        egress: &Egress,
+        time: Duration,
+    ) -> Self {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Self { client: DocumentClient::new(time, egress), url: origin.join("/v1/logs").ok(), headers, version }
     }
@@ -36,7 +42,8 @@ impl Otlp {
         let failed = |error: &dyn std::fmt::Display| AuditError(format!("the collector {error}"));
         let url = self.url.as_ref().ok_or_else(|| failed(&"has no address"))?;
         let body = request(entries, self.version).to_string();
-        let answer = self.client.post(url, self.headers.clone(), body, ANSWER_MAX).await.map_err(|error| failed(&error))?;
+        let answer =
+            self.client.post(url, self.headers.clone(), body, ANSWER_MAX).await.map_err(|error| failed(&error))?;
         match rejected(&answer) {
             0 => Ok(()),
             count => Err(failed(&format!("refuses {count} of the entries"))),

@@ -1,8 +1,8 @@
 //! Syslog (RFC 5424): by TCP with octet counting (RFC 6587 §3.4.1), the same in TLS (RFC 5425), or on a unix socket.
 //!
-//! Syslog has no confirmation, so each batch has a connection of its own. This side ends its half, and the receiver has read
-//! everything when it ends the other. A receiver killed earlier leaves unread bytes behind, which reset the connection. Datagrams
-//! are never confirmed.
+//! Syslog has no confirmation, so each batch has a connection of its own. This side ends its half, and the receiver has
+//! read everything when it ends the other. A receiver killed earlier leaves unread bytes behind, which reset the
+//! connection. Datagrams are never confirmed.
 
 use std::fmt::Write as _;
 use std::io;
@@ -67,7 +67,9 @@ impl Syslog {
                     }
                     Ok(())
                 }
-                Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => confirmed(UnixStream::connect(path).await?, messages).await,
+                Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => {
+                    confirmed(UnixStream::connect(path).await?, messages).await
+                }
                 Err(error) => Err(error),
             },
             AuditReceiver::Tls(host, port) => {
@@ -86,7 +88,9 @@ impl Syslog {
 
     async fn stream(&self, host: &Host, port: u16) -> io::Result<TcpStream> {
         let addresses = match host {
-            Host::Domain(name) => self.resolver.addresses(name).await.map_err(io::Error::other)?.iter().copied().collect(),
+            Host::Domain(name) => {
+                self.resolver.addresses(name).await.map_err(io::Error::other)?.iter().copied().collect()
+            }
             Host::Ipv4(address) => vec![(*address, port).into()],
             Host::Ipv6(address) => vec![(*address, port).into()],
         };
@@ -96,7 +100,8 @@ impl Syslog {
     async fn tls(&self) -> io::Result<&TlsConnector> {
         let build = || async {
             let egress = self.egress.clone();
-            let config = spawn_blocking(move || egress.tls()).await.map_err(io::Error::other)?.map_err(io::Error::other)?;
+            let config =
+                spawn_blocking(move || egress.tls()).await.map_err(io::Error::other)?.map_err(io::Error::other)?;
             Ok(Connector(TlsConnector::from(Arc::new(config))))
         };
         self.tls.get_or_try_init(build).await.map(|connector| &connector.0)
@@ -107,7 +112,9 @@ impl SendAuditLog for Syslog {
     fn send(&self, entries: Vec<AuditMessage>) -> BoxFuture<'_, Result<(), AuditError>> {
         async move {
             let sent = timeout(self.time, self.deliver(&entries)).await;
-            let sent = sent.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "it does not end the connection in time")));
+            let sent = sent.unwrap_or_else(|_| {
+                Err(io::Error::new(io::ErrorKind::TimedOut, "it does not end the connection in time"))
+            });
             sent.map_err(|error| AuditError(format!("the syslog server did not confirm: {error}")))
         }
         .boxed()
@@ -121,7 +128,10 @@ async fn datagrams(path: &Path) -> io::Result<UnixDatagram> {
 }
 
 /// Sends messages, ends this half of the connection, and waits until the receiver ends the other.
-async fn confirmed(mut stream: impl AsyncRead + AsyncWrite + Unpin, messages: impl Iterator<Item = String>) -> io::Result<()> {
+async fn confirmed(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    messages: impl Iterator<Item = String>,
+) -> io::Result<()> {
     for message in messages {
         stream.write_all(format!("{} ", message.len()).as_bytes()).await?;
         stream.write_all(message.as_bytes()).await?;
@@ -190,8 +200,8 @@ mod tests {
     fn a_message_names_the_entry_its_place_and_its_time() {
         let pid = std::process::id();
         let sent = format!(
-            "<109>1 2026-01-15T10:00:00.250Z node sakshi {pid} audit [sakshi@32473 number=\"7\" previous=\"0a\" hash=\"0b\"] \
-            {{\"at\":\"2026-01-15T10:00:00.250Z\",\"operation\":\"é7\"}}"
+            "<109>1 2026-01-15T10:00:00.250Z node sakshi {pid} audit [sakshi@32473 number=\"7\" previous=\"0a\" \
+            hash=\"0b\"] {{\"at\":\"2026-01-15T10:00:00.250Z\",\"operation\":\"é7\"}}"
         );
         assert_eq!(expected(7), sent);
         assert!(message(&AuditMessage { entry: "cut".into(), ..entry(7) }, "-").starts_with("<109>1 - - sakshi "));
@@ -244,7 +254,8 @@ mod tests {
         }
         let listener = UnixListener::bind(&other).unwrap();
         let sender = sender(AuditReceiver::Unix(other));
-        let (sent, text) = tokio::join!(sender.send(vec![entry(3)]), async { received(listener.accept().await.unwrap().0).await });
+        let (sent, text) =
+            tokio::join!(sender.send(vec![entry(3)]), async { received(listener.accept().await.unwrap().0).await });
         assert_eq!((sent, text), (Ok(()), format!("{} {}", expected(3).len(), expected(3))));
     }
 }

@@ -1,4 +1,5 @@
-//! The answer to an order: a JSON object. Expected members are taken by name and may not come twice; the rest is ignored.
+//! The answer to an order: a JSON object. Expected members are taken by name and may not come twice; the rest is
+//! ignored.
 
 use std::mem;
 
@@ -27,12 +28,20 @@ impl Answer {
     }
 
     /// Takes a string and parses it.
-    pub(super) fn text<T, E>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<T, UpstreamError> {
+    pub(super) fn text<T, E>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<T, UpstreamError> {
         self.optional_text(name, parse)?.ok_or(NOT_ASKED_FOR)
     }
 
     /// Takes a string and parses it, or returns `None` for null and for no member.
-    pub(super) fn optional_text<T, E>(&mut self, name: &str, parse: impl FnOnce(&str) -> Result<T, E>) -> Result<Option<T>, UpstreamError> {
+    pub(super) fn optional_text<T, E>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, UpstreamError> {
         match self.take(name)? {
             Json::Null => Ok(None),
             Json::Text(text) => parse(&text).map(Some).map_err(|_| NOT_ASKED_FOR),

@@ -1,5 +1,5 @@
-//! The question to a source and its answer, for every kind of verification that is answered at once. It opens no flow, but is not
-//! repeated either: the client decides whether to ask again.
+//! The question to a source and its answer, for every kind of verification that is answered at once. It opens no flow,
+//! but is not repeated either: the client decides whether to ask again.
 
 use sakshi_domain::checks::{CheckQuery, CheckResult, CheckStatus, Detail, DetailForm, DetailValue};
 use sakshi_domain::flow::text::Text;
@@ -52,11 +52,13 @@ pub(super) fn result(mut answer: Answer, query: &CheckQuery) -> Result<CheckResu
 fn detail(answer: &mut Answer, query: &CheckQuery, known: &Detail) -> Result<Option<DetailValue>, UpstreamError> {
     let text = |text: &str| Text::not_blank(text).map(DetailValue::Text);
     match known.form {
-        DetailForm::Match(source_field) => {
-            Ok(answer.optional_flag(known.source_field)?.filter(|_| query.compares(source_field)).map(DetailValue::Match))
-        }
+        DetailForm::Match(source_field) => Ok(answer
+            .optional_flag(known.source_field)?
+            .filter(|_| query.compares(source_field))
+            .map(DetailValue::Match)),
         DetailForm::Text => answer.optional_text(known.source_field, text),
-        DetailForm::Word(words) => answer
-            .optional_text(known.source_field, |word| if words.contains(&word) { text(word) } else { Err("is another word".to_owned()) }),
+        DetailForm::Word(words) => answer.optional_text(known.source_field, |word| {
+            if words.contains(&word) { text(word) } else { Err("is another word".to_owned()) }
+        }),
     }
 }

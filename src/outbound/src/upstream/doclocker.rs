@@ -24,7 +24,11 @@ struct Order<'a> {
 ///
 /// # Errors
 /// The reason why the order failed.
-pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLockerInitRequest) -> Result<PageUrl, UpstreamError> {
+pub async fn order(
+    upstream: &Upstream,
+    header: &FlowHeader,
+    request: &DocLockerInitRequest,
+) -> Result<PageUrl, UpstreamError> {
     let order = Order {
         transaction_id: header.id,
         context: OrderContext::of(header),

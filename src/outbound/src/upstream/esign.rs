@@ -67,7 +67,10 @@ pub async fn order(
 pub(super) fn pages(mut answer: Answer, latest: &EsignOutcome) -> Result<Vec<PageUrl>, UpstreamError> {
     let signers = answer.objects("signerInfo")?;
     let named = signers.into_iter().map(|mut signer| {
-        Ok((signer.text("signerId", |id| Ok::<_, Infallible>(id.to_owned()))?, signer.text("signingUrl", PageUrl::parse)?))
+        Ok((
+            signer.text("signerId", |id| Ok::<_, Infallible>(id.to_owned()))?,
+            signer.text("signingUrl", PageUrl::parse)?,
+        ))
     });
     let mut pages: Vec<(String, PageUrl)> = named.collect::<Result<_, UpstreamError>>()?;
     let mut page_of = |signer: &EsignSigner| {

@@ -69,8 +69,8 @@ pub trait SendOrder: fmt::Debug + Send + Sync + 'static {
 /// Future of the body of an upstream's answer.
 pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, UpstreamError>> + Send + 'a>>;
 
-/// Sender of orders by HTTP. Connections are not reused: if the upstream closed one just as an order is sent, the order would be
-/// lost.
+/// Sender of orders by HTTP. Connections are not reused: if the upstream closed one just as an order is sent, the order
+/// would be lost.
 struct HttpSender {
     http: Client,
     authorization: HeaderValue,
@@ -79,8 +79,8 @@ struct HttpSender {
 /// Longest time that an order waits for a slot.
 const SLOT_WAIT: Duration = Duration::from_secs(2);
 
-/// The upstream for one kind of flow, with a limit on concurrent orders. An upstream that hangs does not use up capacity that
-/// others need, nor a client that of other clients.
+/// The upstream for one kind of flow, with a limit on concurrent orders. An upstream that hangs does not use up
+/// capacity that others need, nor a client that of other clients.
 #[derive(Clone)]
 pub struct Upstream {
     client: UpstreamClient,
@@ -96,8 +96,14 @@ impl UpstreamClient {
     /// # Errors
     /// No header can carry the token, or TLS cannot be set up.
     pub fn new(options: &UpstreamOptions) -> Result<Self, ClientError> {
-        let http = options.egress.http_client(options.tls)?.connect_timeout(options.connect_timeout).build().map_err(ClientError::tls)?;
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", options.token)).map_err(|_| ClientError::Token)?;
+        let http = options
+            .egress
+            .http_client(options.tls)?
+            .connect_timeout(options.connect_timeout)
+            .build()
+            .map_err(ClientError::tls)?;
+        let mut authorization =
+            HeaderValue::from_str(&format!("Bearer {}", options.token)).map_err(|_| ClientError::Token)?;
         authorization.set_sensitive(true);
         Ok(Self::over(Arc::new(HttpSender { http, authorization }), options.total_timeout))
     }

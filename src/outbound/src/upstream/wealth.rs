@@ -32,12 +32,19 @@ pub struct AskedConsent {
 ///
 /// # Errors
 /// The reason why the order failed.
-pub async fn order(upstream: &Upstream, header: &FlowHeader, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
+pub async fn order(
+    upstream: &Upstream,
+    header: &FlowHeader,
+    consent: &ConsentGiven,
+) -> Result<AskedConsent, UpstreamError> {
     let order = Order { unique_identifier: header.id, context: OrderContext::of(header), consent_text: consent.text() };
     asked(upstream.send(&header.client, to_body(&order, 0)).await?)
 }
 
 /// Reads the consent from an answer.
 pub(super) fn asked(mut answer: Answer) -> Result<AskedConsent, UpstreamError> {
-    Ok(AskedConsent { handle: answer.text("consentHandle", str::parse)?, page: answer.optional_text("requestUrl", PageUrl::parse)? })
+    Ok(AskedConsent {
+        handle: answer.text("consentHandle", str::parse)?,
+        page: answer.optional_text("requestUrl", PageUrl::parse)?,
+    })
 }

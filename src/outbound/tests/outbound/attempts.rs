@@ -46,7 +46,10 @@ async fn a_webhook_is_a_post_of_json_with_no_custom_headers() {
     assert_eq!(lines.next(), Some("POST /hook?a=1 HTTP/1.1"));
     let mut headers: Vec<String> = lines.map(str::to_owned).collect();
     headers.sort();
-    assert_eq!(headers, ["accept: */*", "content-length: 16", "content-type: application/json", &format!("host: {address}")]);
+    assert_eq!(
+        headers,
+        ["accept: */*", "content-length: 16", "content-type: application/json", &format!("host: {address}")]
+    );
 }
 
 #[tokio::test]
@@ -55,7 +58,11 @@ async fn any_2xx_is_delivered_and_any_other_status_is_rejected_with_its_number()
         ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", DeliveryOutcome::Delivered, 200),
         ("HTTP/1.1 204 No Content\r\n\r\n", DeliveryOutcome::Delivered, 204),
         ("HTTP/1.1 299 Odd\r\nconnection: close\r\n\r\nx", DeliveryOutcome::Delivered, 299),
-        ("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n", DeliveryOutcome::Delivered, 202),
+        (
+            "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n",
+            DeliveryOutcome::Delivered,
+            202,
+        ),
         ("HTTP/1.1 304 Not Modified\r\n\r\n", DeliveryOutcome::Rejected, 304),
         ("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n", DeliveryOutcome::Rejected, 410),
         ("HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n", DeliveryOutcome::Rejected, 500),
@@ -133,7 +140,8 @@ async fn a_receiver_that_hangs_times_out_within_the_total_time() {
         std::future::pending::<()>().await;
     })
     .await;
-    let client = WebhookClient::new(&WebhookClientOptions { total_timeout: Duration::from_millis(150), ..options() }).unwrap();
+    let client =
+        WebhookClient::new(&WebhookClientOptions { total_timeout: Duration::from_millis(150), ..options() }).unwrap();
     let started = Instant::now();
     let attempt = client.attempt(&url(&format!("http://{address}/")), BODY).await;
     assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::TimedOut, None));
@@ -153,7 +161,8 @@ async fn a_status_line_that_trickles_in_does_not_stretch_the_total_time() {
         }
     })
     .await;
-    let client = WebhookClient::new(&WebhookClientOptions { total_timeout: Duration::from_millis(200), ..options() }).unwrap();
+    let client =
+        WebhookClient::new(&WebhookClientOptions { total_timeout: Duration::from_millis(200), ..options() }).unwrap();
     assert_eq!(client.attempt(&url(&format!("http://{address}/")), BODY).await.outcome, DeliveryOutcome::TimedOut);
 }
 
@@ -273,7 +282,18 @@ async fn targets_that_are_not_public_are_blocked_as_literals_and_as_names_and_ne
     .await
     .port();
     let client = WebhookClient::new(&WebhookClientOptions { allow_private: false, ..options() }).unwrap();
-    for host in ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "[::ffff:127.0.0.1]", "[::1]", "0", "localhost", "localhost.", "LOCALHOST"] {
+    for host in [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f.1",
+        "127.1",
+        "[::ffff:127.0.0.1]",
+        "[::1]",
+        "0",
+        "localhost",
+        "localhost.",
+        "LOCALHOST",
+    ] {
         for scheme in ["http", "https"] {
             let attempt = client.attempt(&url(&format!("{scheme}://{host}:{port}/")), BODY).await;
             assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Blocked, None), "{scheme} {host}");

@@ -21,7 +21,12 @@ fn query(kind: &str, numbers: &[&str], compared: [Option<&str>; 2]) -> CheckQuer
         check,
         numbers: check.numbers.iter().zip(numbers).map(|(form, number)| form.parse(number).unwrap()).collect(),
         consent: check.needs_consent.then(|| ConsentGiven::parse(Some("Y"), Some("I agree.")).unwrap()),
-        compared: check.compared.iter().zip(compared).map(|(known, asked)| asked.map(|text| known.kind.parse(text).unwrap())).collect(),
+        compared: check
+            .compared
+            .iter()
+            .zip(compared)
+            .map(|(known, asked)| asked.map(|text| known.kind.parse(text).unwrap()))
+            .collect(),
     }
 }
 
@@ -47,9 +52,15 @@ async fn asked(query: CheckQuery, answer: String, patience: Duration) -> (Result
         }
     });
     let url = Url::parse(&format!("http://{}/source", address.await)).unwrap();
-    let options =
-        UpstreamOptions { token: "t".to_owned(), connect_timeout: PLENTY, total_timeout: patience, tls: false, egress: Egress::default() };
-    let said = check::verify(&UpstreamClient::new(&options).unwrap().at(url, 1), &"cl_1".parse().unwrap(), &query).await;
+    let options = UpstreamOptions {
+        token: "t".to_owned(),
+        connect_timeout: PLENTY,
+        total_timeout: patience,
+        tls: false,
+        egress: Egress::default(),
+    };
+    let said =
+        check::verify(&UpstreamClient::new(&options).unwrap().at(url, 1), &"cl_1".parse().unwrap(), &query).await;
     let said = said.map(|result| json!(CheckAnswer::new(RequestId::mint(), result))["data"].take());
     let question = seen.lock().unwrap().take();
     (said, question)
@@ -65,9 +76,11 @@ async fn a_source_is_told_what_to_compare_and_believed_in_that_alone() {
     let known = json!({ "status": "valid", "category": "individual", "name_match": true, "date_of_birth_match": false,
         "nationalid_seeding_status": "y", "more": {} });
     let (said, question) = asked(of_pan(Some("Asha Rao"), Some("1990-02-14")), ok(&known), PLENTY).await;
-    let told = json!({ "pan": "ABCPE1234F", "consent_text": "I agree.", "name": "Asha Rao", "date_of_birth": "1990-02-14" });
+    let told =
+        json!({ "pan": "ABCPE1234F", "consent_text": "I agree.", "name": "Asha Rao", "date_of_birth": "1990-02-14" });
     assert_eq!(question, told);
-    let expected = json!({ "pan": "ABCPE1234F", "status": "valid", "category": "individual", "name_as_per_pan_match": true,
+    let expected = json!({ "pan": "ABCPE1234F", "status": "valid", "category": "individual",
+        "name_as_per_pan_match": true,
         "date_of_birth_match": false, "nationalid_seeding_status": "y" });
     assert_eq!(said.unwrap(), expected);
 
@@ -82,19 +95,26 @@ async fn a_source_is_told_what_to_compare_and_believed_in_that_alone() {
 async fn every_number_of_a_kind_is_asked_about_and_echoed_and_texts_are_passed_on() {
     let account = query("bank_account", &["123456789012", "exmp0001234"], [Some("Asha Rao"), None]);
     let (said, question) = asked(account, ok(&json!({ "status": "valid", "name_match": false })), PLENTY).await;
-    let told = json!({ "account_number": "123456789012", "ifsc": "EXMP0001234", "consent_text": "I agree.", "name": "Asha Rao" });
+    let told = json!({ "account_number": "123456789012", "ifsc": "EXMP0001234", "consent_text": "I agree.",
+        "name": "Asha Rao" });
     assert_eq!(question, told);
-    let expected = json!({ "account_number": "123456789012", "ifsc": "EXMP0001234", "status": "valid", "name_match": false });
+    let expected =
+        json!({ "account_number": "123456789012", "ifsc": "EXMP0001234", "status": "valid", "name_match": false });
     assert_eq!(said.unwrap(), expected);
 
     let branch = || query("ifsc", &["EXMP0001234"], [None, None]);
-    let (said, question) = asked(branch(), ok(&json!({ "status": "valid", "bank": "Example Bank", "city": null })), PLENTY).await;
+    let (said, question) =
+        asked(branch(), ok(&json!({ "status": "valid", "bank": "Example Bank", "city": null })), PLENTY).await;
     assert_eq!(question, json!({ "ifsc": "EXMP0001234" }), "it is no personal data");
-    let expected = json!({ "ifsc": "EXMP0001234", "status": "valid", "bank": "Example Bank", "branch": null, "city": null });
+    let expected =
+        json!({ "ifsc": "EXMP0001234", "status": "valid", "bank": "Example Bank", "branch": null, "city": null });
     assert_eq!(said.unwrap(), expected);
     let unreadable = UpstreamError::Unreadable("is not the JSON that was asked for");
     for strange in [json!(7), json!(" "), json!("x".repeat(2_000))] {
-        assert_eq!(asked(branch(), ok(&json!({ "status": "valid", "bank": strange })), PLENTY).await.0, Err(unreadable));
+        assert_eq!(
+            asked(branch(), ok(&json!({ "status": "valid", "bank": strange })), PLENTY).await.0,
+            Err(unreadable)
+        );
     }
 }
 

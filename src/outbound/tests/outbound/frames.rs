@@ -56,8 +56,8 @@ impl Frame {
     }
 }
 
-/// Starts a receiver that exchanges prefaces on every connection and then runs `serve`. Returns a client that trusts it, and its
-/// URL.
+/// Starts a receiver that exchanges prefaces on every connection and then runs `serve`. Returns a client that trusts
+/// it, and its URL.
 pub(crate) async fn http2_receiver<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
@@ -74,7 +74,10 @@ where
 }
 
 /// Starts the same receiver, but `serve` must exchange the prefaces.
-pub(crate) async fn http2_receiver_without_settings<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
+pub(crate) async fn http2_receiver_without_settings<F, Served>(
+    options: WebhookClientOptions,
+    serve: F,
+) -> (WebhookClient, WebhookUrl)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
     Served: Future<Output = Option<()>> + Send + 'static,
@@ -97,11 +100,12 @@ where
 }
 
 impl Peer {
-    /// Exchanges the prefaces of the connection (RFC 9113 §3.4): reads the client's, and sends these settings (identifier and
-    /// value).
+    /// Exchanges the prefaces of the connection (RFC 9113 §3.4): reads the client's, and sends these settings
+    /// (identifier and value).
     pub(crate) async fn handshake(&mut self, settings: &[(u16, u32)]) -> Option<()> {
         assert_eq!(self.read_exact(PREFACE.len()).await?, PREFACE);
-        let payload: Vec<u8> = settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
+        let payload: Vec<u8> =
+            settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
         self.send(SETTINGS, 0, 0, &payload).await
     }
 

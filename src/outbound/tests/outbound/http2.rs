@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::authority::authority;
 use crate::frames::{
-    DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, http2_receiver, http2_receiver_without_settings,
+    DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, http2_receiver,
+    http2_receiver_without_settings,
 };
 use crate::receiver::{read_request, receiver};
 use crate::sender::{options, trusting, url};
@@ -35,7 +36,10 @@ async fn answer_all(mut peer: Peer) -> Option<()> {
 }
 
 /// Starts a receiver that counts its connections and answers everything.
-async fn counting(options: WebhookClientOptions, settings: &'static [(u16, u32)]) -> (WebhookClient, WebhookUrl, Arc<AtomicUsize>) {
+async fn counting(
+    options: WebhookClientOptions,
+    settings: &'static [(u16, u32)],
+) -> (WebhookClient, WebhookUrl, Arc<AtomicUsize>) {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&connections);
     let (client, url) = http2_receiver_without_settings(options, move |mut peer| {
@@ -82,9 +86,13 @@ async fn a_webhook_over_http2_is_the_same_post_and_the_library_of_the_receiver_r
         let (head, received) = requests.recv().await.unwrap();
         assert!(received == body);
         assert_eq!((head.method.as_str(), head.uri.to_string()), ("POST", format!("https://{at}/hook?a=1")));
-        let mut headers: Vec<String> = head.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        let mut headers: Vec<String> =
+            head.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
         headers.sort();
-        assert_eq!(headers, ["accept: */*", &format!("content-length: {}", body.len()), "content-type: application/json"]);
+        assert_eq!(
+            headers,
+            ["accept: */*", &format!("content-length: {}", body.len()), "content-type: application/json"]
+        );
     }
 }
 
@@ -130,7 +138,8 @@ async fn a_receiver_that_takes_few_at_a_time_gets_more_connections_and_never_mor
 
 #[tokio::test]
 async fn a_redirect_and_a_failure_are_rejected_with_their_status() {
-    // A header whose name is of the static table and whose value is not indexed (RFC 7541 §6.2.2): `:status: 307`, `location: /`.
+    // A header whose name is of the static table and whose value is not indexed (RFC 7541 §6.2.2): `:status: 307`,
+    // `location: /`.
     let redirect: &[u8] = b"\x08\x03307\x0f\x1f\x01/";
     for (head, status) in [(redirect, 307), (&[STATUS_500], 500)] {
         let requests = Arc::new(AtomicUsize::new(0));

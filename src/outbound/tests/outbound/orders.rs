@@ -11,7 +11,9 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_outbound::Egress;
-use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamError, UpstreamOptions, check, doclocker, esign, estamp, wealth};
+use sakshi_outbound::upstream::{
+    Upstream, UpstreamClient, UpstreamError, UpstreamOptions, check, doclocker, esign, estamp, wealth,
+};
 use sakshi_wire::doclocker::DocLockerInitRequest;
 use sakshi_wire::esign::{EsignRequest, OpenedEsign};
 use sakshi_wire::estamp::EStampInitRequest;
@@ -60,8 +62,13 @@ fn esign_document(signers: usize) -> OpenedEsign {
 }
 
 fn upstream(url: &str, total_timeout: Duration, limit: usize) -> Upstream {
-    let options =
-        UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout, tls: false, egress: Egress::default() };
+    let options = UpstreamOptions {
+        token: TOKEN.to_owned(),
+        connect_timeout: PLENTY,
+        total_timeout,
+        tls: false,
+        egress: Egress::default(),
+    };
     UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), limit)
 }
 
@@ -115,14 +122,18 @@ async fn an_order_of_signatures_says_what_is_to_be_signed_by_whom() {
         { "signerId": ids[0], "signingUrl": "https://sign.example/a" }], "more": {} });
     let (upstream, seen) = answering(ok(answer.to_string())).await;
     let pages = esign::order(&upstream, &header(), document.document, &document.latest).await.unwrap();
-    assert_eq!(pages.iter().map(|page| page.as_str()).collect::<Vec<_>>(), ["https://sign.example/a", "https://sign.example/b"]);
+    assert_eq!(
+        pages.iter().map(|page| page.as_str()).collect::<Vec<_>>(),
+        ["https://sign.example/a", "https://sign.example/b"]
+    );
     let until = "1970-01-02T00:00:00.000Z";
     assert_eq!(
         sent(&seen),
         json!({ "documentId": FLOW, "app_id": "app_1", "request_id": "req-1", "documentReferenceId": "loan-7",
             "document": { "name": "Loan", "content": "QUJD" },
             "signerInfo": [
-                { "signerId": ids[0], "signerRefId": "borrower", "signerName": "Signer 0", "invitationExpireTimeStamp": until },
+                { "signerId": ids[0], "signerRefId": "borrower", "signerName": "Signer 0",
+                    "invitationExpireTimeStamp": until },
                 { "signerId": ids[1], "signerName": "Signer 1", "invitationExpireTimeStamp": until },
             ] })
     );
@@ -133,7 +144,8 @@ async fn an_answer_must_name_one_page_for_every_signer() {
     let page = |id: &str| json!({ "signerId": id, "signingUrl": "https://sign.example/x" });
     assert_eq!(pages_of(esign_document(3), |id, _| page(id)).await.unwrap().len(), 3);
     let strange = pages_of(esign_document(2), |id, index| page(if index == 0 { id } else { "somebody" })).await;
-    let script = pages_of(esign_document(1), |id, _| json!({ "signerId": id, "signingUrl": "javascript:alert(1)" })).await;
+    let script =
+        pages_of(esign_document(1), |id, _| json!({ "signerId": id, "signingUrl": "javascript:alert(1)" })).await;
     for refused in [strange, script] {
         assert!(matches!(refused, Err(UpstreamError::Unreadable(_))), "{refused:?}");
     }
@@ -169,13 +181,19 @@ async fn an_order_of_a_consent_is_answered_with_a_handle_and_maybe_a_page() {
     let (upstream, seen) = answering(ok(r#"{"consentHandle": "h-1", "requestUrl": "https://wealth.example/c"}"#)).await;
     let ordered = wealth::order(&upstream, &header(), &consent_request().consent.0).await.unwrap();
     assert_eq!((ordered.handle.as_str(), ordered.page.unwrap().as_str()), ("h-1", "https://wealth.example/c"));
-    assert_eq!(sent(&seen), json!({ "uniqueIdentifier": FLOW, "app_id": "app_1", "request_id": "req-1", "consent_text": "I agree." }));
+    assert_eq!(
+        sent(&seen),
+        json!({ "uniqueIdentifier": FLOW, "app_id": "app_1", "request_id": "req-1", "consent_text": "I agree." })
+    );
     let (upstream, _) = answering(ok(r#"{"consentHandle": "h-1"}"#)).await;
     assert_eq!(wealth::order(&upstream, &header(), &consent_request().consent.0).await.unwrap().page, None);
     for handle in ["", "two words", &"h".repeat(129)] {
         let (upstream, _) = answering(ok(json!({ "consentHandle": handle }).to_string())).await;
         assert!(
-            matches!(wealth::order(&upstream, &header(), &consent_request().consent.0).await, Err(UpstreamError::Unreadable(_))),
+            matches!(
+                wealth::order(&upstream, &header(), &consent_request().consent.0).await,
+                Err(UpstreamError::Unreadable(_))
+            ),
             "{handle}"
         );
     }
@@ -183,7 +201,8 @@ async fn an_order_of_a_consent_is_answered_with_a_handle_and_maybe_a_page() {
 
 #[tokio::test]
 async fn whatever_is_not_a_readable_200_is_an_error_and_the_order_is_sent_once() {
-    let redirect = "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n";
+    let redirect =
+        "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n";
     let long = " ".repeat(64 * 1_024);
     let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10001\r\n{{{long}}}\r\n0\r\n\r\n");
     let not_json = UpstreamError::Unreadable("is not the JSON that was asked for");
@@ -206,8 +225,8 @@ async fn whatever_is_not_a_readable_200_is_an_error_and_the_order_is_sent_once()
     }
 }
 
-/// Returns the results of orders of all five kinds for this answer. For the order of signatures, the signer's id replaces `ID` in
-/// it.
+/// Returns the results of orders of all five kinds for this answer. For the order of signatures, the signer's id
+/// replaces `ID` in it.
 async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
     let one = esign_document(1);
     let id = one.latest.signer_info[0].signer_id.to_string();
@@ -216,7 +235,12 @@ async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
     let (signing, _) = answering(ok(&signed)).await;
     let (other, seen) = answering(ok(answer)).await;
     let ifsc = Check::named("ifsc").unwrap();
-    let branch = CheckQuery { check: ifsc, numbers: vec![ifsc.numbers[0].parse("EXMP0001234").unwrap()], consent: None, compared: vec![] };
+    let branch = CheckQuery {
+        check: ifsc,
+        numbers: vec![ifsc.numbers[0].parse("EXMP0001234").unwrap()],
+        consent: None,
+        compared: vec![],
+    };
     let results = [
         esign::order(&signing, &header(), one.document, &one.latest).await.map(drop),
         doclocker::order(&other, &header(), &locker_request("x")).await.map(drop),
@@ -232,7 +256,10 @@ async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
 async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
     let entry = r#"{"signerId": "ID", "signingUrl": "https://a/"}"#;
     let all = |signer: &str| {
-        format!(r#"{{"signerInfo": [{signer}], "requestUrl": "https://a/", "consentHandle": "h", "status": "valid", "more": ["x"]}}"#)
+        format!(
+            r#"{{"signerInfo": [{signer}], "requestUrl": "https://a/",
+            "consentHandle": "h", "status": "valid", "more": ["x"]}}"#
+        )
     };
     assert_eq!(orders_answered(all(entry).as_bytes()).await, [Ok(()); 5]);
     let not_json = UpstreamError::Unreadable("is not the JSON that was asked for");
@@ -251,14 +278,20 @@ async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
     }
     let positional = orders_answered(all(r#"["ID", "https://a/"]"#).as_bytes()).await;
     assert_eq!(positional, [Err(not_json), Ok(()), Ok(()), Ok(()), Ok(())]);
-    let twice = all(entry)
-        .replace(r#""more""#, r#""signerInfo": [], "requestUrl": "https://b/", "consentHandle": "i", "status": "invalid", "more""#);
-    assert_eq!(orders_answered(twice.as_bytes()).await, [Err(not_json), Err(not_json), Ok(()), Err(not_json), Err(not_json)]);
+    let twice = all(entry).replace(
+        r#""more""#,
+        r#""signerInfo": [], "requestUrl": "https://b/", "consentHandle": "i", "status": "invalid", "more""#,
+    );
+    assert_eq!(
+        orders_answered(twice.as_bytes()).await,
+        [Err(not_json), Err(not_json), Ok(()), Err(not_json), Err(not_json)]
+    );
 }
 
 #[tokio::test]
 async fn an_answer_that_is_not_utf_8_is_unreadable_even_where_nothing_is_read() {
-    let readable = r#"{"signerInfo": [{"signerId": "ID", "signingUrl": "https://a/"}], "requestUrl": "https://a/", "consentHandle": "h", "status": "valid", "more": "~"}"#;
+    let readable = r#"{"signerInfo": [{"signerId": "ID", "signingUrl": "https://a/"}], "requestUrl": "https://a/",
+        "consentHandle": "h", "status": "valid", "more": "~"}"#;
     assert_eq!(orders_answered(readable.as_bytes()).await, [Ok(()); 5]);
     let broken: Vec<u8> = readable.bytes().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
     assert_eq!(orders_answered(&broken).await, [Err(UpstreamError::Unreadable("is not in UTF-8")); 5]);
@@ -350,8 +383,13 @@ async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
 #[test]
 fn neither_the_token_nor_the_path_of_an_upstream_is_shown() {
     let upstream = upstream("https://u.example/secret-path?key=secret-key", PLENTY, 1);
-    let options =
-        UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout: PLENTY, tls: false, egress: Egress::default() };
+    let options = UpstreamOptions {
+        token: TOKEN.to_owned(),
+        connect_timeout: PLENTY,
+        total_timeout: PLENTY,
+        tls: false,
+        egress: Egress::default(),
+    };
     let shown = format!("{upstream:?} {options:?} {:?}", UpstreamClient::new(&options).unwrap());
     assert!(!shown.contains("secret") && !shown.contains(TOKEN) && shown.contains("https://u.example"), "{shown}");
     assert!(UpstreamClient::new(&UpstreamOptions { token: "two\nlines".to_owned(), ..options }).is_err());

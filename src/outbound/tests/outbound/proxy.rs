@@ -43,7 +43,13 @@ async fn proxy(to: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
 
 fn through(port: u16, user: &str, root: Option<Vec<u8>>) -> Egress {
     let proxy = Url::parse(&format!("http://{user}localhost:{port}")).ok();
-    Egress::new(&EgressOptions { proxy, roots_pem: root, no_proxy: vec!["direct.example".into()], ..EgressOptions::default() }).unwrap()
+    Egress::new(&EgressOptions {
+        proxy,
+        roots_pem: root,
+        no_proxy: vec!["direct.example".into()],
+        ..EgressOptions::default()
+    })
+    .unwrap()
 }
 
 async fn attempt(egress: Egress, to: &str) -> Attempt {
@@ -102,8 +108,15 @@ async fn what_the_proxy_does_wrong_is_told_from_what_receivers_do() {
             );
         }
     }
-    let silent = receiver(|mut stream| async move { while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {} }).await.port();
-    let options = WebhookClientOptions { egress: through(silent, "", None), connect_timeout: Duration::from_millis(100), ..options() };
+    let silent =
+        receiver(|mut stream| async move { while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {} })
+            .await
+            .port();
+    let options = WebhookClientOptions {
+        egress: through(silent, "", None),
+        connect_timeout: Duration::from_millis(100),
+        ..options()
+    };
     let late = WebhookClient::new(&options).unwrap().attempt(&url("https://receiver.invalid/"), Bytes::new()).await;
     let failure = late.failure.unwrap();
     assert_eq!(
@@ -142,7 +155,11 @@ async fn documents_come_through_the_proxy_too() {
     };
     let (proxy, mut requests) = proxy(receiver(serve).await.port()).await;
     let document = Url::parse("http://status.invalid/list").unwrap();
-    let client = DocumentClient::guarded(PLENTY, &through(proxy, "Aladdin:open%20sesame@", None), AddressPolicy { allow_private: false });
+    let client = DocumentClient::guarded(
+        PLENTY,
+        &through(proxy, "Aladdin:open%20sesame@", None),
+        AddressPolicy { allow_private: false },
+    );
     assert_eq!(client.fetch(&document, "*/*", 10).await, Ok(b"hi".to_vec()));
     let asked = requests.recv().await.unwrap();
     assert!(asked.starts_with("GET http://status.invalid/list HTTP/1.1\r\n"), "{asked}");

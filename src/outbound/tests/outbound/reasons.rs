@@ -43,7 +43,12 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap(), key)
     }
 
-    fn server(&self, name: &str, change: impl FnOnce(&mut CertificateParams), asks_for_certificate: bool) -> ServerConfig {
+    fn server(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+        asks_for_certificate: bool,
+    ) -> ServerConfig {
         let (certificate, key) = self.issue(name, change);
         let (chain, key) = (vec![certificate.der().clone()], PrivateKeyDer::try_from(key.serialize_der()).unwrap());
         let builder = ServerConfig::builder();
@@ -141,14 +146,18 @@ async fn a_receiver_that_asks_for_a_certificate_gets_this_installations() {
 async fn an_answer_to_a_body_that_is_not_read_is_the_status_though_the_connection_is_reset() {
     let address = receiver(|mut stream| async move {
         let _ = stream.read(&mut [0; 64]).await;
-        let _ = stream.write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+        let _ =
+            stream.write_all(b"HTTP/1.1 413 Content Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
         // Closing while bytes wait to be read resets the connection.
     })
     .await;
     let body = Bytes::from(vec![b' '; 16 << 20]);
     for _ in 0..20 {
         let attempt = client().attempt(&url(&format!("http://{address}/")), body.clone()).await;
-        assert_eq!((attempt.status, failed(attempt)), (Some(413), (DeliveryOutcome::Rejected, FailureReason::Status, AttemptPart::Answer)));
+        assert_eq!(
+            (attempt.status, failed(attempt)),
+            (Some(413), (DeliveryOutcome::Rejected, FailureReason::Status, AttemptPart::Answer))
+        );
     }
 }
 
@@ -158,18 +167,26 @@ async fn other_failures_have_their_reason_too() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let free = listener.local_addr().unwrap().port();
     drop(listener);
-    let redirecting = saying(b"HTTP/1.1 308 Permanent Redirect\r\nlocation: https://elsewhere.example/\r\ncontent-length: 0\r\n\r\n").await;
+    let redirecting =
+        saying(b"HTTP/1.1 308 Permanent Redirect\r\nlocation: https://elsewhere.example/\r\ncontent-length: 0\r\n\r\n")
+            .await;
     for (to, expected) in [
         (format!("127.0.0.1:{free}"), (Unreachable, FailureReason::Refused, AttemptPart::Connection)),
         ("no-such-host.invalid".to_owned(), (Unresolved, FailureReason::Dns, AttemptPart::Name)),
         (format!("127.0.0.1:{redirecting}"), (Rejected, FailureReason::Redirect, AttemptPart::Answer)),
         (format!("127.0.0.1:{}", saying(b"").await), (Broken, FailureReason::Reset, AttemptPart::Answer)),
-        (format!("127.0.0.1:{}", saying(b"garbage\r\n\r\n").await), (Broken, FailureReason::Unknown, AttemptPart::Answer)),
+        (
+            format!("127.0.0.1:{}", saying(b"garbage\r\n\r\n").await),
+            (Broken, FailureReason::Unknown, AttemptPart::Answer),
+        ),
     ] {
         let attempt = client().attempt(&url(&format!("http://{to}/")), Bytes::from_static(b"{}")).await;
         assert_eq!(failed(attempt), expected, "{to}");
     }
     let guarded = WebhookClient::new(&WebhookClientOptions { allow_private: false, ..options() }).unwrap();
     let blocked = guarded.attempt(&url("http://127.0.0.1:9/"), Bytes::new()).await;
-    assert_eq!((blocked.outcome, blocked.failure), (Blocked, Some(AttemptFailure { reason: FailureReason::Blocked, part: None })));
+    assert_eq!(
+        (blocked.outcome, blocked.failure),
+        (Blocked, Some(AttemptFailure { reason: FailureReason::Blocked, part: None }))
+    );
 }

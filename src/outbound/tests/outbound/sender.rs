@@ -7,7 +7,12 @@ use sakshi_outbound::{Egress, EgressOptions};
 use crate::receiver::PLENTY;
 
 pub(crate) fn options() -> WebhookClientOptions {
-    WebhookClientOptions { allow_private: true, connect_timeout: PLENTY, total_timeout: PLENTY, egress: Egress::default() }
+    WebhookClientOptions {
+        allow_private: true,
+        connect_timeout: PLENTY,
+        total_timeout: PLENTY,
+        egress: Egress::default(),
+    }
 }
 
 /// Builds the egress that trusts this authority.

@@ -1,9 +1,9 @@
 //! Thousands of deliveries to a receiver that at random answers, refuses, sends GOAWAY, resets streams,
 //! cuts its connections and hangs.
 //!
-//! A fair receiver says which requests it processed: each is delivered exactly once. A cruel one also cuts connections without
-//! saying so. Then nothing is repeated: its application gets each delivery at most once. An answered delivery is recorded as
-//! delivered, a delivery recorded as delivered was processed, and the rest is `broken` or `timed_out`.
+//! A fair receiver says which requests it processed: each is delivered exactly once. A cruel one also cuts connections
+//! without saying so. Then nothing is repeated: its application gets each delivery at most once. An answered delivery
+//! is recorded as delivered, a delivery recorded as delivered was processed, and the rest is `broken` or `timed_out`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,7 +74,8 @@ impl Application {
             };
             let (stream, id) = request?;
             came += 1;
-            let (no_gap_before, no_gap) = (last == (2 * came - 2_u32).saturating_sub(1), last.max(stream) == 2 * came - 1);
+            let (no_gap_before, no_gap) =
+                (last == (2 * came - 2_u32).saturating_sub(1), last.max(stream) == 2 * came - 1);
             self.fate(&id, |fate| fate.came += 1);
             let process = |open: &mut Vec<_>| {
                 self.fate(&id, |fate| fate.processed += 1);

@@ -57,8 +57,11 @@ async fn a_certificate_for_another_host_or_of_an_unknown_authority_is_unreachabl
 
 #[tokio::test]
 async fn a_handshake_that_never_ends_is_unreachable_after_the_connect_time() {
-    let address = receiver(|mut stream| async move { while stream.read(&mut [0; 1_024]).await.is_ok_and(|read| read > 0) {} }).await;
-    let client = WebhookClient::new(&WebhookClientOptions { connect_timeout: Duration::from_millis(100), ..options() }).unwrap();
+    let address =
+        receiver(|mut stream| async move { while stream.read(&mut [0; 1_024]).await.is_ok_and(|read| read > 0) {} })
+            .await;
+    let client =
+        WebhookClient::new(&WebhookClientOptions { connect_timeout: Duration::from_millis(100), ..options() }).unwrap();
     let attempt = client.attempt(&url(&format!("https://localhost:{}/", address.port())), BODY).await;
     assert_eq!(attempt.outcome, DeliveryOutcome::Unreachable);
     assert!(attempt.duration_ms < 5_000);

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::frames::{
-    GOAWAY, INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, frame, http2_receiver, http2_receiver_without_settings,
+    GOAWAY, INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, frame, http2_receiver,
+    http2_receiver_without_settings,
 };
 use crate::sender::options;
 use bytes::Bytes;
@@ -31,7 +32,8 @@ impl Count {
     }
 }
 
-/// Delivers to a receiver that runs `first` on the first connection and answers on others; returns the result and the number of connections.
+/// Delivers to a receiver that runs `first` on the first connection and answers on others; returns the result and the
+/// number of connections.
 async fn one<F, Served>(first: F) -> (DeliveryOutcome, usize)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
@@ -81,7 +83,8 @@ async fn what_is_above_the_last_stream_of_a_goaway_goes_again_and_what_is_not_is
             }
         })
         .await;
-        let (one, other) = (client.attempt(&url, Bytes::from_static(b"1")), client.attempt(&url, Bytes::from_static(b"2")));
+        let (one, other) =
+            (client.attempt(&url, Bytes::from_static(b"1")), client.attempt(&url, Bytes::from_static(b"2")));
         let (one, other) = tokio::join!(one, other);
         assert_eq!((one.outcome, other.outcome), (Delivered, Delivered));
         let mut seen = seen.lock().unwrap().clone();

@@ -1,7 +1,8 @@
 //! `POST /d/{door}/check-ins`: checks in a guest.
 //!
-//! A ticket is valid with the proof that it showed when it was scanned. Without a proof, staff have looked at the guest. Offline scans
-//! arrive later, with the time of the scan, until an hour after the end of the door. A retried request has the same `id`.
+//! A ticket is valid with the proof that it showed when it was scanned. Without a proof, staff have looked at the
+//! guest. Offline scans arrive later, with the time of the scan, until an hour after the end of the door. A retried
+//! request has the same `id`.
 
 use std::collections::HashMap;
 
@@ -73,11 +74,13 @@ pub(crate) async fn post(
     let open = super::checked(&service, &request, find_late_door(&service, &path).await?)?;
     let form = read_form(&request, payload).await?;
     let field = |name: &'static str| form.get(name).map_or("", String::as_str);
-    let code: RegistrationCode = field("code").parse().map_err(|problem: &str| ApiError::from(Invalid::one("code", problem)))?;
+    let code: RegistrationCode =
+        field("code").parse().map_err(|problem: &str| ApiError::from(Invalid::one("code", problem)))?;
     let now = service.clock.now();
     let at = match field("at") {
         "" => now,
-        text => scanned_at(text, now).ok_or_else(|| ApiError::from(Invalid::one("at", "must be milliseconds since 1970, within a day")))?,
+        text => scanned_at(text, now)
+            .ok_or_else(|| ApiError::from(Invalid::one("at", "must be milliseconds since 1970, within a day")))?,
     };
     let id = match field("id") {
         "" => CheckInId::generate(),
@@ -97,7 +100,9 @@ pub(crate) async fn post(
         State::Old => "state=old".to_owned(),
         State::Unknown => "state=unknown".to_owned(),
     };
-    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?guest={code}&{shown}", address(&open)))).finish())
+    Ok(private(StatusCode::SEE_OTHER)
+        .insert_header((LOCATION, format!("{}?guest={code}&{shown}", address(&open))))
+        .finish())
 }
 
 /// The outcome of a request.
@@ -149,7 +154,10 @@ fn answer(open: &OpenDoor, code: RegistrationCode, done: Done, guest: Option<Lis
     Answer {
         state: done.state(),
         code,
-        when: guest.as_ref().and_then(|guest| guest.check_in.as_ref()).map(|check_in| when_and_where(event, check_in, now)),
+        when: guest
+            .as_ref()
+            .and_then(|guest| guest.check_in.as_ref())
+            .map(|check_in| when_and_where(event, check_in, now)),
         name: guest.map(|guest| guest.name).unwrap_or_default(),
         photo: photo(open, code),
         registered: counts.registrations,

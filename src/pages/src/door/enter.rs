@@ -37,7 +37,12 @@ pub(crate) async fn enter(
     }
     if !open.has_pin(form.get("pin").map_or("", |pin| pin.trim())) {
         tracing::info!(event.id = %open.event.id, "a wrong PIN at a door");
-        return Ok(ask_for_pin(&service, &open, StatusCode::FORBIDDEN, Some("This is not the PIN of this door.".into())));
+        return Ok(ask_for_pin(
+            &service,
+            &open,
+            StatusCode::FORBIDDEN,
+            Some("This is not the PIN of this door.".into()),
+        ));
     }
     tracing::info!(event.id = %open.event.id, "a door was entered");
     Ok(private(StatusCode::SEE_OTHER)

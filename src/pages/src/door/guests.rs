@@ -1,5 +1,5 @@
-//! `GET /d/{door}/guests` and `GET /d/{door}/photo/{code}`: the guests of an event for the script of a door, for use without a network, and
-//! a guest's photo.
+//! `GET /d/{door}/guests` and `GET /d/{door}/photo/{code}`: the guests of an event for the script of a door, for use
+//! without a network, and a guest's photo.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -33,20 +33,24 @@ struct Answer {
     inside: u32,
     /// Codes and names of this page of guests.
     guests: Vec<(RegistrationCode, String)>,
-    /// One bit per guest from the first, set once checked in; base64. Absent until the last guest was sent, and while the counts match the
-    /// door's.
+    /// One bit per guest from the first, set once checked in; base64. Absent until the last guest was sent, and while
+    /// the counts match the door's.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked_in: Option<String>,
     /// True if the event is too large for a list, so that the door requests each guest.
     many: bool,
 }
 
-/// Responds with the guests after the first `after`, and with the check-ins once the last guest is included. Sends only the counts if
-/// `after` and `inside` match them.
+/// Responds with the guests after the first `after`, and with the check-ins once the last guest is included. Sends only
+/// the counts if `after` and `inside` match them.
 ///
 /// # Errors
 /// 401 without the PIN, 404 for an unknown door.
-pub(crate) async fn list(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn list(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
     let open = entered_at(&service, &request, &path).await?;
     let mut query = Query::of(request.query_string());
     let after = query.number(&["after"], 0..=u64::from(u32::MAX), 0);
@@ -88,14 +92,23 @@ async fn bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Resu
 ///
 /// # Errors
 /// 401 without the PIN, 404 for an unknown door, guest or photo.
-pub(crate) async fn photo(path: Path<(String, String)>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn photo(
+    path: Path<(String, String)>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
     let (door, code) = path.into_inner();
     let open = entered_at(&service, &request, &door).await?;
     let none = || ApiError::from(ServiceError::NotFound("photo"));
     let code = code.parse().map_err(|_| none())?;
     let guest = find_guest(&service, &open.event, code).await?.ok_or_else(none)?;
     let shared = guest.verified_claims.as_map().get(credential_name(Claim::Photo)).and_then(Value::as_str);
-    let bytes =
-        shared.and_then(|text| BASE64_STANDARD.decode(text).ok()).filter(|bytes| bytes.starts_with(b"\xff\xd8\xff")).ok_or_else(none)?;
-    Ok(private(StatusCode::OK).content_type("image/jpeg").insert_header(("x-content-type-options", "nosniff")).body(bytes))
+    let bytes = shared
+        .and_then(|text| BASE64_STANDARD.decode(text).ok())
+        .filter(|bytes| bytes.starts_with(b"\xff\xd8\xff"))
+        .ok_or_else(none)?;
+    Ok(private(StatusCode::OK)
+        .content_type("image/jpeg")
+        .insert_header(("x-content-type-options", "nosniff"))
+        .body(bytes))
 }

@@ -1,7 +1,7 @@
 //! Doors: `/d/{door}`, the page for the people at an entrance. It opens with a link and a PIN, and ends with the link.
 //!
-//! Guests are checked in by the code on their ticket, which a phone's camera opens as `/d/t/{ticket}`, or found by name or code. The page
-//! works without a script. With it, it scans by itself and works offline for a while.
+//! Guests are checked in by the code on their ticket, which a phone's camera opens as `/d/t/{ticket}`, or found by name
+//! or code. The page works without a script. With it, it scans by itself and works offline for a while.
 
 pub(crate) mod check_in;
 pub(crate) mod enter;
@@ -22,8 +22,8 @@ use sakshi_web::error::ApiError;
 
 use crate::text::Texts;
 
-/// Cookie of a browser in which the PIN was entered: the path of the door, and its session. It is set for the page of the door, and for the
-/// ticket codes that the camera opens: there it is that of the last door entered.
+/// Cookie of a browser in which the PIN was entered: the path of the door, and its session. It is set for the page of
+/// the door, and for the ticket codes that the camera opens: there it is that of the last door entered.
 const COOKIE_NAME: &str = "sakshi_door";
 
 /// Returns the door of this browser's cookie.
@@ -53,7 +53,11 @@ fn is_entered(service: &Service, request: &HttpRequest, open: &OpenDoor) -> bool
 }
 
 fn pin_required() -> ApiError {
-    ApiError::Other { status: StatusCode::UNAUTHORIZED, code: "pin_required", message: "Enter the PIN of the door first.".into() }
+    ApiError::Other {
+        status: StatusCode::UNAUTHORIZED,
+        code: "pin_required",
+        message: "Enter the PIN of the door first.".into(),
+    }
 }
 
 /// Returns the path of the door and the session from the cookie.
@@ -72,7 +76,8 @@ fn address(open: &OpenDoor) -> String {
 fn when_and_where(event: &Event, check_in: &CheckIn, now: Timestamp) -> String {
     let (at, today) = (event.terms.time_zone.local(check_in.at), event.terms.time_zone.local(now));
     let is_today = (at.year, at.month, at.day) == (today.year, today.month, today.day);
-    let month = usize::try_from(at.month).ok().and_then(|month| Texts::of(Language::ENGLISH).months.get(month.checked_sub(1)?));
+    let month =
+        usize::try_from(at.month).ok().and_then(|month| Texts::of(Language::ENGLISH).months.get(month.checked_sub(1)?));
     let day = month.filter(|_| !is_today).map(|month| format!("{} {month}", at.day));
     let gate = Some(check_in.gate.clone()).filter(|gate| !gate.is_empty());
     [day, Some(at.time), gate].into_iter().flatten().collect::<Vec<_>>().join(", ")

@@ -127,7 +127,11 @@ pub(crate) async fn show(
         Err(_) if state.is_empty() => None,
         Err(_) => shown(&open, (&state, None), None, now),
     };
-    let found = if words.trim().is_empty() { None } else { Some(search_guests(&service, &open.event, &words, FOUND_MAX).await?) };
+    let found = if words.trim().is_empty() {
+        None
+    } else {
+        Some(search_guests(&service, &open.event, &words, FOUND_MAX).await?)
+    };
     let listed = |guest: ListedGuest| GuestRow {
         code: guest.code.to_string(),
         inside: guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in, now)),
@@ -155,12 +159,24 @@ pub(crate) async fn show(
     ))
 }
 
-/// Describes a guest. State and request come from the address, so only the store confirms that a guest is checked in, and that it has just
-/// happened.
-fn shown(open: &OpenDoor, (state, done): (&str, Option<CheckInId>), guest: Option<ListedGuest>, now: Timestamp) -> Option<GuestCard> {
+/// Describes a guest. State and request come from the address, so only the store confirms that a guest is checked in,
+/// and that it has just happened.
+fn shown(
+    open: &OpenDoor,
+    (state, done): (&str, Option<CheckInId>),
+    guest: Option<ListedGuest>,
+    now: Timestamp,
+) -> Option<GuestCard> {
     let Some(guest) = guest else {
         let heading = "This is not a ticket of this event.".to_owned();
-        return Some(GuestCard { look: "bad", heading, name: String::new(), code: String::new(), photo: None, request: None });
+        return Some(GuestCard {
+            look: "bad",
+            heading,
+            name: String::new(),
+            code: String::new(),
+            photo: None,
+            request: None,
+        });
     };
     let inside = guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in, now));
     let is_new = guest.check_in.as_ref().is_some_and(|known| Some(known.id) == done && now.since(known.at) <= NEWS_MAX);
@@ -180,9 +196,18 @@ fn gate(open: &OpenDoor) -> String {
 }
 
 /// Renders the page that asks for the PIN.
-pub(super) fn ask_for_pin(service: &Service, open: &OpenDoor, status: StatusCode, trouble: Option<String>) -> HttpResponse {
+pub(super) fn ask_for_pin(
+    service: &Service,
+    open: &OpenDoor,
+    status: StatusCode,
+    trouble: Option<String>,
+) -> HttpResponse {
     let event = open.event.terms.name.as_str().to_owned();
-    page(status, None, &Pin { sandbox: service.authority.sandbox, event, gate: gate(open), address: address(open), trouble })
+    page(
+        status,
+        None,
+        &Pin { sandbox: service.authority.sandbox, event, gate: gate(open), address: address(open), trouble },
+    )
 }
 
 /// Renders the page of a ticket for a browser that is at no door.

@@ -1,4 +1,5 @@
-//! `GET /d/t/{ticket}`: a guest's ticket as a camera opens it. It redirects door staff to the guest, and explains itself to others.
+//! `GET /d/t/{ticket}`: a guest's ticket as a camera opens it. It redirects door staff to the guest, and explains
+//! itself to others.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
@@ -27,7 +28,9 @@ pub(crate) async fn open(
     let Some(open) = entered(&service, &request).await? else { return Ok(not_at_a_door()) };
     let (code, proof) = path.split_once('.').unwrap_or((&path, ""));
     let state = match code.parse::<RegistrationCode>() {
-        Ok(code) if service.authority.is_shown(open.event.id, code, proof, service.clock.now()) => format!("guest={code}&state=shown"),
+        Ok(code) if service.authority.is_shown(open.event.id, code, proof, service.clock.now()) => {
+            format!("guest={code}&state=shown")
+        }
         Ok(code) => format!("guest={code}&state=old"),
         Err(_) => "state=unknown".to_owned(),
     };

@@ -38,7 +38,8 @@ pub(crate) async fn file(
 
 fn calendar(event: &Event, start: Timestamp, url: &str, now: Timestamp) -> String {
     let place = event.terms.place.as_ref().map(|place| format!("LOCATION:{}", escaped(place.as_str())));
-    let purpose = event.terms.purpose.as_ref().map(EventText::as_str).map(|purpose| format!("DESCRIPTION:{}", escaped(purpose)));
+    let purpose =
+        event.terms.purpose.as_ref().map(EventText::as_str).map(|purpose| format!("DESCRIPTION:{}", escaped(purpose)));
     let lines = [
         "BEGIN:VCALENDAR".to_owned(),
         "VERSION:2.0".to_owned(),

@@ -30,7 +30,12 @@ impl Refusal {
     ///
     /// # Errors
     /// The refusal itself, for a program.
-    pub(crate) async fn answer(self, request: &HttpRequest, service: &Service, path: &str) -> Result<HttpResponse, ApiError> {
+    pub(crate) async fn answer(
+        self,
+        request: &HttpRequest,
+        service: &Service,
+        path: &str,
+    ) -> Result<HttpResponse, ApiError> {
         if wants_json(request) {
             return Err(self.error);
         }
@@ -52,12 +57,18 @@ impl Refusal {
             ApiError::Service(ServiceError::EventRefused(EventRefusal::Disabled)) => {
                 (CLOCK, event.closed_heading, vec![event.closed], None)
             }
-            ApiError::Service(ServiceError::EventRefused(EventRefusal::Expired)) => (CLOCK, event.ended_heading, vec![event.ended], None),
-            ApiError::Service(ServiceError::CodeExpired) => (CLOCK, event.scan, vec![event.code_expired, event.scan_again], None),
+            ApiError::Service(ServiceError::EventRefused(EventRefusal::Expired)) => {
+                (CLOCK, event.ended_heading, vec![event.ended], None)
+            }
+            ApiError::Service(ServiceError::CodeExpired) => {
+                (CLOCK, event.scan, vec![event.code_expired, event.scan_again], None)
+            }
             ApiError::Service(ServiceError::InsufficientCredits | ServiceError::BudgetSpent) => {
                 (DOTS, event.unavailable_heading, vec![event.unavailable, event.ask_at_entrance], Some(texts.try_again))
             }
-            ApiError::Service(ServiceError::NotFound(_)) => (QUESTION, event.unknown_heading, vec![event.unknown], None),
+            ApiError::Service(ServiceError::NotFound(_)) => {
+                (QUESTION, event.unknown_heading, vec![event.unknown], None)
+            }
             ApiError::CrossSite => (CROSS, event.elsewhere_heading, vec![event.elsewhere], Some(event.to_event)),
             error => {
                 let again = if is_safe { Retry::Automatic } else { Retry::ByHand };

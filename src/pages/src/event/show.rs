@@ -1,5 +1,5 @@
-//! `GET /e/{eventId}`: the event's claims and the start button, at no cost. For the identity app, which has asked its user already, it is
-//! the intent of a verification started now.
+//! `GET /e/{eventId}`: the event's claims and the start button, at no cost. For the identity app, which has asked its
+//! user already, it is the intent of a verification started now.
 
 use actix_web::http::header::{HeaderValue, REFERRER_POLICY, SET_COOKIE};
 use actix_web::http::{Method, StatusCode};
@@ -74,7 +74,12 @@ pub(crate) async fn show(
     }
 }
 
-async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
+async fn shown(
+    path: &str,
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
     let visits = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
@@ -87,7 +92,8 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     if !visits.registered.is_empty() {
         let open = closed.is_none();
         let another = admission.filter(|_| open).map(|admission| start_address(&admission, &path, Some(ANOTHER)));
-        let next = Next { under_way: under_way.filter(|_| open), another: another.map(|address| language.at(&address)) };
+        let next =
+            Next { under_way: under_way.filter(|_| open), another: another.map(|address| language.at(&address)) };
         let shown = ticket(service, &event, &visits.registered, language, &path, next).await;
         return Ok(with_start(shown, &visits.cookies));
     }
@@ -121,7 +127,10 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
 /// Returns the target of the button.
 fn start_address(admission: &Admission, path: &str, further: Option<&str>) -> String {
     let address = admission.address(&format!("{path}/start"));
-    further.map_or_else(|| address.clone(), |further| format!("{address}{}{further}", if address.contains('?') { '&' } else { '?' }))
+    further.map_or_else(
+        || address.clone(),
+        |further| format!("{address}{}{further}", if address.contains('?') { '&' } else { '?' }),
+    )
 }
 
 /// Refuses a guest who could not start. Only the start itself decides; this avoids a button that would fail.
@@ -140,7 +149,12 @@ fn with_start(mut response: HttpResponse, cookies: &[String]) -> HttpResponse {
     response
 }
 
-async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, ApiError> {
+async fn intent(
+    path: &str,
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
     let event = find_event(service, path).await?;

@@ -1,5 +1,5 @@
-//! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or continues the one of this browser. A
-//! registered guest does not start again by mistake.
+//! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or continues the one
+//! of this browser. A registered guest does not start again by mistake.
 
 use std::sync::Arc;
 
@@ -46,21 +46,37 @@ pub(crate) async fn start(
 ///
 /// # Errors
 /// 404 for a path that names no event, as [`start`].
-pub(crate) async fn back(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn back(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
     match path.parse::<EventId>() {
         Ok(id) => Ok(lead_to(&language(&request).at(&format!("/e/{id}")), None)),
-        Err(_) => Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).answer(&request, &service, &path).await,
+        Err(_) => {
+            Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).answer(&request, &service, &path).await
+        }
     }
 }
 
-async fn started(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
+async fn started(
+    path: &str,
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
     let event = find_event(service, path).await?;
     start_or_continue(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
 }
 
-async fn start_or_continue(request: &HttpRequest, service: &Service, rates: &RateLimits, event: &Event) -> Result<HttpResponse, ApiError> {
+async fn start_or_continue(
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+    event: &Event,
+) -> Result<HttpResponse, ApiError> {
     if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
         return Err(refusal.into());
     }

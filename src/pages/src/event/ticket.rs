@@ -1,5 +1,5 @@
-//! The page of a registered guest: the event and a ticket for the entrance, with a code that changes. `GET /e/{eventId}/ticket` returns the
-//! current one.
+//! The page of a registered guest: the event and a ticket for the entrance, with a code that changes. `GET
+//! /e/{eventId}/ticket` returns the current one.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};

@@ -1,8 +1,8 @@
-//! A guest's visits: a cookie for each verification that a browser started at an event. A returning guest continues it instead of paying
-//! for another, and sees the registration.
+//! A guest's visits: a cookie for each verification that a browser started at an event. A returning guest continues it
+//! instead of paying for another, and sees the registration.
 //!
-//! A result is kept for a day, an event for months. So once a guest is registered, the cookie has the time and the number, sealed. It has
-//! none of the shared data: that is read from the store, and ends with it.
+//! A result is kept for a day, an event for months. So once a guest is registered, the cookie has the time and the
+//! number, sealed. It has none of the shared data: that is read from the store, and ends with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,15 +43,21 @@ pub(crate) struct Registered {
     pub(crate) number: u64,
     /// Time of the verification.
     pub(crate) at: Timestamp,
-    /// Initials of the shared name, which distinguish guests on one phone. Empty without a name, and when the result is no longer kept.
+    /// Initials of the shared name, which distinguish guests on one phone. Empty without a name, and when the result is
+    /// no longer kept.
     pub(crate) initials: String,
 }
 
 impl Registered {
-    /// Returns the guest of a completed transaction, if it has one. A guest whose claims cannot be opened has no initials.
+    /// Returns the guest of a completed transaction, if it has one. A guest whose claims cannot be opened has no
+    /// initials.
     pub(crate) fn of(service: &Service, record: CompletedRecord) -> Option<Self> {
         let (txn, at, number) = (record.opened.id, record.verified_at, record.registration?);
-        let claims = if record.opened.terms.claims.contains(Claim::Name) { service.transactions.reveal(record).ok() } else { None };
+        let claims = if record.opened.terms.claims.contains(Claim::Name) {
+            service.transactions.reveal(record).ok()
+        } else {
+            None
+        };
         let name = claims.and_then(|completed| match completed.outcome {
             Outcome::Verified(claims) => claims::name(&claims),
             Outcome::NotVerified(_) => None,
@@ -90,7 +96,8 @@ pub(super) fn started(service: &Service, event: &Event, txn: TxnId) -> String {
 pub(crate) fn registered(service: &Service, event: &Event, guest: &Registered) -> String {
     let plain = [guest.at.millis().to_be_bytes(), guest.number.to_be_bytes()].concat();
     let sealed = service.vault.seal(&owner(event.id, guest.txn), &plain);
-    let kept = (event.terms.expires_at + event.terms.retention.registrations(service.rules.registration_ttl)).since(service.clock.now());
+    let kept = (event.terms.expires_at + event.terms.retention.registrations(service.rules.registration_ttl))
+        .since(service.clock.now());
     cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()), kept)
 }
 

@@ -9,7 +9,20 @@ pub(super) static TEXTS: Texts = Texts {
     endonym: "English",
     direction: "ltr",
     fonts: "system-ui",
-    months: ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"],
+    months: [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ],
     moment: "{day} {month} {year}, {time}",
     brand: "Identity check",
     sandbox_badge: "Sandbox",
@@ -24,17 +37,19 @@ pub(super) static TEXTS: Texts = Texts {
     waiting_heading: "Confirm who you are",
     requested_by: around("Requested by ", ""),
     lead_phone: "Open the identity app on this phone. It shows this request again. Approve or decline there.",
-    lead_scan: "Scan the code with your phone’s camera or with the identity app, then approve or decline on your phone.",
+    lead_scan: "Scan the code with your phone’s camera or with the identity app, then approve or decline on your \
+        phone.",
     face_scan: "The app scans your face to make sure that it is you.",
     open_app: "Open the identity app",
     stuck: "Need help?",
     help_heading: "If the identity app did not open",
-    help: "It may not be installed on this phone. Install it from your phone’s app store, set it up, then come back to this \
-           page and try again before the time runs out.",
+    help: "It may not be installed on this phone. Install it from your phone’s app store, set it up, then come back \
+           to this page and try again before the time runs out.",
     other_phone_heading: "If the app is on another phone",
     other_phone: "Open this page there: point that phone’s camera at this code.",
     refuses_heading: "If the app opens but refuses",
-    refuses: "Update the app, check that the phone is online and shows the right time, then open the request again from this page.",
+    refuses: "Update the app, check that the phone is online and shows the right time, then open the request again \
+        from this page.",
     qr_label: "QR code that opens this page on a phone",
     app_code: "Code for the scanner inside the identity app",
     app_code_words: "Use this one only if the scanner inside the identity app does not take the code above.",
@@ -66,8 +81,8 @@ pub(super) static TEXTS: Texts = Texts {
     expired_heading: "This request has expired",
     expired: "Your time to answer has run out.",
     unknown_heading: "This link does not work",
-    unknown: "It may be incomplete, or the request is no longer kept. Check the link, or go back to the service that asked you and \
-              start over.",
+    unknown: "It may be incomplete, or the request is no longer kept. Check the link, or go back to the service that \
+              asked you and start over.",
     busy_heading: "One moment, please",
     busy: "The service is busy right now.",
     busy_again: "This page tries again automatically.",
@@ -100,7 +115,8 @@ pub(super) static TEXTS: Texts = Texts {
         open_until: around("Open until ", ""),
         registered: "You are registered",
         registered_at: "Registered",
-        show_at_entrance: "Show this page at the entrance if you are asked. To see this page again, scan the code at the entrance.",
+        show_at_entrance: "Show this page at the entrance if you are asked. To see this page again, scan the code at \
+            the entrance.",
         calendar: "Add to calendar",
         guest: "Guest",
         another: "Register someone else",
@@ -113,12 +129,14 @@ pub(super) static TEXTS: Texts = Texts {
         ended_heading: "This event has ended",
         ended: "Guests can no longer register.",
         unknown_heading: "This code does not work",
-        unknown: "There is no such event, or it is no longer kept. Scan the code again, or ask the people who showed it to you.",
+        unknown: "There is no such event, or it is no longer kept. Scan the code again, or ask the people who showed \
+            it to you.",
         unavailable_heading: "This event is not available",
         unavailable: "Guests cannot be registered right now.",
         ask_at_entrance: "Please ask the people at the entrance.",
         elsewhere_heading: "Please start here",
-        elsewhere: "Another site tried to start this for you. Nothing has happened. Go to the event’s own page and start there.",
+        elsewhere: "Another site tried to start this for you. Nothing has happened. Go to the event’s own page and \
+            start there.",
         to_event: "Go to the event’s page",
         too_late: "Your time to answer has run out. Nothing was shared. You can start again.",
         scan: "Scan to register",
@@ -136,7 +154,8 @@ pub(super) static TEXTS: Texts = Texts {
         offline: "No connection. The code still works; what is shown here may be out of date.",
         door_code: "Code for the door",
         no_network: "No connection. Tell your code at the entrance.",
-        twice: "You are already registered for this event. To see your ticket, open its page on the phone that you registered with.",
+        twice: "You are already registered for this event. To see your ticket, open its page on the phone that you \
+            registered with.",
     },
     reasons: Reasons {
         declined: "You declined the request in the identity app.",

@@ -90,10 +90,39 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         reasons,
         claim,
     } = texts;
-    let mut found =
-        vec![*brand, sandbox_badge, reference, waiting_heading, lead_phone, lead_scan, face_scan, open_app, stuck, endonym, language];
-    found.extend([other_phone_heading, other_phone, refuses_heading, refuses, opened_heading, opened, declined_heading]);
-    found.extend([help_heading, help, qr_label, app_code, app_code_words, app_code_label, same_device, open_on_android, open_on_ios]);
+    let mut found = vec![
+        *brand,
+        sandbox_badge,
+        reference,
+        waiting_heading,
+        lead_phone,
+        lead_scan,
+        face_scan,
+        open_app,
+        stuck,
+        endonym,
+        language,
+    ];
+    found.extend([
+        other_phone_heading,
+        other_phone,
+        refuses_heading,
+        refuses,
+        opened_heading,
+        opened,
+        declined_heading,
+    ]);
+    found.extend([
+        help_heading,
+        help,
+        qr_label,
+        app_code,
+        app_code_words,
+        app_code_label,
+        same_device,
+        open_on_android,
+        open_on_ios,
+    ]);
     found.extend([
         sandbox_words,
         open_sandbox,
@@ -106,7 +135,17 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         verified_heading,
         verified,
     ]);
-    found.extend([not_verified_heading, start_again, expired_heading, expired, unknown_heading, unknown, busy_heading, busy, busy_again]);
+    found.extend([
+        not_verified_heading,
+        start_again,
+        expired_heading,
+        expired,
+        unknown_heading,
+        unknown,
+        busy_heading,
+        busy,
+        busy_again,
+    ]);
     found.extend([*too_many_heading, too_many, try_again, close_page, taken_there, stay]);
     found.extend([*privacy, identity_app, not_opened, install, not_now, shared_heading]);
     found.extend([app_names.before, app_names.after]);
@@ -178,7 +217,19 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         elsewhere,
     ]);
     found.extend([whole(offline_since), code_expired]);
-    found.extend([*to_event, too_late, scan, scan_again, qr_label, open, places_left, offline, door_code, no_network, twice]);
+    found.extend([
+        *to_event,
+        too_late,
+        scan,
+        scan_again,
+        qr_label,
+        open,
+        places_left,
+        offline,
+        door_code,
+        no_network,
+        twice,
+    ]);
     found.extend([*registered, registered_at, show_at_entrance, calendar, guest, another, guest_registered]);
     found.extend(steps);
     found
@@ -190,8 +241,17 @@ fn of_tips(texts: &'static Tips) -> [&'static str; 7] {
 }
 
 fn of_reasons(texts: &'static Reasons) -> [&'static str; 9] {
-    let Reasons { declined, not_live, aborted, face_mismatch, biometric_lock, face_service_down, connection, claims_missing, other } =
-        texts;
+    let Reasons {
+        declined,
+        not_live,
+        aborted,
+        face_mismatch,
+        biometric_lock,
+        face_service_down,
+        connection,
+        claims_missing,
+        other,
+    } = texts;
     [declined, not_live, aborted, face_mismatch, biometric_lock, face_service_down, connection, claims_missing, other]
 }
 
@@ -240,7 +300,11 @@ fn every_text_is_there_and_in_the_script_of_its_language() {
             assert!(!text.trim().is_empty(), "{}: an empty text", texts.tag);
             let plain = NAMES.iter().fold(text.to_owned(), |text, name| text.replace(name, ""));
             for letter in plain.chars().filter(|letter| !letter.is_ascii() || letter.is_ascii_alphabetic()) {
-                assert!(is_of_script(texts.tag, letter) || matches!(letter, '…' | '’' | '–'), "{}: {letter:?} in {text:?}", texts.tag);
+                assert!(
+                    is_of_script(texts.tag, letter) || matches!(letter, '…' | '’' | '–'),
+                    "{}: {letter:?} in {text:?}",
+                    texts.tag
+                );
             }
         }
         assert_eq!(texts.is_right_to_left(), texts.tag == "ur");
@@ -250,9 +314,9 @@ fn every_text_is_there_and_in_the_script_of_its_language() {
     }
 }
 
-/// "Living", as opposed to dead, is no word for a person in front of a camera. "Over 18" leaves out those who are 18. The other words read
-/// as "applicant", "safe", a telephone on a table, admission to a school, and a location where a seat is meant; or they take the reader for
-/// a man.
+/// "Living", as opposed to dead, is no word for a person in front of a camera. "Over 18" leaves out those who are 18.
+/// The other words read as "applicant", "safe", a telephone on a table, admission to a school, and a location where a
+/// seat is meant; or they take the reader for a man.
 #[test]
 fn no_text_has_a_word_that_misleads() {
     let words = [
@@ -308,7 +372,8 @@ fn sentences_end_as_their_script_ends_them() {
 fn no_text_is_another_languages() {
     for texts in TABLES {
         for other in TABLES.iter().filter(|other| other.tag != texts.tag) {
-            let same = all(texts).into_iter().zip(all(other)).filter(|(text, other)| text == other && text.len() > 60).count();
+            let same =
+                all(texts).into_iter().zip(all(other)).filter(|(text, other)| text == other && text.len() > 60).count();
             assert_eq!(same, 0, "{} and {}", texts.tag, other.tag);
         }
     }

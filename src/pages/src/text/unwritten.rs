@@ -1,7 +1,8 @@
 //! The languages of the identity app without texts here.
 //!
-//! A wrong or clumsy text about consent is worse than one in English. So a language waits here until a reader of it has written its texts;
-//! until then its pages are in English and say so. Sindhi also waits for a decision: India writes it in two scripts.
+//! A wrong or clumsy text about consent is worse than one in English. So a language waits here until a reader of it has
+//! written its texts; until then its pages are in English and say so. Sindhi also waits for a decision: India writes it
+//! in two scripts.
 
 /// A language without texts.
 #[derive(Debug)]

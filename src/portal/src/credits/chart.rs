@@ -91,16 +91,21 @@ impl Chart {
     pub(super) fn top(&self) -> u64 {
         let most = self.most();
         let scales = std::iter::successors(Some(1_u64), |scale| scale.checked_mul(10));
-        scales.flat_map(|scale| [2, 4, 6, 8].map(|step| scale.saturating_mul(step))).find(|top| *top >= most).unwrap_or(most)
+        scales
+            .flat_map(|scale| [2, 4, 6, 8].map(|step| scale.saturating_mul(step)))
+            .find(|top| *top >= most)
+            .unwrap_or(most)
     }
 
-    /// Returns the credits used in the last seven days, and the milliseconds of history. `None` with less history, because a first
-    /// afternoon does not predict a week.
+    /// Returns the credits used in the last seven days, and the milliseconds of history. `None` with less history,
+    /// because a first afternoon does not predict a week.
     fn pace(&self) -> Option<(u64, i64)> {
         let window = self.used.len().saturating_sub(PACE_DAYS);
         let place = |at| usize::try_from(day(at) - self.first).unwrap_or(0);
         let (from, millis) = match self.cut_at.filter(|at| place(*at) >= window) {
-            Some(at) if self.since.is_some_and(|since| place(since) <= window) => (place(at), (self.now.millis() - at.millis()).max(1)),
+            Some(at) if self.since.is_some_and(|since| place(since) <= window) => {
+                (place(at), (self.now.millis() - at.millis()).max(1))
+            }
             Some(_) => return None,
             None => {
                 let first_use = self.used.iter().position(|used| *used > 0)?;
@@ -156,10 +161,16 @@ mod tests {
             entry(EntryKind::Adjust, -5, "2026-03-30T01:00:00Z"),
             entry(EntryKind::Debit, 1, "2026-03-31T00:00:00Z"),
         ]);
-        assert_eq!((chart.total(), chart.most(), chart.from(), chart.to()), (5, 4, "2026-03-01".into(), "2026-03-30".into()));
+        assert_eq!(
+            (chart.total(), chart.most(), chart.from(), chart.to()),
+            (5, 4, "2026-03-01".into(), "2026-03-30".into())
+        );
         let bars = chart.bars();
-        let drawn: Vec<_> =
-            bars.iter().filter(|bar| bar.height > 0).map(|bar| (bar.x, bar.y, bar.height, bar.day.as_str(), bar.used)).collect();
+        let drawn: Vec<_> = bars
+            .iter()
+            .filter(|bar| bar.height > 0)
+            .map(|bar| (bar.x, bar.y, bar.height, bar.day.as_str(), bar.used))
+            .collect();
         assert_eq!(drawn, [(0, 90, 30, "2026-03-01", 1), (580, 0, 120, "2026-03-30", 4)]);
         assert!(chart.is_before(Timestamp::parse_iso8601("2026-02-28T23:59:59Z").unwrap()));
     }
@@ -168,13 +179,18 @@ mod tests {
     fn a_chart_of_nothing_is_empty_and_a_little_can_be_seen_beside_much() {
         let mut chart = Chart::until(Timestamp::parse_iso8601("2026-03-30T12:00:00Z").unwrap());
         assert!(chart.bars().iter().all(|bar| bar.height == 0));
-        chart.count(&[entry(EntryKind::Debit, 1, "2026-03-29T00:00:00Z"), entry(EntryKind::Debit, 10_000, "2026-03-30T00:00:00Z")]);
+        chart.count(&[
+            entry(EntryKind::Debit, 1, "2026-03-29T00:00:00Z"),
+            entry(EntryKind::Debit, 10_000, "2026-03-30T00:00:00Z"),
+        ]);
         assert_eq!(chart.bars()[28].height, 4);
     }
 
     #[test]
     fn the_scale_ends_in_a_round_even_number() {
-        for (most, top) in [(0, 2), (1, 2), (2, 2), (3, 4), (7, 8), (9, 20), (21, 40), (99, 200), (801, 2_000), (u64::MAX, u64::MAX)] {
+        for (most, top) in
+            [(0, 2), (1, 2), (2, 2), (3, 4), (7, 8), (9, 20), (21, 40), (99, 200), (801, 2_000), (u64::MAX, u64::MAX)]
+        {
             let mut chart = Chart::until(Timestamp::from_millis(0));
             chart.used[3] = most;
             assert_eq!(chart.top(), top, "{most}");

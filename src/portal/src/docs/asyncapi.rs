@@ -12,12 +12,14 @@ pub(super) fn asyncapi(document: &Value) -> Value {
         let (webhook, id) = (&item["post"], text(&item["post"]["operationId"]));
         let content = &webhook["requestBody"]["content"]["application/json"];
         let examples = content["examples"].as_object().into_iter().flat_map(in_order);
-        let examples: Vec<Value> =
-            examples.map(|(name, example)| json!({ "name": name, "summary": example["summary"], "payload": example["value"] })).collect();
+        let examples: Vec<Value> = examples
+            .map(|(name, example)| json!({ "name": name, "summary": example["summary"], "payload": example["value"] }))
+            .collect();
         messages.insert(
             name.clone(),
             json!({
-                "name": name, "title": webhook["summary"], "summary": webhook["summary"], "description": webhook["description"],
+                "name": name, "title": webhook["summary"], "summary": webhook["summary"],
+                "description": webhook["description"],
                 "contentType": "application/json", "payload": content["schema"], "examples": examples,
             }),
         );
@@ -44,7 +46,8 @@ pub(super) fn asyncapi(document: &Value) -> Value {
         "asyncapi": "3.0.0",
         "info": {
             "title": "sakshi: webhooks", "version": document["info"]["version"], "license": { "name": "Apache-2.0" },
-            "description": "What the service sends to a client, at most once and without a signature. Fetch the record before you rely on it, where there is a poll.",
+            "description": "What the service sends to a client, at most once and without a signature. Fetch the \
+                record before you rely on it, where there is a poll.",
         },
         "defaultContentType": "application/json",
         "channels": channels,

@@ -17,7 +17,8 @@ pub(super) struct Entry {
 pub(super) fn entries(document: &Document) -> Vec<Entry> {
     let entry = |line: &'static str| {
         let mut cells = line.strip_prefix("| `")?.strip_suffix(" |")?.split(" | ");
-        let (code, status, sentence, advice) = (cells.next()?.strip_suffix('`')?, cells.next()?, cells.next()?, cells.next()?);
+        let (code, status, sentence, advice) =
+            (cells.next()?.strip_suffix('`')?, cells.next()?, cells.next()?, cells.next()?);
         Some(Entry { code, status, sentence, advice: without_links(advice) })
     };
     document.text.lines().filter_map(entry).collect()
@@ -55,7 +56,10 @@ mod tests {
 
     #[test]
     fn links_are_told_by_their_words() {
-        assert_eq!(without_links("See [the runbook](../deploy/runbook.md#redis) and [x](y)."), "See the runbook and x.");
+        assert_eq!(
+            without_links("See [the runbook](../deploy/runbook.md#redis) and [x](y)."),
+            "See the runbook and x."
+        );
         assert_eq!(without_links("Correct `claims[2]`"), "Correct `claims[2]`");
     }
 }

@@ -58,8 +58,9 @@ fn collect(document: &Value, schema: &Value, before: &str, depth: usize, rows: &
         if rows.iter().any(|row| row.name == name) {
             continue;
         }
-        let is_required =
-            schema["required"].as_array().is_some_and(|required| required.iter().any(|one| name.ends_with(one.as_str().unwrap_or(" "))));
+        let is_required = schema["required"]
+            .as_array()
+            .is_some_and(|required| required.iter().any(|one| name.ends_with(one.as_str().unwrap_or(" "))));
         let described = [field, resolved(document, field)].into_iter().find(|schema| schema["description"].is_string());
         let about = described.map_or_else(String::new, |schema| text(&schema["description"]));
         rows.push(Row { kind: kind(document, field), is_required, about, name: name.clone() });
@@ -80,7 +81,8 @@ fn kind(document: &Value, schema: &Value) -> String {
         return kinds.join(" or ");
     }
     if let Some(words) = ["enum", "x-extensible-enum"].iter().find_map(|word| schema[word].as_array()) {
-        let words: Vec<String> = words.iter().map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect();
+        let words: Vec<String> =
+            words.iter().map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect();
         return format!("one of {}", words.join(", "));
     }
     let types = match &schema["type"] {
@@ -88,10 +90,15 @@ fn kind(document: &Value, schema: &Value) -> String {
         Value::Array(several) => several.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
         _ => "any value".to_owned(),
     };
-    let of = if schema["items"].is_object() { format!(" of {}", kind(document, &schema["items"])) } else { String::new() };
-    let format =
-        schema["format"].as_str().filter(|format| !format.starts_with("int")).map(|format| format!(" ({format})")).unwrap_or_default();
-    let bounds = [("minLength", "maxLength", " characters"), ("minItems", "maxItems", " items"), ("minimum", "maximum", "")];
+    let of =
+        if schema["items"].is_object() { format!(" of {}", kind(document, &schema["items"])) } else { String::new() };
+    let format = schema["format"]
+        .as_str()
+        .filter(|format| !format.starts_with("int"))
+        .map(|format| format!(" ({format})"))
+        .unwrap_or_default();
+    let bounds =
+        [("minLength", "maxLength", " characters"), ("minItems", "maxItems", " items"), ("minimum", "maximum", "")];
     let bounds = bounds.iter().filter_map(|(least, most, unit)| {
         let (least, most) = (&schema[least], &schema[most]);
         match (least.is_null(), most.is_null()) {

@@ -21,7 +21,8 @@ pub(super) fn served(from: &Document, link: &str) -> Option<String> {
     if link.starts_with('#') || link.starts_with("https://") {
         return Some(link.to_owned());
     }
-    let (file, fragment) = link.split_once('#').map_or((link, String::new()), |(file, fragment)| (file, format!("#{fragment}")));
+    let (file, fragment) =
+        link.split_once('#').map_or((link, String::new()), |(file, fragment)| (file, format!("#{fragment}")));
     let mut parts: Vec<&str> = from.file.split('/').collect();
     parts.pop();
     for part in file.split('/') {

@@ -1,7 +1,7 @@
 //! Documents of the repository as HTML.
 //!
-//! A link to a served document leads to its page, under the title of its target. Any other link of the repository is shown as its text. The
-//! helpers for the commands are on each page that has commands.
+//! A link to a served document leads to its page, under the title of its target. Any other link of the repository is
+//! shown as its text. The helpers for the commands are on each page that has commands.
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
 
@@ -107,7 +107,8 @@ impl<'a> Writer<'a> {
         }
         match event {
             Event::Start(Tag::CodeBlock(kind)) => {
-                let language = if let CodeBlockKind::Fenced(language) = kind { language.to_string() } else { String::new() };
+                let language =
+                    if let CodeBlockKind::Fenced(language) = kind { language.to_string() } else { String::new() };
                 self.code = Some((language, String::new()));
             }
             Event::Start(Tag::Link { dest_url, .. }) if *dest_url == *HELPERS_LINK => {
@@ -134,14 +135,21 @@ impl<'a> Writer<'a> {
             }
             Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
                 self.heading = words(rest);
-                self.shown.push(Event::Start(Tag::Heading { level, id: Some(anchor(&self.heading).into()), classes, attrs }));
+                self.shown.push(Event::Start(Tag::Heading {
+                    level,
+                    id: Some(anchor(&self.heading).into()),
+                    classes,
+                    attrs,
+                }));
             }
             Event::TaskListMarker(_) => self.shown.push(Event::Text("☐ ".into())),
-            Event::Html(text) | Event::InlineHtml(text) => match text.trim().strip_suffix(" -->").and_then(|text| text.split_once(": ")) {
-                Some(("<!-- code", name)) => self.name = Some(name.to_owned()),
-                Some(("<!-- pieces", name)) => self.tabs(name, None),
-                _ => self.shown.push(Event::Text(text)),
-            },
+            Event::Html(text) | Event::InlineHtml(text) => {
+                match text.trim().strip_suffix(" -->").and_then(|text| text.split_once(": ")) {
+                    Some(("<!-- code", name)) => self.name = Some(name.to_owned()),
+                    Some(("<!-- pieces", name)) => self.tabs(name, None),
+                    _ => self.shown.push(Event::Text(text)),
+                }
+            }
             other => self.table(other),
         }
     }
@@ -154,7 +162,10 @@ impl<'a> Writer<'a> {
             }
             Event::End(TagEnd::TableCell) if self.labels.is_in_body() => self.raw("</span></td>".to_owned()),
             Event::Start(Tag::Table(_)) => {
-                self.raw(format!("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", escaped(&self.heading)));
+                self.raw(format!(
+                    "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">",
+                    escaped(&self.heading)
+                ));
                 self.shown.push(event);
             }
             Event::End(TagEnd::Table) => {
@@ -189,9 +200,9 @@ impl<'a> Writer<'a> {
 
 /// Builds a block of commands, with a button that copies it.
 pub(super) fn command(text: &str, label: &str) -> String {
-    let code = CREDENTIALS
-        .iter()
-        .fold(escaped(text), |code, (words, name)| code.replace(words, &format!("<span data-fill=\"{name}\">{words}</span>")));
+    let code = CREDENTIALS.iter().fold(escaped(text), |code, (words, name)| {
+        code.replace(words, &format!("<span data-fill=\"{name}\">{words}</span>"))
+    });
     format!(
         "<div class=\"copyable commands-of\"><pre tabindex=\"0\" class=\"wrap\"><code>{code}</code></pre>\
          <button class=\"copy\" aria-label=\"Copy: {}\" hidden>Copy</button></div>\n",
@@ -248,7 +259,11 @@ pub(super) fn escaped(text: &str) -> String {
 /// Returns the words of a heading.
 fn words(events: &[Event<'_>]) -> String {
     let inside = events.iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
-    inside.filter_map(|event| if let Event::Text(text) | Event::Code(text) = event { Some(CowStr::as_ref(text)) } else { None }).collect()
+    inside
+        .filter_map(
+            |event| if let Event::Text(text) | Event::Code(text) = event { Some(CowStr::as_ref(text)) } else { None },
+        )
+        .collect()
 }
 
 #[cfg(test)]
@@ -274,7 +289,8 @@ mod tests {
                 if fragment.is_empty() || page == "/docs/errors" || page.starts_with("https://") {
                     continue;
                 }
-                let (_, target) = pages.iter().find(|(path, _)| *path == page).unwrap_or_else(|| panic!("{path}: {link}"));
+                let (_, target) =
+                    pages.iter().find(|(path, _)| *path == page).unwrap_or_else(|| panic!("{path}: {link}"));
                 assert!(target.contains(&format!("id=\"{fragment}\"")), "{path}: {link}");
             }
         }
@@ -285,11 +301,18 @@ mod tests {
     fn a_link_to_what_is_not_served_is_its_words() {
         let document = Document {
             file: "docs/guides/x.md",
-            text: "# A `b` c\n\n[here](../../README.md#x), [there](web.md#y), [codes](../errors.md#z) <script>\n\n```sh\na <b\n```\n",
+            text: "# A `b` c\n\n[here](../../README.md#x), [there](web.md#y), [codes](../errors.md#z) \
+                <script>\n\n```sh\na <b\n```\n",
         };
         let html = rendered(&document, BASE);
-        let expected = "<p>here, <a href=\"/docs/guides/web#y\">there</a>, <a href=\"/docs/errors#z\">codes</a> &lt;script&gt;</p>";
-        assert!(html.contains(expected) && html.contains("<h1 id=\"a-b-c\">") && html.contains("<code>a &lt;b\n</code></pre>"), "{html}");
+        let expected = "<p>here, <a href=\"/docs/guides/web#y\">there</a>, <a href=\"/docs/errors#z\">codes</a> \
+            &lt;script&gt;</p>";
+        assert!(
+            html.contains(expected)
+                && html.contains("<h1 id=\"a-b-c\">")
+                && html.contains("<code>a &lt;b\n</code></pre>"),
+            "{html}"
+        );
     }
 
     #[test]
@@ -297,7 +320,8 @@ mod tests {
         for (path, document) in documents() {
             let html = rendered(document, BASE);
             for link in html.split("<a href=\"").skip(1) {
-                let text = link.split_once('>').and_then(|(_, rest)| rest.split_once("</a>")).map_or("", |(text, _)| text);
+                let text =
+                    link.split_once('>').and_then(|(_, rest)| rest.split_once("</a>")).map_or("", |(text, _)| text);
                 assert!(!text.ends_with(".md") && !text.is_empty(), "{path}: {text}");
             }
         }
@@ -320,6 +344,9 @@ mod tests {
     fn cells_of_a_table_have_the_names_of_their_columns() {
         let document = Document { file: "docs/guides/x.md", text: "# A\n\n| What | `Code` |\n|---|---|\n| a | b |\n" };
         let html = rendered(&document, BASE);
-        assert!(html.contains("<td data-label=\"What\"><span>a</span></td><td data-label=\"Code\"><span>b</span></td>"), "{html}");
+        assert!(
+            html.contains("<td data-label=\"What\"><span>a</span></td><td data-label=\"Code\"><span>b</span></td>"),
+            "{html}"
+        );
     }
 }

@@ -13,16 +13,18 @@ pub(super) fn page(page: &Page, reference: &Reference, base: &str) -> String {
     match &page.source {
         Source::Document(document) | Source::Codes(document) => of_document(document, base),
         Source::Overview => overview(reference, base),
-        Source::Section(anchor) => reference.section(anchor).map_or_else(String::new, |section| of_section(page.label, section)),
+        Source::Section(anchor) => {
+            reference.section(anchor).map_or_else(String::new, |section| of_section(page.label, section))
+        }
     }
 }
 
 /// Returns the list of the pages.
 pub(super) fn list(base: &str) -> String {
     let mut text = format!(
-        "# sakshi at {base}\n\n> Verifies people for a client application: your backend opens a verification over HTTP, the person answers in the \
-         government's identity app, and you get the outcome once by webhook or by polling. All pages are Markdown, and their commands \
-         run as they stand.\n"
+        "# sakshi at {base}\n\n> Verifies people for a client application: your backend opens a verification over \
+         HTTP, the person answers in the government's identity app, and you get the outcome once by webhook or by \
+         polling. All pages are Markdown, and their commands run as they stand.\n"
     );
     for pages in PAGES.chunk_by(|one, next| one.part == next.part) {
         let _ = write!(text, "\n## {}\n\n", pages[0].part);
@@ -51,9 +53,11 @@ fn of_document(document: &Document, base: &str) -> String {
         match address {
             Some(address) => {
                 let (label_before, label) = before.rsplit_once('[').unwrap_or((before, ""));
-                let label = if label.ends_with(".md") { title_of(&address).unwrap_or_default() } else { label.to_owned() };
-                let (path, fragment) =
-                    address.split_once('#').map_or((&*address, String::new()), |(path, part)| (path, format!("#{part}")));
+                let label =
+                    if label.ends_with(".md") { title_of(&address).unwrap_or_default() } else { label.to_owned() };
+                let (path, fragment) = address
+                    .split_once('#')
+                    .map_or((&*address, String::new()), |(path, part)| (path, format!("#{part}")));
                 let _ = write!(shown, "{label_before}[{label}]({base}{path}.md{fragment})");
             }
             None if is_address => {

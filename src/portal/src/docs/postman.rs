@@ -28,7 +28,8 @@ pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Valu
         }
     }
     let variable = |key: &str, value: &str| json!({ "key": key, "value": value, "type": "string" });
-    let variables = [variable("BASE", base), variable("KEY", ""), variable("APP", ""), variable("TXN", ""), variable("INTENT", "")];
+    let variables =
+        [variable("BASE", base), variable("KEY", ""), variable("APP", ""), variable("TXN", ""), variable("INTENT", "")];
     json!({
         "info": { "name": "sakshi", "description": "Fill in the variables KEY and APP.", "schema": SCHEMA },
         "variable": variables,
@@ -39,13 +40,19 @@ pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Valu
 /// Builds one request of the reference.
 fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Value {
     let shown = path.split('/').map(|part| {
-        part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).map_or_else(|| part.to_owned(), |name| format!(":{name}"))
+        part.strip_prefix('{')
+            .and_then(|part| part.strip_suffix('}'))
+            .map_or_else(|| part.to_owned(), |name| format!(":{name}"))
     });
     let parts: Vec<String> = shown.filter(|part| !part.is_empty()).collect();
-    let parameters: Vec<&Value> = operation["parameters"].as_array().into_iter().flatten().map(|one| resolved(document, one)).collect();
+    let parameters: Vec<&Value> =
+        operation["parameters"].as_array().into_iter().flatten().map(|one| resolved(document, one)).collect();
     let of = |place: &'static str| parameters.iter().filter(move |parameter| parameter["in"] == place);
     let query: Vec<Value> = of("query")
-        .map(|parameter| json!({ "key": parameter["name"], "value": "", "disabled": true, "description": parameter["description"] }))
+        .map(|parameter| {
+            json!({ "key": parameter["name"], "value": "", "disabled": true,
+            "description": parameter["description"] })
+        })
         .collect();
     let variables: Vec<Value> = of("path")
         .map(|parameter| {
@@ -56,15 +63,15 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
     let secured = operation["security"].as_array().is_some_and(|security| !security.is_empty());
     let mut headers = if secured { credentials() } else { Vec::new() };
     // Disabled: a fixed key would repeat the first response for ever.
-    headers.extend(
-        of("header")
-            .filter(|parameter| parameter["name"] != "X-API-APP-ID")
-            .map(|parameter| json!({ "key": parameter["name"], "value": "", "disabled": true, "description": parameter["description"] })),
-    );
+    headers.extend(of("header").filter(|parameter| parameter["name"] != "X-API-APP-ID").map(|parameter| {
+        json!({ "key": parameter["name"], "value": "", "disabled": true,
+                "description": parameter["description"] })
+    }));
     let mut request = json!({
         "method": method.to_uppercase(),
         "header": headers,
-        "url": { "raw": format!("{{{{BASE}}}}/{}", parts.join("/")), "host": ["{{BASE}}"], "path": parts, "query": query, "variable": variables },
+        "url": { "raw": format!("{{{{BASE}}}}/{}", parts.join("/")), "host": ["{{BASE}}"], "path": parts,
+            "query": query, "variable": variables },
         "description": text(&operation["description"]),
     });
     if let Some(mut body) = example(&operation["requestBody"]["content"]["application/json"]) {
@@ -88,7 +95,10 @@ fn json_body(body: &Value) -> Value {
 
 /// Returns the first example of a body.
 fn example(content: &Value) -> Option<Value> {
-    let named = content["examples"].as_object().and_then(|examples| in_order(examples).next()).map(|(_, named)| named["value"].clone());
+    let named = content["examples"]
+        .as_object()
+        .and_then(|examples| in_order(examples).next())
+        .map(|(_, named)| named["value"].clone());
     named.or_else(|| content.get("example").cloned())
 }
 
@@ -106,7 +116,8 @@ fn steps() -> Vec<Value> {
         }
         let ok = "pm.test('it is answered with 200', () => pm.response.to.have.status(200));";
         let lines: Vec<&str> = std::iter::once(ok).chain(tests.iter().copied()).collect();
-        json!({ "name": name, "request": request, "event": [{ "listen": "test", "script": { "type": "text/javascript", "exec": lines } }] })
+        json!({ "name": name, "request": request, "event": [{ "listen": "test", "script": { "type": "text/javascript",
+            "exec": lines } }] })
     };
     let ovse = "/api/v1/nationalid-ovse";
     vec![

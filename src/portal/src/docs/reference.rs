@@ -48,7 +48,11 @@ pub(super) struct Part {
 
 /// Splits a text into pieces, each with a flag: true for code, which stands between backticks.
 pub(super) fn pieces(text: &str) -> Vec<(&str, bool)> {
-    text.split('`').enumerate().map(|(index, piece)| (piece, index % 2 == 1)).filter(|(piece, _)| !piece.is_empty()).collect()
+    text.split('`')
+        .enumerate()
+        .map(|(index, piece)| (piece, index % 2 == 1))
+        .filter(|(piece, _)| !piece.is_empty())
+        .collect()
 }
 
 impl Reference {
@@ -63,12 +67,15 @@ impl Reference {
             let (name, about) = (text(&tag["name"]), text(&tag["description"]));
             sections.push(Section { anchor: anchor(&name), about, operations: operations.collect() });
         }
-        let webhooks = object(&document["webhooks"])
-            .map(|(name, item)| Operation { anchor: format!("webhook-{name}"), ..Operation::of(document, "post", name, &item["post"]) });
+        let webhooks = object(&document["webhooks"]).map(|(name, item)| Operation {
+            anchor: format!("webhook-{name}"),
+            ..Operation::of(document, "post", name, &item["post"])
+        });
         sections.push(Section {
             anchor: "webhooks".to_owned(),
             about:
-                "What the service posts to your URLs, at most once and without a signature. Fetch the result before you rely on it, where there is a poll."
+                "What the service posts to your URLs, at most once and without a signature. Fetch the result before \
+                    you rely on it, where there is a poll."
                     .to_owned(),
             operations: webhooks.collect(),
         });
@@ -84,7 +91,8 @@ impl Reference {
 
 impl Operation {
     fn of(document: &Value, method: &str, path: &str, operation: &Value) -> Self {
-        let parameters = list(&operation["parameters"]).map(|parameter| Row::of_parameter(document, resolved(document, parameter)));
+        let parameters =
+            list(&operation["parameters"]).map(|parameter| Row::of_parameter(document, resolved(document, parameter)));
         let answers = || object(&operation["responses"]).map(|(status, answer)| (status, resolved(document, answer)));
         let success = answers().find(|(status, _)| status.starts_with('2')).map_or(&Value::Null, |(_, answer)| answer);
         let parts = [
@@ -109,8 +117,9 @@ impl Part {
     fn of_body(document: &Value, name: &'static str, body: &Value) -> Self {
         let content = &body["content"]["application/json"];
         let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
-        let named = object(&content["examples"])
-            .map(|(_, example)| (example["summary"].as_str().unwrap_or("Example").to_owned(), pretty(&example["value"])));
+        let named = object(&content["examples"]).map(|(_, example)| {
+            (example["summary"].as_str().unwrap_or("Example").to_owned(), pretty(&example["value"]))
+        });
         let unnamed = content.get("example").map(|example| ("Example".to_owned(), pretty(example)));
         Self { name, rows: rows(document, &content["schema"]), examples: named.chain(unnamed).collect() }
     }

@@ -1,4 +1,5 @@
-//! The search over the headings of all pages, the names in their tables, the operations with their fields, and the codes of errors.
+//! The search over the headings of all pages, the names in their tables, the operations with their fields, and the
+//! codes of errors.
 
 use std::collections::HashSet;
 
@@ -57,7 +58,9 @@ impl Index {
                         add(words, &anchor(&heading));
                     }
                 }
-                Source::Codes(document) => entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code)),
+                Source::Codes(document) => {
+                    entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code))
+                }
                 Source::Overview => {}
                 Source::Section(section) => {
                     for operation in reference.section(section).iter().flat_map(|section| &section.operations) {

@@ -12,27 +12,37 @@ const LANGUAGES: [(&str, &str, &str, &str); 3] = [
 /// Returns a piece of an example: the lines between its mark and the next, without indentation.
 fn piece(source: &str, comment: &str, name: &str) -> Option<String> {
     let begin = format!("{comment} code: {name}");
-    let lines: Vec<&str> =
-        source.lines().skip_while(|line| line.trim() != begin).skip(1).take_while(|line| line.trim() != format!("{comment} end")).collect();
-    let indent = lines.iter().filter(|line| !line.trim().is_empty()).map(|line| line.len() - line.trim_start().len()).min()?;
+    let lines: Vec<&str> = source
+        .lines()
+        .skip_while(|line| line.trim() != begin)
+        .skip(1)
+        .take_while(|line| line.trim() != format!("{comment} end"))
+        .collect();
+    let indent =
+        lines.iter().filter(|line| !line.trim().is_empty()).map(|line| line.len() - line.trim_start().len()).min()?;
     Some(lines.iter().map(|line| line.get(indent..).unwrap_or_default().to_owned() + "\n").collect())
 }
 
 /// Returns each language's name, its name for a code block, and the piece.
 pub(super) fn pieces(name: &str) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-    LANGUAGES.into_iter().filter_map(move |(language, comment, block, source)| Some((language, block, piece(source, comment, name)?)))
+    LANGUAGES
+        .into_iter()
+        .filter_map(move |(language, comment, block, source)| Some((language, block, piece(source, comment, name)?)))
 }
 
 /// Renders the command, if any, and the pieces as tabs that need no script; `number` distinguishes those of one page.
 pub(super) fn of(name: &str, shell: Option<&str>, number: usize) -> String {
     let shell = shell.map(|shell| ("curl", shell.to_owned()));
-    let all: Vec<(&str, String)> = shell.into_iter().chain(pieces(name).map(|(language, _, piece)| (language, piece))).collect();
+    let all: Vec<(&str, String)> =
+        shell.into_iter().chain(pieces(name).map(|(language, _, piece)| (language, piece))).collect();
     let mut html = "<fieldset class=\"tabs\"><legend class=\"unseen\">Language</legend>\n".to_owned();
     for (place, (language, _)) in all.iter().enumerate() {
         let id = format!("tab-{number}-{place}");
         let checked = if place == 0 { " checked" } else { "" };
         let language = escaped(language);
-        html.push_str(&format!("<input type=\"radio\" name=\"tab-{number}\" id=\"{id}\" value=\"{language}\"{checked}>"));
+        html.push_str(&format!(
+            "<input type=\"radio\" name=\"tab-{number}\" id=\"{id}\" value=\"{language}\"{checked}>"
+        ));
         html.push_str(&format!("<label for=\"{id}\">{language}</label>\n"));
     }
     for (language, code) in &all {
@@ -56,8 +66,10 @@ mod tests {
     #[test]
     fn every_command_with_tabs_is_there_in_every_language() {
         let named = PAGES.iter().filter_map(|page| page.document()).flat_map(|document| document.text.lines());
-        let names: Vec<&str> =
-            named.filter_map(|line| line.strip_prefix("<!-- ")?.strip_suffix(" -->")?.split_once(": ")).map(|(_, name)| name).collect();
+        let names: Vec<&str> = named
+            .filter_map(|line| line.strip_prefix("<!-- ")?.strip_suffix(" -->")?.split_once(": "))
+            .map(|(_, name)| name)
+            .collect();
         assert!(names.len() > 5, "{names:?}");
         for name in names {
             assert_eq!(pieces(name).count(), LANGUAGES.len(), "{name}");

@@ -54,7 +54,10 @@ impl Arrivals {
         };
         let bars = |minutes: i64| last.div_euclid(minutes * MINUTE_MS) - first.div_euclid(minutes * MINUTE_MS) + 1;
         let [.., longest] = STRETCHES;
-        let minutes = STRETCHES.into_iter().find(|minutes| bars(*minutes) <= BARS_MAX).unwrap_or(longest * (bars(longest) / BARS_MAX + 1));
+        let minutes = STRETCHES
+            .into_iter()
+            .find(|minutes| bars(*minutes) <= BARS_MAX)
+            .unwrap_or(longest * (bars(longest) / BARS_MAX + 1));
         let stretch = minutes * MINUTE_MS;
         let begin = first.div_euclid(stretch);
         let bars = bars(minutes).max(BARS_MIN);
@@ -109,10 +112,14 @@ mod tests {
 
     #[test]
     fn each_guest_is_in_one_bar_and_there_are_no_more_bars_than_can_be_read() {
-        for (last, minutes) in [(0, 1), (47, 1), (48, 2), (500, 15), (60 * 24 * 30, 1_440), (60 * 24 * 300, 1_440 * 7)] {
+        for (last, minutes) in [(0, 1), (47, 1), (48, 2), (500, 15), (60 * 24 * 30, 1_440), (60 * 24 * 300, 1_440 * 7)]
+        {
             let arrivals = at(&[0, last / 2, last], last);
             assert_eq!((arrivals.minutes, arrivals.counts.iter().sum::<u64>()), (minutes, 3), "{last}");
-            assert!(arrivals.counts.len() <= 48 && arrivals.from.millis() <= 0 && arrivals.to.millis() > last * MINUTE_MS, "{arrivals:?}");
+            assert!(
+                arrivals.counts.len() <= 48 && arrivals.from.millis() <= 0 && arrivals.to.millis() > last * MINUTE_MS,
+                "{arrivals:?}"
+            );
         }
         assert!(at(&[], 5).is_empty());
     }

@@ -49,7 +49,8 @@ fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let end = input(service.clock.now() + PROPOSED);
     let zone = service.rules.time_zone.name();
-    let usual = [("time_zone", zone), ("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];
+    let usual =
+        [("time_zone", zone), ("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];
     Ok(shown(StatusCode::OK, &user, Form::filled(&usual), &service))
 }
 
@@ -57,7 +58,11 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 ///
 /// # Errors
 /// Errors that are not about the form.
-pub(crate) async fn create(submitted: Submitted, service: Data<Service>, rates: Data<RateLimits>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn create(
+    submitted: Submitted,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     match created(&user, &form, &service, &rates).await {
         Ok(id) => Ok(redirect(&format!("/portal/events/{id}?done=created"))),

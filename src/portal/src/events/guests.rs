@@ -69,7 +69,8 @@ impl Sheet {
     async fn write(&mut self) -> Result<Bytes, ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
         let claims = Arc::clone(&self.claims);
-        let slice = self.list.next(move |rows| Ok(rows.iter().map(|row| line(&claims, row)).collect::<String>())).await?;
+        let slice =
+            self.list.next(move |rows| Ok(rows.iter().map(|row| line(&claims, row)).collect::<String>())).await?;
         self.permit.grow_to(slice.made.len())?;
         self.is_whole = self.list.is_read(slice.total);
         Ok(slice.made.into())
@@ -83,7 +84,8 @@ impl Sheet {
             }
             sheet.permit.shrink_to(0);
             let piece = sheet.write().await.map_err(|error| {
-                tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut off");
+                tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests \
+                    was cut off");
                 io::Error::other("a list of guests was cut off")
             })?;
             Ok(Some((piece, sheet)))
@@ -97,7 +99,8 @@ pub(super) fn columns(asked: ClaimSet) -> Arc<[Claim]> {
 }
 
 /// Columns beside the claims.
-const FIXED: [&str; 6] = ["txn_id", "registration_code", "verified_at", "possible_duplicate_of", "checked_in_at", "gate"];
+const FIXED: [&str; 6] =
+    ["txn_id", "registration_code", "verified_at", "possible_duplicate_of", "checked_in_at", "gate"];
 
 /// Returns the values of those columns.
 pub(super) fn fixed(guest: &RegistrationRow) -> [String; 6] {

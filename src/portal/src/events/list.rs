@@ -40,7 +40,11 @@ struct List {
 ///
 /// # Errors
 /// Not signed in, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let app = &user.caller.app.app_id;
     let found = newest(number, |page| service.store.list_events(app.clone(), page)).await?;

@@ -1,5 +1,5 @@
-//! `GET /portal/events/{eventId}/live`: an event's counts as server-sent events, as they change. The stream ends when the key is no longer
-//! valid.
+//! `GET /portal/events/{eventId}/live`: an event's counts as server-sent events, as they change. The stream ends when
+//! the key is no longer valid.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Events in the portal: the list, a new one, one with its current counts, its changes and guests, and its codes for print.
+//! Events in the portal: the list, a new one, one with its current counts, its changes and guests, and its codes for
+//! print.
 
 mod arrivals;
 pub(crate) mod create;

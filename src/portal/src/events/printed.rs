@@ -50,7 +50,11 @@ pub(super) const fn fits(event: &Event) -> bool {
 ///
 /// # Errors
 /// 404 unless the app has such an event, and its guests fit.
-pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     if !fits(&event) {
         return Err(ServiceError::NotFound("list").into());

@@ -106,7 +106,9 @@ fn known(event: &Event, name: &str) -> String {
     match name {
         "name" => terms.name.as_str().to_owned(),
         "max_guests" => terms.max_guests.get().to_string(),
-        "credit_budget" => terms.credit_budget.map_or_else(String::new, |budget: CreditBudget| budget.get().to_string()),
+        "credit_budget" => {
+            terms.credit_budget.map_or_else(String::new, |budget: CreditBudget| budget.get().to_string())
+        }
         "starts_at" => terms.starts_at.map_or_else(String::new, input),
         "expires_at" => input(terms.expires_at),
         "place" => text(&terms.place),
@@ -140,7 +142,11 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// Errors that are not about the form.
-pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn patch(
+    submitted: Submitted,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let Submitted { user, mut form } = submitted;
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     let tag = form.take(TAG);
@@ -170,7 +176,11 @@ pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Dat
 ///
 /// # Errors
 /// Errors that are not about the form.
-pub(crate) async fn doors(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn doors(
+    submitted: Submitted,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let Submitted { user, mut form } = submitted;
     let app = &user.caller.app.app_id;
     let door = form.take("close");
@@ -200,7 +210,12 @@ async fn opened(service: &Service, app: &AppId, event: &str, gate: &str) -> Resu
     Ok(())
 }
 
-async fn shown(user: &PortalUser, path: &str, outcome: Outcome, service: &Service) -> Result<HttpResponse, PortalError> {
+async fn shown(
+    user: &PortalUser,
+    path: &str,
+    outcome: Outcome,
+    service: &Service,
+) -> Result<HttpResponse, PortalError> {
     let Outcome { status, done, form, door_form, tag } = outcome;
     let event = own_event(service, &user.caller.app.app_id, path).await?;
     let now = service.clock.now();

@@ -51,7 +51,8 @@ struct Guest {
 impl Guest {
     fn of(row: &RegistrationRow) -> Self {
         let mut shared = Shared::all(&row.verified_claims);
-        let mut take = |is: &dyn Fn(&Shared) -> bool| shared.iter().position(is).map(|place| shared.remove(place).value);
+        let mut take =
+            |is: &dyn Fn(&Shared) -> bool| shared.iter().position(is).map(|place| shared.remove(place).value);
         let name = take(&|claim| claim.name == credential_name(Claim::Name));
         let photo = take(&|claim| claim.is_photo);
         Self {
@@ -149,7 +150,12 @@ pub(crate) async fn show(
 }
 
 /// Returns a page of the guests.
-async fn listed(service: &Service, user: &PortalUser, event: &Event, number: u32) -> Result<Newest<Guest>, ServiceError> {
+async fn listed(
+    service: &Service,
+    user: &PortalUser,
+    event: &Event,
+    number: u32,
+) -> Result<Newest<Guest>, ServiceError> {
     newest(number, async |page| {
         let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::of).await?;
         Ok(Rows { items, total })

@@ -1,5 +1,5 @@
-//! `GET /portal/events/{eventId}/guests.xlsx`: all guests of an event as a workbook. Every value is text, so no spreadsheet takes a
-//! telephone number for a number, or a name for a formula.
+//! `GET /portal/events/{eventId}/guests.xlsx`: all guests of an event as a workbook. Every value is text, so no
+//! spreadsheet takes a telephone number for a number, or a name for a formula.
 //!
 //! A workbook is built in memory as a whole, so large events have none; the CSV beside it has no bound.
 
@@ -35,7 +35,8 @@ const FACTOR: usize = 4;
 /// Most characters of a cell in the format; longer texts are cut.
 const CELL_CHARS_MAX: usize = 32_000;
 /// Columns beside the claims.
-const FIXED: [&str; 6] = ["Transaction", "Code", "Verified at (UTC)", "Possible duplicate of", "Checked in at (UTC)", "Gate"];
+const FIXED: [&str; 6] =
+    ["Transaction", "Code", "Verified at (UTC)", "Possible duplicate of", "Checked in at (UTC)", "Gate"];
 const TYPE: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
 /// Returns true if the guests of an event fit into a workbook.
@@ -47,7 +48,11 @@ pub(super) fn fits(event: &Event) -> bool {
 ///
 /// # Errors
 /// 404 unless the app has such an event, and its guests fit.
-pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn xlsx(
+    user: PortalUser,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     if !fits(&event) {
         return Err(ServiceError::NotFound("workbook").into());
@@ -55,11 +60,17 @@ pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Ser
     user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;
     let claims = columns(event.terms.claims);
     let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
-    let mut list = GuestList::new(&service, &user.caller, &event, PageRequest { page: 1, page_size: event.counts.registrations.max(1) });
+    let mut list = GuestList::new(
+        &service,
+        &user.caller,
+        &event,
+        PageRequest { page: 1, page_size: event.counts.registrations.max(1) },
+    );
     let (mut rows, mut bytes) = (Vec::new(), 0);
     loop {
         let wanted = claims.clone();
-        let slice = list.next(move |guests| Ok(guests.iter().map(|guest| row(&wanted, guest)).collect::<Vec<_>>())).await?;
+        let slice =
+            list.next(move |guests| Ok(guests.iter().map(|guest| row(&wanted, guest)).collect::<Vec<_>>())).await?;
         bytes += slice.made.iter().flatten().map(|text| text.len() * FACTOR + CELL_BYTES).sum::<usize>();
         permit.grow_to(bytes).map_err(ApiError::from)?;
         rows.extend(slice.made);
@@ -71,7 +82,8 @@ pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Ser
     permit.pin().map_err(ApiError::from)?;
     let head = FIXED.map(str::to_owned).into_iter();
     let head: Vec<String> = head.chain(claims.iter().map(|claim| asked(*claim).to_owned())).collect();
-    let made = service.cpu.run(user.caller.owners(), move || workbook(&head, &rows)).await?.map_err(ApiError::internal)?;
+    let made =
+        service.cpu.run(user.caller.owners(), move || workbook(&head, &rows)).await?.map_err(ApiError::internal)?;
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_DISPOSITION, format!("attachment; filename=\"guests-{}.xlsx\"", event.id)))
         .content_type(TYPE)
@@ -80,7 +92,9 @@ pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Ser
 
 fn row(claims: &[Claim], guest: &RegistrationRow) -> Vec<String> {
     let shared = guest.verified_claims.as_map();
-    let value = |claim: &Claim| shared.get(credential_name(*claim)).map(plain).unwrap_or_default().chars().take(CELL_CHARS_MAX).collect();
+    let value = |claim: &Claim| {
+        shared.get(credential_name(*claim)).map(plain).unwrap_or_default().chars().take(CELL_CHARS_MAX).collect()
+    };
     fixed(guest).into_iter().chain(claims.iter().map(value)).collect()
 }
 
@@ -118,6 +132,9 @@ mod tests {
         let mut read = Xlsx::new(Cursor::new(made)).unwrap();
         let sheet = read.worksheet_range("Guests").unwrap();
         let cells: Vec<_> = sheet.rows().map(|row| row[0].clone()).collect();
-        assert_eq!(cells, ["Name"].iter().chain(&texts).map(|text| Data::String((*text).to_owned())).collect::<Vec<_>>());
+        assert_eq!(
+            cells,
+            ["Name"].iter().chain(&texts).map(|text| Data::String((*text).to_owned())).collect::<Vec<_>>()
+        );
     }
 }

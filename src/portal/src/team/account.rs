@@ -1,4 +1,5 @@
-//! `/portal/account`: the sessions of a user, each with a button that ends it; and switching to another app of the client.
+//! `/portal/account`: the sessions of a user, each with a button that ends it; and switching to another app of the
+//! client.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -46,7 +47,8 @@ fn user_of(user: &PortalUser) -> Result<(UserId, i64), ServiceError> {
 
 async fn sessions(user: &PortalUser, service: &Service) -> Result<Vec<SessionRecord>, PortalError> {
     let (id, epoch) = user_of(user)?;
-    let is_of = |session: &SessionRecord| matches!(&session.holder, SessionHolder::User { epoch: own, .. } if *own == epoch);
+    let is_of =
+        |session: &SessionRecord| matches!(&session.holder, SessionHolder::User { epoch: own, .. } if *own == epoch);
     Ok(service.store.list_sessions(id).await?.into_iter().filter(is_of).collect())
 }
 
@@ -85,9 +87,11 @@ pub(crate) async fn end(submitted: Submitted, service: Data<Service>) -> Result<
     if form.has("end", "all") {
         service.store.end_sessions(id).await?;
     } else {
-        let named = URL_SAFE_NO_PAD.decode(form.value("end")).ok().and_then(|bytes| bytes.try_into().ok()).map(SessionDigest);
+        let named =
+            URL_SAFE_NO_PAD.decode(form.value("end")).ok().and_then(|bytes| bytes.try_into().ok()).map(SessionDigest);
         let own = sessions(&user, &service).await?;
-        let session = own.iter().find(|session| Some(session.digest) == named).ok_or(ServiceError::NotFound("session"))?;
+        let session =
+            own.iter().find(|session| Some(session.digest) == named).ok_or(ServiceError::NotFound("session"))?;
         service.store.end_session(session.digest).await?;
     }
     user.log(&service, Action::SessionEnded, Vec::new()).await?;
@@ -102,7 +106,12 @@ pub(crate) async fn switch(submitted: Submitted, service: Data<Service>) -> Resu
     let Submitted { user, form } = submitted;
     user_of(&user)?;
     let id: AppId = form.value("app").parse().map_err(|_| ServiceError::NotFound("app"))?;
-    let app = service.store.load_app(id).await?.filter(|app| app.client_id == user.caller.client).ok_or(ServiceError::NotFound("app"))?;
+    let app = service
+        .store
+        .load_app(id)
+        .await?
+        .filter(|app| app.client_id == user.caller.client)
+        .ok_or(ServiceError::NotFound("app"))?;
     service.store.switch_session(user.session.digest(), app.app_id.clone()).await?;
     user.log(&service, Action::AppSwitched, vec![Subject::App(app.app_id)]).await?;
     Ok(redirect("/portal"))

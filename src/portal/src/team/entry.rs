@@ -1,7 +1,7 @@
 //! Opening a session, of a user or a key; and the cookie of a browser that has signed in before.
 //!
-//! Attempts at an account are counted per hour. A browser that has signed in before carries a cookie and has attempts of its own. So
-//! strangers who try passwords lock no earlier user out.
+//! Attempts at an account are counted per hour. A browser that has signed in before carries a cookie and has attempts
+//! of its own. So strangers who try passwords lock no earlier user out.
 
 use std::net::IpAddr;
 
@@ -92,7 +92,9 @@ pub(crate) fn remember(service: &Service, email: &str) -> Option<String> {
     let mark = URL_SAFE_NO_PAD.encode(mark);
     let proof = service.authority.callbacks.capabilities().make(Purpose::Browser, &subject(&account_of(email), &mark));
     let secure = if is_secure(service) { "; Secure" } else { "" };
-    Some(format!("{NAME}={mark}.{proof}; Path=/portal/sign-in; Max-Age={REMEMBERED_S}; HttpOnly; SameSite=Strict{secure}"))
+    Some(format!(
+        "{NAME}={mark}.{proof}; Path=/portal/sign-in; Max-Age={REMEMBERED_S}; HttpOnly; SameSite=Strict{secure}"
+    ))
 }
 
 fn account_of(email: &str) -> [u8; 32] {
@@ -109,6 +111,7 @@ fn known_mark(request: &HttpRequest, service: &Service, account: &[u8]) -> Optio
     let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let (_, value) = pairs.find(|(name, _)| *name == NAME)?;
     let (mark, proof) = value.split_once('.')?;
-    let is_genuine = service.authority.callbacks.capabilities().is_genuine(Purpose::Browser, &subject(account, mark), proof);
+    let is_genuine =
+        service.authority.callbacks.capabilities().is_genuine(Purpose::Browser, &subject(account, mark), proof);
     is_genuine.then(|| mark.to_owned())
 }

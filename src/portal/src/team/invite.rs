@@ -1,5 +1,5 @@
-//! `/portal/invite/{link}`: a person accepts an invitation with a password and an authenticator app, and gets recovery codes. The same page
-//! follows a reset.
+//! `/portal/invite/{link}`: a person accepts an invitation with a password and an authenticator app, and gets recovery
+//! codes. The same page follows a reset.
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -62,7 +62,8 @@ async fn shown(service: &Service, link: &str, status: StatusCode, form: Form) ->
     };
     let client = service.store.load_client(user.client_id.clone()).await?.map(|client| client.name).unwrap_or_default();
     let issuer = format!("{ISSUER} {client}");
-    let code = QrCode::for_screen(&address(&secret, issuer.trim(), user.email.as_str())).map_err(ApiError::internal)?.inline();
+    let code =
+        QrCode::for_screen(&address(&secret, issuer.trim(), user.email.as_str())).map_err(ApiError::internal)?.inline();
     let User { name, email, role, .. } = user;
     let template = Page {
         layout: Layout::signed_out(service.authority.sandbox),
@@ -111,7 +112,12 @@ pub(crate) async fn enter(
     let Posted(form) = posted;
     let form = form?;
     let address = host(&request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
-    let given = Acceptance { link: &path, password: form.value("password"), sealed: form.value("setup"), code: form.value("code") };
+    let given = Acceptance {
+        link: &path,
+        password: form.value("password"),
+        sealed: form.value("setup"),
+        code: form.value("code"),
+    };
     match accept(&service, address, given).await {
         Ok((user, codes)) => {
             let actor = Actor::User { id: user.user_id, name: user.name };

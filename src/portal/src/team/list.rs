@@ -1,5 +1,5 @@
-//! `/portal/team`: the users of the client, whom admins invite, change, disable and remove. Nobody can change their own role, so an admin
-//! always remains.
+//! `/portal/team`: the users of the client, whom admins invite, change, disable and remove. Nobody can change their own
+//! role, so an admin always remains.
 
 use std::collections::HashMap;
 
@@ -117,7 +117,11 @@ async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result
 ///
 /// # Errors
 /// Not signed in as an admin, or the store is unavailable.
-pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let done = match request.query_string() {
         "done=changed" => Some("Saved. It takes effect within a second."),
         "done=removed" => Some("The user is removed."),
@@ -162,12 +166,17 @@ async fn log(user: &PortalUser, service: &Service, action: Action, id: &UserId) 
 ///
 /// # Errors
 /// The client has no such user; it is the caller's own; the store is unavailable.
-pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn change(
+    submitted: Submitted,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     let id: UserId = path.parse().map_err(|_| ServiceError::NotFound("user"))?;
     let before = own_user(&service.store, &user.caller.client, id.clone()).await?;
     if user.actor().id() == id.as_str() {
-        let (status, form) = form.refused(ServiceError::from(Invalid::one("role", "of your own user is changed by another admin")))?;
+        let (status, form) =
+            form.refused(ServiceError::from(Invalid::one("role", "of your own user is changed by another admin")))?;
         return shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await;
     }
     let patch = match form.value("action") {
@@ -192,7 +201,11 @@ pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Da
         }
         _ => return Err(ServiceError::NotFound("action").into()),
     };
-    let after = service.store.patch_user(id.clone(), patch, service.clock.now()).await?.ok_or(ServiceError::NotFound("user"))?;
+    let after = service
+        .store
+        .patch_user(id.clone(), patch, service.clock.now())
+        .await?
+        .ok_or(ServiceError::NotFound("user"))?;
     for action in changes(&before, &after) {
         log(&user, &service, action, &id).await?;
     }

@@ -1,4 +1,5 @@
-//! The description of a browser in a list of sessions: network and program, no more precise than a person needs to recognise them.
+//! The description of a browser in a list of sessions: network and program, no more precise than a person needs to
+//! recognise them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,7 +29,9 @@ const SYSTEMS: [(&str, &str); 7] = [
 
 /// Returns a browser in words.
 pub(super) fn browser(user_agent: &str) -> String {
-    let find = |known: &[(&str, &'static str)]| known.iter().find(|(part, _)| user_agent.contains(part)).map(|(_, name)| *name);
+    let find = |known: &[(&str, &'static str)]| {
+        known.iter().find(|(part, _)| user_agent.contains(part)).map(|(_, name)| *name)
+    };
     let program = find(&PROGRAMS).unwrap_or("A browser");
     find(&SYSTEMS).map_or_else(|| program.to_owned(), |system| format!("{program} on {system}"))
 }
@@ -48,9 +51,15 @@ mod tests {
     #[test]
     fn browsers_are_told_apart_and_versions_are_not() {
         for (sent, words) in [
-            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0", "Edge on Windows"),
+            (
+                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0",
+                "Edge on Windows",
+            ),
             ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
-            ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Version/17.5 Mobile/15E148 Safari/604.1", "Safari on iPhone"),
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Version/17.5 Mobile/15E148 Safari/604.1",
+                "Safari on iPhone",
+            ),
             ("Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36", "Chrome on Android"),
             ("", "A browser"),
         ] {

@@ -49,7 +49,11 @@ pub(super) struct Reply {
 }
 
 /// Carries out a decision. Returns `None` if the user walked away and nothing was sent.
-pub(super) async fn carry_out(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<Option<Reply>, AppError> {
+pub(super) async fn carry_out(
+    app: &SandboxApp,
+    intent: &Intent,
+    decision: &Decision,
+) -> Result<Option<Reply>, AppError> {
     sleep(app.pause).await;
     if intent.is_expired(app.clock.now()) {
         return Err(AppError::Expired);
@@ -63,7 +67,8 @@ pub(super) async fn carry_out(app: &SandboxApp, intent: &Intent, decision: &Deci
     let request = app.http.post(intent.callback.clone()).header(CONTENT_TYPE, content_type).body(body);
     let response = request.send().await.map_err(|_| AppError::NoAnswer)?;
     let status = response.status().as_u16();
-    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let content_type =
+        response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let body = read_body(response, REPLY_BYTES_MAX).await.map_err(|_| AppError::NoAnswer)?;
     Ok(Some(Reply { status, content_type, body }))
 }
@@ -87,8 +92,8 @@ fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<
     holder.bind(&credential, &intent.claims.txn, &intent.claims.aud, now).map_err(|_| AppError::Signing)
 }
 
-/// Builds the callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential is base64url
-/// with dots and tildes, and the messages are constants.
+/// Builds the callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential is
+/// base64url with dots and tildes, and the messages are constants.
 fn callback(app: &SandboxApp, intent: &Intent, format: CallbackFormat, outcome: &Outcome) -> (&'static str, String) {
     let txn = intent.txn;
     let at = app.clock.now();
@@ -98,13 +103,16 @@ fn callback(app: &SandboxApp, intent: &Intent, format: CallbackFormat, outcome: 
         }
         (CallbackFormat::Xml, Outcome::Failure { code, message }) => (
             "application/xml",
-            format!("<Request><TxnID>{txn}</TxnID><ErrorCode>{code}</ErrorCode><ErrorMsg>{message}</ErrorMsg></Request>"),
+            format!(
+                "<Request><TxnID>{txn}</TxnID><ErrorCode>{code}</ErrorCode><ErrorMsg>{message}</ErrorMsg></Request>"
+            ),
         ),
         (CallbackFormat::Json, Outcome::Credential(credential)) => {
             ("application/json", json!({"txn": txn, "response": credential, "dateTime": at}).to_string())
         }
-        (CallbackFormat::Json, Outcome::Failure { code, message }) => {
-            ("application/json", json!({"txn": txn, "errCode": code.to_string(), "errInfo": message, "dateTime": at}).to_string())
-        }
+        (CallbackFormat::Json, Outcome::Failure { code, message }) => (
+            "application/json",
+            json!({"txn": txn, "errCode": code.to_string(), "errInfo": message, "dateTime": at}).to_string(),
+        ),
     }
 }

@@ -14,11 +14,14 @@ pub enum AppError {
     Unreadable,
     /// The form or JSON body cannot be read.
     #[error(
-        "The body needs an intent, and may have resident, action, form (xml or json), key_binding (true or false) and status (available or unavailable)."
+        "The body needs an intent, and may have resident, action, form (xml or json), key_binding (true or false) and \
+            status (available or unavailable)."
     )]
     MalformedBody,
     /// The intent's callback belongs to another service.
-    #[error("This intent was made for another address; the sandbox answers only to the service at its own host and port.")]
+    #[error(
+        "This intent was made for another address; the sandbox answers only to the service at its own host and port."
+    )]
     ForeignCallback,
     /// The intent has expired.
     #[error("This intent has expired; open a new transaction.")]
@@ -61,7 +64,9 @@ impl AppError {
 impl ResponseError for AppError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::Unreadable | Self::MalformedBody | Self::UnknownAction | Self::UnknownResident => StatusCode::BAD_REQUEST,
+            Self::Unreadable | Self::MalformedBody | Self::UnknownAction | Self::UnknownResident => {
+                StatusCode::BAD_REQUEST
+            }
             Self::ForeignCallback => StatusCode::FORBIDDEN,
             Self::Expired => StatusCode::GONE,
             Self::Signing => StatusCode::INTERNAL_SERVER_ERROR,

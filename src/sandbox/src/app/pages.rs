@@ -44,7 +44,8 @@ enum Origin {
 }
 
 impl Origin {
-    /// Returns the URL of a transaction on that page. The portal's is relative, because the tester is signed in on this host.
+    /// Returns the URL of a transaction on that page. The portal's is relative, because the tester is signed in on this
+    /// host.
     fn url(self, txn: TxnId, public_base: &Url) -> String {
         match self {
             Self::Portal => format!("../portal/transactions/{txn}"),
@@ -146,7 +147,8 @@ pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) 
     let action = Action::from_name(&form.action).ok_or(AppError::UnknownAction)?;
     let intent = Intent::read(&form.intent, &app.public_base)?;
     let resident = Resident::find(&form.resident).ok_or(AppError::UnknownResident)?;
-    let decision = Decision { resident, action, format: form.form, key_binding: form.key_binding.is_some(), status: form.status };
+    let decision =
+        Decision { resident, action, format: form.form, key_binding: form.key_binding.is_some(), status: form.status };
     let reply = carry_out(&app, &intent, &decision).await?;
     let outcome = OutcomePage {
         approved: action == Action::Approve,

@@ -1,4 +1,5 @@
-//! The JSON API through which scripts use the identity app: one endpoint answers an intent, another lists the residents.
+//! The JSON API through which scripts use the identity app: one endpoint answers an intent, another lists the
+//! residents.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Json};
@@ -37,15 +38,18 @@ pub(super) struct AnswerRequest {
 /// Answers an intent and returns the service's reply.
 pub(super) async fn answer(app: Data<SandboxApp>, request: Json<AnswerRequest>) -> Result<HttpResponse, AppError> {
     let request = request.into_inner();
-    let action = request.action.as_deref().map_or(Some(Action::default()), Action::from_name).ok_or(AppError::UnknownAction)?;
+    let action =
+        request.action.as_deref().map_or(Some(Action::default()), Action::from_name).ok_or(AppError::UnknownAction)?;
     let intent = Intent::read(&request.intent, &app.public_base)?;
-    let resident = Resident::find(request.resident.as_deref().unwrap_or(DEFAULT_RESIDENT)).ok_or(AppError::UnknownResident)?;
+    let resident =
+        Resident::find(request.resident.as_deref().unwrap_or(DEFAULT_RESIDENT)).ok_or(AppError::UnknownResident)?;
     let key_binding = request.key_binding.unwrap_or(true);
     let decision = Decision { resident, action, format: request.form, key_binding, status: request.status };
     let reply = carry_out(&app, &intent, &decision).await?;
     // An answer that the service refused is no success, though it was posted.
     let success = reply.as_ref().is_none_or(|reply| reply.status < 300);
-    Ok(HttpResponse::Ok().json(json!({"success": success, "txnId": intent.txn, "posted": reply.is_some(), "callback": reply})))
+    Ok(HttpResponse::Ok()
+        .json(json!({"success": success, "txnId": intent.txn, "posted": reply.is_some(), "callback": reply})))
 }
 
 /// Lists the residents, with the claims that each lacks.
@@ -55,7 +59,8 @@ pub(super) async fn residents(app: Data<SandboxApp>) -> HttpResponse {
         .iter()
         .map(|resident| {
             let missing: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, now)).collect();
-            json!({"id": resident.id, "name": &resident.name, "about": resident.about, "state": resident.state.as_str(), "missing_claims": missing})
+            json!({"id": resident.id, "name": &resident.name, "about": resident.about, "state": resident.state.as_str(),
+                "missing_claims": missing})
         })
         .collect();
     HttpResponse::Ok().json(json!({"success": true, "residents": list}))

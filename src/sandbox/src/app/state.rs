@@ -41,18 +41,26 @@ pub struct SandboxApp {
 }
 
 impl SandboxApp {
-    /// Creates an app whose credentials come from `issuer`. It sends answers only to the service at `public_base_url`, after the
-    /// `pause` that the person takes.
+    /// Creates an app whose credentials come from `issuer`. It sends answers only to the service at `public_base_url`,
+    /// after the `pause` that the person takes.
     ///
     /// # Errors
     /// The base is not an http(s) URL, or a library failed.
-    pub fn new(issuer: Arc<SandboxIssuer>, public_base_url: &str, clock: Arc<dyn Clock>, pause: Duration) -> Result<Self, SetupError> {
+    pub fn new(
+        issuer: Arc<SandboxIssuer>,
+        public_base_url: &str,
+        clock: Arc<dyn Clock>,
+        pause: Duration,
+    ) -> Result<Self, SetupError> {
         let public_base = Url::parse(public_base_url).map_err(|_| SetupError::PublicBase)?;
         if !matches!(public_base.scheme(), "http" | "https") {
             return Err(SetupError::PublicBase);
         }
         // No reuse, like phones; the service may close an idle connection just as it is reused.
-        let http = client(public_base.as_str(), CALLBACK_TIME_MAX).pool_max_idle_per_host(0).build().map_err(SetupError::Http)?;
+        let http = client(public_base.as_str(), CALLBACK_TIME_MAX)
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(SetupError::Http)?;
         Ok(Self { issuer, holders: HolderKeys::default(), public_base, http, clock, pause })
     }
 }

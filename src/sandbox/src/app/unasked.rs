@@ -24,7 +24,10 @@ pub fn check_hint(hint: &str) -> Result<(), String> {
     }
     let actions = Action::NAMES.map(|(name, _)| name).join(", ");
     let residents: Vec<&str> = Resident::all().iter().map(|resident| resident.id).collect();
-    Err(format!("must be sandbox:ACTION or sandbox:ACTION:RESIDENT; the actions are {actions}, and the residents {}", residents.join(", ")))
+    Err(format!(
+        "must be sandbox:ACTION or sandbox:ACTION:RESIDENT; the actions are {actions}, and the residents {}",
+        residents.join(", ")
+    ))
 }
 
 /// Answers the intent if the hint says so: `sandbox:ACTION`, or `sandbox:ACTION:RESIDENT`. Runs on the current worker.
@@ -33,8 +36,13 @@ pub fn answer_unasked(app: &Data<SandboxApp>, intent: &str, hint: &str) {
     let (app, intent) = (app.clone(), intent.to_owned());
     rt::spawn(async move {
         let Ok(intent) = Intent::read(&intent, &app.public_base) else { return };
-        let decision =
-            Decision { resident, action, format: CallbackFormat::default(), key_binding: true, status: StatusService::default() };
+        let decision = Decision {
+            resident,
+            action,
+            format: CallbackFormat::default(),
+            key_binding: true,
+            status: StatusService::default(),
+        };
         if let Err(error) = carry_out(&app, &intent, &decision).await {
             tracing::warn!(txn.id = %intent.txn, %error, "the sandbox's person could not answer");
         }

@@ -1,5 +1,5 @@
-//! Sources of the verifications that are answered at once: one for every kind of the table. They answer from a file of invented
-//! numbers; `assets/checks.toml` documents its format.
+//! Sources of the verifications that are answered at once: one for every kind of the table. They answer from a file of
+//! invented numbers; `assets/checks.toml` documents its format.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -36,7 +36,8 @@ impl KnownNumbers {
         let check = CHECKS.iter().find(|check| check.name == source).ok_or(FlowError::NoSuchFlow)?;
         let question: Map<String, Value> = read(question)?;
         let numbers = checked(check, &question)?;
-        let is_asked = |known: &&Map<String, Value>| numbers.iter().all(|(field, number)| text(known, field) == Some(number));
+        let is_asked =
+            |known: &&Map<String, Value>| numbers.iter().all(|(field, number)| text(known, field) == Some(number));
         let Some(known) = self.0.get(source).and_then(|all| all.iter().find(is_asked)) else {
             return Ok(json!({ "status": CheckStatus::NotFound }));
         };
@@ -57,15 +58,19 @@ fn checked(check: &Check, question: &Map<String, Value>) -> Result<Vec<(&'static
     let mut numbers = Vec::new();
     for form in check.numbers {
         let number = text(question, form.field).and_then(|number| form.parse(number).ok());
-        numbers.extend(invalid.check(form.field, number.ok_or(form.rule)).map(|number| (form.field, number.as_str().to_owned())));
+        numbers.extend(
+            invalid.check(form.field, number.ok_or(form.rule)).map(|number| (form.field, number.as_str().to_owned())),
+        );
     }
     if check.needs_consent {
         declaration(&mut invalid, text(question, "consent_text").map(str::to_owned));
     }
     for known in check.compared {
         if let Some(asked) = question.get(known.source_field) {
-            invalid
-                .check(known.source_field, known.kind.parse(asked.as_str().unwrap_or_default()).map_err(|sentence| sentence.into_owned()));
+            invalid.check(
+                known.source_field,
+                known.kind.parse(asked.as_str().unwrap_or_default()).map_err(|sentence| sentence.into_owned()),
+            );
         }
     }
     invalid.or_ok().map(|()| numbers)
@@ -77,9 +82,9 @@ fn answer(check: &Check, known: &Map<String, Value>, question: &Map<String, Valu
     answer.extend(known.get("status").map(|status| ("status".to_owned(), status.clone())));
     for field in check.details {
         let detail = match field.form {
-            DetailForm::Match(name) => {
-                text(question, name).zip(text(known, name)).map(|(asked, known)| (comparable(asked) == comparable(known)).into())
-            }
+            DetailForm::Match(name) => text(question, name)
+                .zip(text(known, name))
+                .map(|(asked, known)| (comparable(asked) == comparable(known)).into()),
             DetailForm::Word(_) | DetailForm::Text => known.get(field.source_field).cloned(),
         };
         answer.extend(detail.map(|detail| (field.source_field.to_owned(), detail)));

@@ -76,8 +76,11 @@ impl LockerDraft {
     /// Checks the members of the order besides its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<Locker, Invalid> {
         let docs = list(&mut invalid, "docs", self.docs, DOCUMENTS_MAX);
-        let docs: Option<Vec<Text>> =
-            docs.iter().enumerate().map(|(index, doc)| text(&mut invalid, &format!("docs[{index}]"), Some(doc))).collect();
+        let docs: Option<Vec<Text>> = docs
+            .iter()
+            .enumerate()
+            .map(|(index, doc)| text(&mut invalid, &format!("docs[{index}]"), Some(doc)))
+            .collect();
         let declaration = declaration(&mut invalid, self.consent_text);
         let locker = || Some(Locker { docs: docs?, declaration: declaration?, state: LockerState::Asked });
         checked(invalid, locker())
@@ -120,16 +123,22 @@ impl Locker {
         let all = 0..self.docs.len();
         let last = all.end.saturating_sub(1);
         let (message, docs, state): (&str, Vec<Value>, LockerState) = match action {
-            LockerAction::Share => ("Documents fetched", all.map(fetched).collect(), LockerState::Over("every document was fetched")),
+            LockerAction::Share => {
+                ("Documents fetched", all.map(fetched).collect(), LockerState::Over("every document was fetched"))
+            }
             LockerAction::SharePartly => {
-                let docs = all.map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
+                let docs =
+                    all.map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
                 ("Documents fetched in part", docs.collect(), LockerState::Over("one document could not be fetched"))
             }
             LockerAction::Begin => {
-                let docs = all.map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
+                let docs =
+                    all.map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
                 ("Documents are being fetched", docs.collect(), LockerState::Begun { resident, at: first })
             }
-            LockerAction::Decline => ("The user declined to share documents", Vec::new(), LockerState::Over("the person declined")),
+            LockerAction::Decline => {
+                ("The user declined to share documents", Vec::new(), LockerState::Over("the person declined"))
+            }
         };
         let (success, status) = if docs.is_empty() { (false, 403) } else { (true, 200) };
         let payload = json!({
@@ -149,7 +158,8 @@ impl Locker {
         let born = resident.claim(Claim::Dob, at);
         let lines = [format!("{title} (sandbox specimen, not a document)"), format!("Holder: {}", resident.name)];
         let pdf = pdf::page(&lines);
-        let code: String = kind.chars().filter(char::is_ascii_alphanumeric).take(12).collect::<String>().to_ascii_uppercase();
+        let code: String =
+            kind.chars().filter(char::is_ascii_alphanumeric).take(12).collect::<String>().to_ascii_uppercase();
         let code = if code.is_empty() { "DOCUMENT".to_owned() } else { code };
         json!({
             "docType": kind,

@@ -45,23 +45,41 @@ fn has_valid_token(request: &HttpRequest) -> bool {
 }
 
 /// Accepts a document to be signed.
-pub(super) async fn esign(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
+pub(super) async fn esign(
+    _: AuthenticatedService,
+    state: Data<SandboxUpstreams>,
+    body: Bytes,
+) -> Result<HttpResponse, FlowError> {
     accept(&state, &body, "documentId", |draft: EsignDraft, invalid| draft.check(invalid).map(Details::ESign)).await
 }
 
 /// Accepts a request for documents from a locker.
-pub(super) async fn doclocker(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
-    accept(&state, &body, "transactionId", |draft: LockerDraft, invalid| draft.check(invalid).map(Details::DocLocker)).await
+pub(super) async fn doclocker(
+    _: AuthenticatedService,
+    state: Data<SandboxUpstreams>,
+    body: Bytes,
+) -> Result<HttpResponse, FlowError> {
+    accept(&state, &body, "transactionId", |draft: LockerDraft, invalid| draft.check(invalid).map(Details::DocLocker))
+        .await
 }
 
 /// Accepts a document to be stamped.
-pub(super) async fn estamp(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
+pub(super) async fn estamp(
+    _: AuthenticatedService,
+    state: Data<SandboxUpstreams>,
+    body: Bytes,
+) -> Result<HttpResponse, FlowError> {
     accept(&state, &body, "eStampId", |draft: EStampDraft, invalid| draft.check(invalid).map(Details::EStamp)).await
 }
 
 /// Accepts a request for a wealth-data consent.
-pub(super) async fn wealth(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
-    accept(&state, &body, "uniqueIdentifier", |draft: WealthDraft, invalid| draft.check(invalid).map(Details::Wealth)).await
+pub(super) async fn wealth(
+    _: AuthenticatedService,
+    state: Data<SandboxUpstreams>,
+    body: Bytes,
+) -> Result<HttpResponse, FlowError> {
+    accept(&state, &body, "uniqueIdentifier", |draft: WealthDraft, invalid| draft.check(invalid).map(Details::Wealth))
+        .await
 }
 
 /// Answers a question of a kind that is answered at once.
@@ -98,7 +116,8 @@ async fn accept<D: DeserializeOwned>(
     let page_url = || state.page_url(&[folder, &id]);
     Ok(HttpResponse::Ok().json(match &entry.progress().await.details {
         Details::ESign(esign) => {
-            let signer = |signer: &str| json!({"signerId": signer, "signingUrl": state.page_url(&[folder, &id, signer])});
+            let signer =
+                |signer: &str| json!({"signerId": signer, "signingUrl": state.page_url(&[folder, &id, signer])});
             json!({"signerInfo": esign.signers.iter().map(|known| signer(known.id.as_str())).collect::<Vec<Value>>()})
         }
         Details::DocLocker(_) => json!({"requestUrl": page_url()}),

@@ -167,7 +167,12 @@ impl OrderEntry {
     }
 
     /// Plays a whole outcome and reports it.
-    pub(super) async fn play(&self, outcome: &str, reporter: &Reporter, now: Timestamp) -> Result<Vec<SentReport>, FlowError> {
+    pub(super) async fn play(
+        &self,
+        outcome: &str,
+        reporter: &Reporter,
+        now: Timestamp,
+    ) -> Result<Vec<SentReport>, FlowError> {
         self.decide(reporter, now, |details| details.play(&self.order, outcome, now)).await
     }
 

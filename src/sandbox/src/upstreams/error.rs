@@ -26,7 +26,10 @@ pub enum FlowError {
     #[error("There is no such order. Orders are kept in memory until the process ends.")]
     NoSuchFlow,
     /// The order was dropped to make room.
-    #[error("This order was dropped to make room for newer ones; the sandbox keeps a limited number of orders and documents.")]
+    #[error(
+        "This order was dropped to make room for newer ones; the sandbox keeps a limited number of orders and \
+            documents."
+    )]
     GivenUp,
     /// The document has no such signer.
     #[error("This document has no such signer.")]
@@ -50,7 +53,10 @@ pub enum FlowError {
     #[error("There is no such resident; GET /sandbox/residents lists them.")]
     UnknownResident,
     /// The service did not answer any attempt.
-    #[error("The service did not answer the report; it is kept, and the next outcome or the button of its page sends it again.")]
+    #[error(
+        "The service did not answer the report; it is kept, and the next outcome or the button of its page sends it \
+            again."
+    )]
     Unreachable,
     /// The source is to fail for this number.
     #[error("The source failed, as its data file says.")]

@@ -102,7 +102,14 @@ impl EsignDraft {
                 }
             }
         }
-        let esign = || Some(Esign { document_name: document_name?, reference: reference?, content: Some(content?), signers: signers? });
+        let esign = || {
+            Some(Esign {
+                document_name: document_name?,
+                reference: reference?,
+                content: Some(content?),
+                signers: signers?,
+            })
+        };
         checked(invalid, esign())
     }
 }
@@ -114,7 +121,8 @@ impl SignerDraft {
         let reference = optional_text(invalid, &field("signerRefId"), self.signer_ref_id.as_deref());
         let name = text(invalid, &field("signerName"), self.signer_name.as_deref());
         let until = self.invitation_expire_time_stamp.as_deref().and_then(Timestamp::parse_iso8601);
-        let until = invalid.check(&field("invitationExpireTimeStamp"), until.ok_or("must be an ISO 8601 timestamp with an offset"));
+        let until = invalid
+            .check(&field("invitationExpireTimeStamp"), until.ok_or("must be an ISO 8601 timestamp with an offset"));
         Some(Signer { id: id?, reference: reference?, name: name?, until: until?, state: SignerState::Waiting })
     }
 }
@@ -195,7 +203,13 @@ impl Esign {
     }
 
     /// Rejects the document.
-    pub(super) fn reject(&mut self, order: &Order, signer: &str, reason: Text, now: Timestamp) -> Result<PendingReport, FlowError> {
+    pub(super) fn reject(
+        &mut self,
+        order: &Order,
+        signer: &str,
+        reason: Text,
+        now: Timestamp,
+    ) -> Result<PendingReport, FlowError> {
         let signer = self.turn(signer, now)?;
         signer.state = SignerState::Rejected { reason };
         let what = format!("{} rejected", signer.name.as_str());
@@ -210,14 +224,21 @@ impl Esign {
         Ok(self.report(order, "the invitations expired", now))
     }
 
-    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn play(
+        &mut self,
+        order: &Order,
+        outcome: &str,
+        now: Timestamp,
+    ) -> Result<Vec<PendingReport>, FlowError> {
         if !OUTCOMES.contains(&outcome) {
             return Err(FlowError::UnknownOutcome(OUTCOMES.join(", ")));
         }
         self.open(now)?;
-        let waiting = self.signers.iter().enumerate().filter(|(_, signer)| matches!(signer.state, SignerState::Waiting));
+        let waiting =
+            self.signers.iter().enumerate().filter(|(_, signer)| matches!(signer.state, SignerState::Waiting));
         let waiting: Vec<(usize, ForeignId)> = waiting.map(|(index, signer)| (index, signer.id.clone())).collect();
-        let mut sign = |(index, id): &(usize, ForeignId)| self.sign(order, id.as_str(), person::adult_at(*index, now)?, now);
+        let mut sign =
+            |(index, id): &(usize, ForeignId)| self.sign(order, id.as_str(), person::adult_at(*index, now)?, now);
         match outcome {
             "completed" => waiting.iter().map(sign).collect(),
             "signed-once" => waiting.first().map(&mut sign).into_iter().collect(),
@@ -263,7 +284,11 @@ impl Esign {
 impl Signer {
     fn json(&self, now: Timestamp) -> Value {
         let reason = if let SignerState::Rejected { reason } = &self.state { Some(reason) } else { None };
-        let audit = if let SignerState::Signed { resident, .. } = &self.state { Some(person::audit_info(resident, now)) } else { None };
+        let audit = if let SignerState::Signed { resident, .. } = &self.state {
+            Some(person::audit_info(resident, now))
+        } else {
+            None
+        };
         json!({
             "signerId": self.id,
             "signerRefId": self.reference,

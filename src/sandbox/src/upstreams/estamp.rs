@@ -82,7 +82,13 @@ impl EStampDraft {
         let signatories: Option<Vec<Signatory>> = drafts.into_iter().enumerate().map(read).collect();
         let stamp = || {
             let status = WorkflowStatus::Pending;
-            Some(EStamp { api_type: api_type?, document_name: document_name?, content: Some(content?), signatories: signatories?, status })
+            Some(EStamp {
+                api_type: api_type?,
+                document_name: document_name?,
+                content: Some(content?),
+                signatories: signatories?,
+                status,
+            })
         };
         checked(invalid, stamp())
     }
@@ -152,7 +158,8 @@ impl EStamp {
     /// Refuses the document, with remarks for the first signatory who has not signed.
     pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<PendingReport, FlowError> {
         self.open()?;
-        if let Some(waiting) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending) {
+        if let Some(waiting) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending)
+        {
             waiting.status = WorkflowStatus::Rejected;
             waiting.remarks = Some(remarks);
         }

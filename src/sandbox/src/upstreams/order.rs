@@ -38,15 +38,19 @@ impl OrderDraft {
     pub(super) fn check(self, id_field: &str, now: Timestamp, invalid: &mut Invalid) -> Option<Order> {
         let id = invalid.check(id_field, self.id.ok_or("is required").and_then(|id| id.parse()));
         let app = self.app_id.ok_or_else(|| "is required".to_owned());
-        let app = invalid.check("app_id", app.and_then(|app| app.parse::<AppId>().map_err(|problem| problem.to_string())));
-        let request_id = invalid.check("request_id", self.request_id.ok_or("is required").and_then(|id| RequestId::parse(&id)));
+        let app =
+            invalid.check("app_id", app.and_then(|app| app.parse::<AppId>().map_err(|problem| problem.to_string())));
+        let request_id =
+            invalid.check("request_id", self.request_id.ok_or("is required").and_then(|id| RequestId::parse(&id)));
         Some(Order { id: id?, app: app?, request_id: request_id?, taken_at: now })
     }
 }
 
 /// Reads a JSON body.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
-    let message = |error: serde_json::Error| format!("is not the JSON of an order: line {}, column {}", error.line(), error.column());
+    let message = |error: serde_json::Error| {
+        format!("is not the JSON of an order: line {}, column {}", error.line(), error.column())
+    };
     serde_json::from_slice(body).map_err(|error| Invalid::one("body", message(error)))
 }
 

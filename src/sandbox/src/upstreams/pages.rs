@@ -93,7 +93,10 @@ impl ResponseError for PageError {
 
     fn error_response(&self) -> HttpResponse {
         let gone = matches!(self.error, FlowError::NoSuchFlow | FlowError::NoSuchSigner | FlowError::GivenUp);
-        page(self.status_code(), &ProblemPage { location: &self.location, message: self.error.to_string(), again: !gone })
+        page(
+            self.status_code(),
+            &ProblemPage { location: &self.location, message: self.error.to_string(), again: !gone },
+        )
     }
 }
 
@@ -158,13 +161,21 @@ impl OrderView {
     fn of(entry: &OrderEntry, progress: &OrderProgress, now: Timestamp) -> Self {
         let (summary, open) = progress.details.summary(now);
         let journal = progress.journal().map(|reported| {
-            let word = reported.answer.member("result").or_else(|| reported.answer.member("message")).unwrap_or_default();
+            let word =
+                reported.answer.member("result").or_else(|| reported.answer.member("message")).unwrap_or_default();
             let answer = match reported.answer.status() {
                 Some(status) => format!("{status} {word}"),
                 None => "The service did not answer.".to_owned(),
             };
             let (kind, accepted) = (reported.kind.as_str(), reported.answer.is_accepted());
-            JournalLine { at: reported.at, kind, what: reported.what.clone(), answer, accepted, attempts: reported.attempts }
+            JournalLine {
+                at: reported.at,
+                kind,
+                what: reported.what.clone(),
+                answer,
+                accepted,
+                attempts: reported.attempts,
+            }
         });
         let waiting = progress.waiting().map(|waiting| waiting.what.clone());
         Self { id: entry.order.id.to_string(), summary, open, waiting: waiting.collect(), journal: journal.collect() }
@@ -204,9 +215,13 @@ pub(super) async fn show(requested: RequestedOrder) -> Result<HttpResponse, Page
     let order = OrderView::of(entry, &progress, now);
     match &progress.details {
         Details::ESign(esign) => esign::show(location, order, esign, signer, now),
-        Details::DocLocker(locker) => Ok(page(StatusCode::OK, &LockerPage { location, order, locker, people: people(now) })),
+        Details::DocLocker(locker) => {
+            Ok(page(StatusCode::OK, &LockerPage { location, order, locker, people: people(now) }))
+        }
         Details::EStamp(stamp) => Ok(page(StatusCode::OK, &StampPage { location, order, stamp })),
-        Details::Wealth(wealth) => Ok(page(StatusCode::OK, &WealthPage { location, order, wealth, accounts: &ACCOUNTS })),
+        Details::Wealth(wealth) => {
+            Ok(page(StatusCode::OK, &WealthPage { location, order, wealth, accounts: &ACCOUNTS }))
+        }
     }
 }
 

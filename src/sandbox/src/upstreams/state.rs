@@ -62,7 +62,14 @@ impl SandboxUpstreams {
         let SandboxUpstreamsOptions { public_base, internal_base, connector_tokens, upstream_token, clock } = options;
         let numbers = KnownNumbers::built_in()?;
         let reporter = Reporter::new(base(&internal_base, "internal")?, connector_tokens).map_err(SetupError::Http)?;
-        Ok(Self { public_base: base(&public_base, "public")?, upstream_token, clock, orders: OrderStore::default(), reporter, numbers })
+        Ok(Self {
+            public_base: base(&public_base, "public")?,
+            upstream_token,
+            clock,
+            orders: OrderStore::default(),
+            reporter,
+            numbers,
+        })
     }
 
     /// Returns the absolute URL of a page, for answers to orders.

@@ -152,7 +152,12 @@ impl Wealth {
         matches!(self.state, ConsentState::Held { .. })
     }
 
-    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn play(
+        &mut self,
+        order: &Order,
+        outcome: &str,
+        now: Timestamp,
+    ) -> Result<Vec<PendingReport>, FlowError> {
         use ConsentStatus::{Accepted, ExpiringSoon, Revoked};
         let asked = matches!(self.state, ConsentState::Asked);
         let actions: Vec<WealthAction> = match outcome {
@@ -165,7 +170,9 @@ impl Wealth {
                 asked.then_some(WealthAction::Move(Accepted)).into_iter().chain(parts).collect()
             }
             word => match WealthAction::named(word)? {
-                action @ WealthAction::Move(Revoked | ExpiringSoon) if asked => vec![WealthAction::Move(Accepted), action],
+                action @ WealthAction::Move(Revoked | ExpiringSoon) if asked => {
+                    vec![WealthAction::Move(Accepted), action]
+                }
                 action => vec![action],
             },
         };
@@ -173,7 +180,12 @@ impl Wealth {
     }
 
     /// Carries out an action.
-    pub(super) fn act(&mut self, order: &Order, action: WealthAction, now: Timestamp) -> Result<PendingReport, FlowError> {
+    pub(super) fn act(
+        &mut self,
+        order: &Order,
+        action: WealthAction,
+        now: Timestamp,
+    ) -> Result<PendingReport, FlowError> {
         let (summary, open) = self.summary();
         if !open {
             return Err(FlowError::Over(summary));
@@ -191,13 +203,19 @@ impl Wealth {
         self.state = match (self.state, status) {
             (ConsentState::Asked, Accepted) => ConsentState::Held { since: now, ends_soon: false },
             (ConsentState::Asked, Rejected | Expired) => ConsentState::Over { since: None, status },
-            (ConsentState::Asked, Revoked | ExpiringSoon) => return Err(FlowError::NotNow("The person has not agreed yet.")),
-            (ConsentState::Held { since, ends_soon: false }, ExpiringSoon) => ConsentState::Held { since, ends_soon: true },
+            (ConsentState::Asked, Revoked | ExpiringSoon) => {
+                return Err(FlowError::NotNow("The person has not agreed yet."));
+            }
+            (ConsentState::Held { since, ends_soon: false }, ExpiringSoon) => {
+                ConsentState::Held { since, ends_soon: true }
+            }
             (ConsentState::Held { .. }, ExpiringSoon) => {
                 return Err(FlowError::NotNow("It was reported already that the consent ends soon."));
             }
             (ConsentState::Held { since, .. }, Revoked | Expired) => ConsentState::Over { since: Some(since), status },
-            (ConsentState::Held { .. }, Accepted | Rejected) => return Err(FlowError::NotNow("The person has agreed already.")),
+            (ConsentState::Held { .. }, Accepted | Rejected) => {
+                return Err(FlowError::NotNow("The person has agreed already."));
+            }
             (ConsentState::Over { .. }, _) => return Err(FlowError::Over(self.summary().0)),
         };
         let (since, decided) = match self.state {
@@ -262,7 +280,8 @@ impl Wealth {
         PendingReport::new(order, ReportKind::WealthData, "data failed", payload)
     }
 
-    /// Builds a historical fetch of the second account. Each status has its own range of days, because a fetch ends once.
+    /// Builds a historical fetch of the second account. Each status has its own range of days, because a fetch ends
+    /// once.
     fn historical(&self, order: &Order, status: HistoricalStatus) -> PendingReport {
         let [_, account] = &ACCOUNTS;
         let years = match status {
@@ -289,7 +308,8 @@ impl Wealth {
 
 impl Account {
     fn json(&self) -> Value {
-        json!({"accountId": self.id, "fiType": self.fi_type, "fipId": self.fip_id, "maskedAccountNumber": self.masked_number})
+        json!({"accountId": self.id, "fiType": self.fi_type, "fipId": self.fip_id,
+            "maskedAccountNumber": self.masked_number})
     }
 }
 

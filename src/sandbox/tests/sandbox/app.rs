@@ -54,9 +54,15 @@ async fn the_page_shows_who_asks_for_what_and_escapes_it() {
         let response = call(&scene, TestRequest::get().uri(&format!("/sandbox/app?{name}={}", scene.intent()))).await;
         assert_eq!(response.status(), 200);
         let html = text(response).await;
-        for shown in
-            ["Example Bank &#38; Sons", "client-&#60;7&#62;", "REG-42", "Full name", "Date of birth", "Last digits of the mobile", "tamil"]
-        {
+        for shown in [
+            "Example Bank &#38; Sons",
+            "client-&#60;7&#62;",
+            "REG-42",
+            "Full name",
+            "Date of birth",
+            "Last digits of the mobile",
+            "tamil",
+        ] {
             assert!(html.contains(shown), "{shown}");
         }
         assert!(!html.contains("Photograph") && !html.contains("client-<7>") && !html.contains("<Jr>"));
@@ -78,13 +84,18 @@ async fn the_page_reads_a_qr_payload_and_its_digits() {
 #[actix_rt::test]
 async fn pages_need_no_script_and_come_with_a_strict_policy() {
     let scene = Scene::new().await;
-    let uris = ["/sandbox/app".to_owned(), format!("/sandbox/app?req={}", scene.intent()), "/sandbox/app?req=nonsense".to_owned()];
+    let uris = [
+        "/sandbox/app".to_owned(),
+        format!("/sandbox/app?req={}", scene.intent()),
+        "/sandbox/app?req=nonsense".to_owned(),
+    ];
     for uri in uris {
         let response = call(&scene, TestRequest::get().uri(&uri)).await;
         let policy = response.headers().get("content-security-policy").unwrap().to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
         let html = text(response).await;
-        let inline = |word: &str| word.starts_with("<script") || word.starts_with("<style") || word.starts_with("style=");
+        let inline =
+            |word: &str| word.starts_with("<script") || word.starts_with("<style") || word.starts_with("style=");
         let handler = |word: &str| word.starts_with("on") && word.contains('=');
         assert!(!html.split_whitespace().any(|word| inline(word) || handler(word)), "{html}");
         assert!(html.contains("href=\"app/app.css\""));
@@ -124,7 +135,10 @@ async fn who_came_from_the_portal_is_led_back_to_it_and_everybody_else_to_the_ve
         [("portal", "../portal/transactions/", "Back to the portal"), ("elsewhere", "/v/", "Back to the verify page")]
     {
         let scene = Scene::new().await;
-        let consent = text(call(&scene, TestRequest::get().uri(&format!("/sandbox/app?from={from}&req={}", scene.intent()))).await).await;
+        let consent = text(
+            call(&scene, TestRequest::get().uri(&format!("/sandbox/app?from={from}&req={}", scene.intent()))).await,
+        )
+        .await;
         assert_eq!(consent.contains("name=\"from\" value=\"portal\""), from == "portal");
         let page = text(submit(&scene, &[("resident", "asha"), ("action", "approve"), ("from", from)]).await).await;
         assert!(page.contains(&format!("{address}{}\">{words}</a>", scene.txn)), "{page}");
@@ -165,7 +179,9 @@ async fn a_refusal_by_the_service_is_shown() {
     let scene = Scene::new().await;
     scene.service.set_behaviour(Behaviour::Answer(410));
     let page = text(submit(&scene, &[("resident", "asha"), ("action", "approve")]).await).await;
-    assert!(page.contains("The service did not take the answer") && page.contains("410") && page.contains("Answer again"));
+    assert!(
+        page.contains("The service did not take the answer") && page.contains("410") && page.contains("Answer again")
+    );
 }
 
 #[actix_rt::test]
@@ -174,10 +190,13 @@ async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply(
     let (status, body) = script(&scene, json!({"intent": scene.intent()})).await;
     assert_eq!((status, body["posted"].clone(), body["callback"]["status"].clone()), (200, json!(true), json!(200)));
     assert_eq!(body["txnId"], scene.txn.to_string());
-    let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else { panic!("no credential") };
+    let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else {
+        panic!("no credential")
+    };
     assert!(scene.verify(&credential).holder_bound);
 
-    let walked = json!({"intent": qr_payload("https://qr.example", &scene.intent()), "resident": "kabir", "action": "walk_away"});
+    let walked = json!({"intent": qr_payload("https://qr.example", &scene.intent()), "resident": "kabir",
+        "action": "walk_away"});
     let (status, body) = script(&scene, walked).await;
     assert_eq!((status, body["posted"].clone(), body["callback"].clone()), (200, json!(false), Value::Null));
     assert_eq!(scene.service.received().len(), 1);
@@ -187,7 +206,9 @@ async fn the_json_endpoint_answers_with_defaults_and_reports_the_services_reply(
 async fn a_claim_that_the_resident_lacks_is_missing_from_the_credential() {
     let scene = Scene::new().await;
     script(&scene, json!({"intent": scene.intent(), "resident": "kabir", "form": "json", "key_binding": false})).await;
-    let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else { panic!("no credential") };
+    let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else {
+        panic!("no credential")
+    };
     let missing: Vec<&str> = scene.verify(&credential).missing.iter().map(|claim| claim.name()).collect();
     assert_eq!(missing, ["masked_mobile"]);
 }
@@ -196,9 +217,12 @@ async fn a_claim_that_the_resident_lacks_is_missing_from_the_credential() {
 async fn an_intent_for_another_service_is_refused_so_that_the_sandbox_is_no_relay() {
     let (scene, victim) = (Scene::new().await, Scene::new().await);
     let own_port = scene.service.address().port();
-    for cb in
-        [victim.service.url("/cb"), format!("http://localhost:{own_port}/cb"), format!("https://127.0.0.1:{own_port}/cb"), "x".to_owned()]
-    {
+    for cb in [
+        victim.service.url("/cb"),
+        format!("http://localhost:{own_port}/cb"),
+        format!("https://127.0.0.1:{own_port}/cb"),
+        "x".to_owned(),
+    ] {
         let intent = scene.intent_to(&cb);
         let (status, body) = script(&scene, json!({"intent": intent})).await;
         assert_eq!((status, body["code"].clone()), (403, json!("foreign_callback")), "{cb}");
@@ -240,7 +264,11 @@ async fn what_cannot_be_read_is_a_400_and_a_silent_service_a_502() {
         (json!({"intent": scene.intent(), "resident": "nobody"}), "unknown_resident"),
     ] {
         let (status, answer) = script(&scene, body.clone()).await;
-        assert_eq!((status, answer["code"].clone(), answer["statusCode"].clone()), (400, json!(code), json!(400)), "{body}");
+        assert_eq!(
+            (status, answer["code"].clone(), answer["statusCode"].clone()),
+            (400, json!(code), json!(400)),
+            "{body}"
+        );
     }
     assert_eq!(submit(&scene, &[("resident", "asha"), ("action", "explode")]).await.status(), 400);
     scene.service.set_behaviour(Behaviour::Drop);
@@ -265,8 +293,8 @@ async fn an_unknown_action_is_told_which_there_are() {
     let (_, answer) = script(&scene, json!({"intent": scene.intent(), "action": "explode"})).await;
     assert_eq!(
         answer["message"],
-        "There is no such action; the actions are approve, decline, abort, fail_liveness, fail_match, biometrics_locked, service_down, \
-         http_error, retry_later, malformed_claims, walk_away."
+        "There is no such action; the actions are approve, decline, abort, fail_liveness, fail_match, \
+         biometrics_locked, service_down, http_error, retry_later, malformed_claims, walk_away."
     );
     for action in [
         "approve",
@@ -294,9 +322,12 @@ async fn each_credential_says_where_its_status_is_and_the_issuer_answers_there()
         ("asha", "unavailable", "unavailable", None),
     ] {
         let scene = Scene::new().await;
-        let (answered, _) = script(&scene, json!({"intent": scene.intent(), "resident": resident, "status": status})).await;
+        let (answered, _) =
+            script(&scene, json!({"intent": scene.intent(), "resident": resident, "status": status})).await;
         assert_eq!(answered, 200);
-        let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else { panic!("no credential") };
+        let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else {
+            panic!("no credential")
+        };
         let verified = scene.verify(&credential);
         let CredentialStatus::At(reference) = verified.status else { panic!("{:?}", verified.status) };
         assert!(reference.url.path().starts_with(&format!("/sandbox/status/{path}/")), "{}", reference.url);
@@ -311,10 +342,12 @@ async fn each_credential_says_where_its_status_is_and_the_issuer_answers_there()
 #[actix_rt::test]
 async fn the_residents_are_listed_with_what_they_lack() {
     let scene = Scene::new().await;
-    let body: Value = serde_json::from_str(&text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await).unwrap();
+    let body: Value =
+        serde_json::from_str(&text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await).unwrap();
     let residents = body["residents"].as_array().unwrap();
     assert_eq!(residents.len(), 9);
-    let states: Vec<&Value> = residents.iter().map(|resident| &resident["state"]).filter(|state| *state != "valid").collect();
+    let states: Vec<&Value> =
+        residents.iter().map(|resident| &resident["state"]).filter(|state| *state != "valid").collect();
     assert_eq!(states, ["revoked", "suspended"]);
     assert_eq!((residents[0]["id"].clone(), residents[0]["missing_claims"].clone()), (json!("asha"), json!([])));
     let kabir = residents.iter().find(|resident| resident["id"] == "kabir").unwrap();

@@ -60,9 +60,15 @@ fn every_residents_credential_is_verified_bare_and_with_key_binding_and_lacks_wh
     let scene = Scene::new();
     for resident in Resident::all() {
         let lacking: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, scene.now)).collect();
-        let bare = scene.verifier(KeyBinding::WhenPresent).verify(&scene.bare(resident.id, all()), &scene.expect(all())).unwrap();
+        let bare = scene
+            .verifier(KeyBinding::WhenPresent)
+            .verify(&scene.bare(resident.id, all()), &scene.expect(all()))
+            .unwrap();
         assert_eq!((bare.missing, bare.holder_bound), (lacking, false), "{}", resident.id);
-        let bound = scene.verifier(KeyBinding::Required).verify(&scene.bound(resident.id, all()), &scene.expect(all())).unwrap();
+        let bound = scene
+            .verifier(KeyBinding::Required)
+            .verify(&scene.bound(resident.id, all()), &scene.expect(all()))
+            .unwrap();
         assert_eq!((bound.missing, bound.holder_bound), (lacking, true), "{}", resident.id);
     }
 }
@@ -70,8 +76,17 @@ fn every_residents_credential_is_verified_bare_and_with_key_binding_and_lacks_wh
 #[test]
 fn the_verified_values_are_the_residents_in_normal_form() {
     let scene = Scene::new();
-    let asked = set(&[Claim::Name, Claim::LocalName, Claim::Dob, Claim::Gender, Claim::AgeAbove18, Claim::NriStatus, Claim::Pincode]);
-    let verified = scene.verifier(KeyBinding::Required).verify(&scene.bound("vikram", asked), &scene.expect(asked)).unwrap();
+    let asked = set(&[
+        Claim::Name,
+        Claim::LocalName,
+        Claim::Dob,
+        Claim::Gender,
+        Claim::AgeAbove18,
+        Claim::NriStatus,
+        Claim::Pincode,
+    ]);
+    let verified =
+        scene.verifier(KeyBinding::Required).verify(&scene.bound("vikram", asked), &scene.expect(asked)).unwrap();
     let claims = serde_json::to_value(&verified.claims).unwrap();
     let expected = serde_json::json!({
         "residentName": "Vikram Namuna", "localResidentName": "विक्रम नमूना", "dob": "1968-11-05", "gender": "M",

@@ -17,7 +17,8 @@ async fn requests_are_recorded_in_order_and_waiting_ends_with_the_last_one() {
     let url = receiver.url("/hook?n=1");
     let sending = tokio::spawn(async move {
         for number in 0..3 {
-            let response = client().post(&url).header("x-number", number).body(format!("body {number}")).send().await.unwrap();
+            let response =
+                client().post(&url).header("x-number", number).body(format!("body {number}")).send().await.unwrap();
             assert_eq!(response.status(), 202);
         }
     });
@@ -25,7 +26,10 @@ async fn requests_are_recorded_in_order_and_waiting_ends_with_the_last_one() {
     sending.await.unwrap();
     let bodies: Vec<&[u8]> = received.iter().map(|request| request.body.as_ref()).collect();
     assert_eq!(bodies, [b"body 0", b"body 1", b"body 2"]);
-    assert_eq!((received[2].path.as_str(), received[2].headers.get("x-number").unwrap().to_str().unwrap()), ("/hook?n=1", "2"));
+    assert_eq!(
+        (received[2].path.as_str(), received[2].headers.get("x-number").unwrap().to_str().unwrap()),
+        ("/hook?n=1", "2")
+    );
     assert!(received[0].at <= received[2].at);
 }
 
@@ -40,7 +44,10 @@ async fn it_redirects_answers_slowly_drops_and_hangs_and_records_all_the_same() 
     let receiver = WebhookReceiver::start(Behaviour::Redirect("http://elsewhere.example/".into())).await.unwrap();
     let send = |time: Duration| client().post(receiver.url("/")).timeout(time).body("x").send();
     let redirect = send(PLENTY).await.unwrap();
-    assert_eq!((redirect.status().as_u16(), redirect.headers()["location"].to_str().unwrap()), (302, "http://elsewhere.example/"));
+    assert_eq!(
+        (redirect.status().as_u16(), redirect.headers()["location"].to_str().unwrap()),
+        (302, "http://elsewhere.example/")
+    );
 
     receiver.set_behaviour(Behaviour::SlowAnswer(Duration::from_millis(80)));
     let started = Instant::now();

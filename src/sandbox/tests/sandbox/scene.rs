@@ -27,7 +27,8 @@ impl Scene {
     pub(crate) async fn new() -> Self {
         let service = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let issuer = Arc::new(SandboxIssuer::generate("https://issuer.sandbox.example").unwrap());
-        let app = SandboxApp::new(Arc::clone(&issuer), &service.url("/"), Arc::new(SystemClock), Duration::ZERO).unwrap();
+        let app =
+            SandboxApp::new(Arc::clone(&issuer), &service.url("/"), Arc::new(SystemClock), Duration::ZERO).unwrap();
         let txn = TxnId::generate(ClientId::generate().partition(), 0);
         Self { service, state: Data::new(app), txn, issuer }
     }
@@ -48,7 +49,8 @@ impl Scene {
     /// Signs an intent now, valid for 15 minutes.
     pub(crate) fn intent_of(&self, now: i64, cb: &str) -> String {
         let payload = json!({
-            "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested(), 64), "pop": 1, "ch": "web", "m": 1,
+            "txn": self.txn, "i": "credential", "lang": "20", "sc": scope_bitmap(Self::requested(), 64), "pop": 1,
+            "ch": "web", "m": 1,
             "ac": "client-<7>", "sa": "REG-42", "cb": cb, "aud": self.service.url(""), "iss": "Example Bank & Sons",
             "iat": now, "exp": now + 900, "jti": "j-1",
         });
@@ -64,7 +66,8 @@ impl Scene {
 
     pub(crate) fn verify(&self, credential: &str) -> VerifiedCredential {
         let audience = self.service.url("");
-        let expected = Expectation { nonce: self.txn, audience: &audience, now: SystemClock.now(), requested: Self::requested() };
+        let expected =
+            Expectation { nonce: self.txn, audience: &audience, now: SystemClock.now(), requested: Self::requested() };
         self.verifier().verify(credential, &expected).unwrap()
     }
 }

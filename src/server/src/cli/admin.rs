@@ -94,7 +94,8 @@ enum Subject {
     Operators(Operators),
     /// The intent keys, and which one signs.
     IntentKeys(IntentKeys),
-    /// Re-encrypt the store with the first encryption key, while nodes serve. Exit code 1 if a value stays under another key.
+    /// Re-encrypt the store with the first encryption key, while nodes serve. Exit code 1 if a value stays under
+    /// another key.
     Reseal,
     /// Trust the clock of a node after a jump; it deletes expired records again. Correct the clock first.
     AcceptClock,
@@ -104,8 +105,8 @@ enum Subject {
     Erase(Erase),
     /// Accept that the store has lost data, and write to it again.
     AcceptLoss,
-    /// Finish the upgrade of a store in Redis, once every node runs this release; earlier releases then refuse the store. Exit code 1 while
-    /// a node runs an earlier release.
+    /// Finish the upgrade of a store in Redis, once every node runs this release; earlier releases then refuse the
+    /// store. Exit code 1 while a node runs an earlier release.
     FinishUpgrade,
     /// The audit log: changes by operators, and whether the log is complete.
     AuditLog(AuditLog),
@@ -275,7 +276,8 @@ pub(super) enum View {
 }
 
 const APP: &[&str] = &["app_id", "name", "payload_spelling", "evidence", "created_at"];
-const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
+const EVENT: &[&str] =
+    &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
 const KEY: &[&str] = &["key_id", "label", "environments", "networks", "created_at", "expires_at", "revoked_at"];
 const OPERATOR: &[&str] = &["operator_id", "name", "role", "created_at", "expires_at", "revoked_at"];
 const WEBHOOK_URL: &[&str] = &["apiType", "origin"];
@@ -311,7 +313,9 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
             View::Rows(name, columns) => {
                 let rows = answer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
                 paint::table(rows, columns, out)?;
-                if let Some(total) = answer.get("total").and_then(Value::as_u64).filter(|total| *total > rows.len() as u64) {
+                if let Some(total) =
+                    answer.get("total").and_then(Value::as_u64).filter(|total| *total > rows.len() as u64)
+                {
                     writeln!(out, "{} of {total}; see --page", rows.len())?;
                 }
             }
@@ -323,41 +327,69 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> 
 async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
     match subject {
         Subject::Clients(clients) => clients.ask(api).await,
-        Subject::Apps(Apps::Create { client_id, name }) => answer(api, internal::create_app(client_id, name), View::Pairs).await,
-        Subject::Apps(Apps::List { client_id }) => answer(api, internal::apps(client_id), View::Rows("apps", APP)).await,
+        Subject::Apps(Apps::Create { client_id, name }) => {
+            answer(api, internal::create_app(client_id, name), View::Pairs).await
+        }
+        Subject::Apps(Apps::List { client_id }) => {
+            answer(api, internal::apps(client_id), View::Rows("apps", APP)).await
+        }
         Subject::Apps(Apps::Patch { app_id, spelling, evidence }) => {
             let spelling = spelling.map(|spelling| match spelling {
                 SpellingWord::Snake => KeyCase::SnakeCase,
                 SpellingWord::Camel => KeyCase::CamelCase,
             });
-            let change = PatchAppRequest { payload_spelling: Change(spelling), evidence: Change(*evidence), ..PatchAppRequest::default() };
+            let change = PatchAppRequest {
+                payload_spelling: Change(spelling),
+                evidence: Change(*evidence),
+                ..PatchAppRequest::default()
+            };
             answer(api, internal::change_app(app_id, &change), View::Pairs).await
         }
         Subject::Keys(Keys::Issue { client_id, label, environments, from, expires_at }) => {
             let environments = (!environments.is_empty()).then_some(environments);
             let networks = (!from.is_empty()).then_some(from);
-            let terms = json!({ "label": label, "environments": environments, "networks": networks, "expires_at": expires_at });
+            let terms =
+                json!({ "label": label, "environments": environments, "networks": networks, "expires_at": expires_at });
             answer(api, internal::issue_key(client_id, &terms), View::Pairs).await
         }
-        Subject::Keys(Keys::List { client_id }) => answer(api, internal::keys(client_id), View::Rows("keys", KEY)).await,
+        Subject::Keys(Keys::List { client_id }) => {
+            answer(api, internal::keys(client_id), View::Rows("keys", KEY)).await
+        }
         Subject::Keys(Keys::Rotate { key_id, overlap_s }) => {
             answer(api, internal::rotate_key(key_id, &json!({ "overlap_s": overlap_s })), View::Pairs).await
         }
         Subject::Keys(Keys::Revoke { key_id }) => answer(api, internal::revoke_key(key_id), View::Pairs).await,
         Subject::Credits(credits) => credits.ask(api).await,
         Subject::Users(users) => users.ask(api).await,
-        Subject::Events { app_id, paging } => answer(api, internal::events(app_id, paging.page()), View::Rows("events", EVENT)).await,
+        Subject::Events { app_id, paging } => {
+            answer(api, internal::events(app_id, paging.page()), View::Rows("events", EVENT)).await
+        }
         Subject::WealthUrls(urls) => answer(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await,
-        Subject::WebhookUrls { app_id } => answer(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await,
-        Subject::Flow { flow_id } => answer(api, internal::flow_deliveries(flow_id), View::PairsAndRows("deliveries", FLOW_DELIVERY)).await,
+        Subject::WebhookUrls { app_id } => {
+            answer(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await
+        }
+        Subject::Flow { flow_id } => {
+            answer(api, internal::flow_deliveries(flow_id), View::PairsAndRows("deliveries", FLOW_DELIVERY)).await
+        }
         Subject::Transaction { txn_id } => answer(api, internal::transaction(txn_id), View::Story).await,
-        Subject::Request { error_id } => answer(api, internal::request(error_id), View::Rows("requests", REFUSED)).await,
+        Subject::Request { error_id } => {
+            answer(api, internal::request(error_id), View::Rows("requests", REFUSED)).await
+        }
         Subject::Delivery { txn_id } => answer(api, internal::delivery(txn_id), View::Pairs).await,
         Subject::Operators(Operators::Add { name, role, expires }) => {
-            answer(api, internal::add_operator(&json!({ "name": name, "role": role, "expires_at": expires })), View::Pairs).await
+            answer(
+                api,
+                internal::add_operator(&json!({ "name": name, "role": role, "expires_at": expires })),
+                View::Pairs,
+            )
+            .await
         }
-        Subject::Operators(Operators::List) => answer(api, internal::operators(), View::Rows("operators", OPERATOR)).await,
-        Subject::Operators(Operators::Revoke { operator_id }) => answer(api, internal::revoke_operator(operator_id), View::Pairs).await,
+        Subject::Operators(Operators::List) => {
+            answer(api, internal::operators(), View::Rows("operators", OPERATOR)).await
+        }
+        Subject::Operators(Operators::Revoke { operator_id }) => {
+            answer(api, internal::revoke_operator(operator_id), View::Pairs).await
+        }
         Subject::AcceptLoss => answer(api, internal::accept_loss(), View::Pairs).await,
         Subject::Erase(subject) => subject.ask(api).await,
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
@@ -378,7 +410,11 @@ fn parsed<T: DeserializeOwned>(answer: Value) -> Result<T, CliError> {
 }
 
 /// Sends a call and returns its answer as JSON, with its view.
-pub(super) async fn answer<T: DeserializeOwned + Serialize>(api: &Api, call: Call<T>, view: View) -> Result<(Value, View), CliError> {
+pub(super) async fn answer<T: DeserializeOwned + Serialize>(
+    api: &Api,
+    call: Call<T>,
+    view: View,
+) -> Result<(Value, View), CliError> {
     Ok((json!(api.send(call).await?), view))
 }
 

@@ -13,12 +13,12 @@ use super::error::CliError;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Error for an operator's token that the service refuses.
-const WRONG_TOKEN: &str = "the service does not take this token; give an operator's, or the one that it runs with, by --token, SAKSHI_ADMIN_TOKEN or \
-                           admin.token of the settings";
+const WRONG_TOKEN: &str = "the service does not take this token; give an operator's, or the one that it runs with, by \
+                           --token, SAKSHI_ADMIN_TOKEN or admin.token of the settings";
 
 /// Error for an API key that the service refuses.
-const WRONG_KEY: &str = "the service does not take this API key with this app id: both must come from the service that --base names, and the \
-                         app must belong to the client of the key";
+const WRONG_KEY: &str = "the service does not take this API key with this app id: both must come from the service \
+                         that --base names, and the app must belong to the client of the key";
 
 /// A listener of a running service.
 #[derive(Clone)]
@@ -27,7 +27,8 @@ pub(crate) struct Api(Client);
 impl Api {
     pub(crate) fn new(base: Url, credentials: Credentials, egress: &Egress) -> Result<Self, CliError> {
         // Without https no root certificates are needed, and some images have none.
-        let builder = egress.http_client(base.scheme() != "http").map_err(|error| CliError::Local(error.to_string()))?;
+        let builder =
+            egress.http_client(base.scheme() != "http").map_err(|error| CliError::Local(error.to_string()))?;
         let http = builder.timeout(TIMEOUT).build().map_err(|error| CliError::Unreachable(error.to_string()))?;
         Ok(Self(Client::new(http, base, credentials)))
     }

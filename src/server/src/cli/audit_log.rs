@@ -1,5 +1,6 @@
-//! `sakshi admin audit-log`: changes by operators, and their integrity. The chain reveals changed, moved and missing entries. An attacker
-//! with the store and its keys could forge a new chain, and one with the store could cut off its end. A head kept elsewhere reveals both.
+//! `sakshi admin audit-log`: changes by operators, and their integrity. The chain reveals changed, moved and missing
+//! entries. An attacker with the store and its keys could forge a new chain, and one with the store could cut off its
+//! end. A head kept elsewhere reveals both.
 
 use std::io;
 
@@ -71,7 +72,8 @@ async fn read(api: &Api, since: Option<&str>) -> Result<(Vec<AuditLogEntry>, Aud
     loop {
         let after = entries.last().map_or(0, |entry| entry.number);
         let page = api.send(internal::audit_log(after, PAGE_SIZE_MAX, since)).await?;
-        let is_last = page.entries.len() < PAGE_SIZE_MAX as usize || page.entries.iter().any(|entry| entry.number <= after);
+        let is_last =
+            page.entries.len() < PAGE_SIZE_MAX as usize || page.entries.iter().any(|entry| entry.number <= after);
         entries.extend(page.entries);
         if is_last {
             return Ok((entries, page.head));
@@ -104,7 +106,9 @@ fn check(entries: &[AuditLogEntry], kept: Option<AuditHead>) -> Result<(), Strin
         }
     }
     match kept {
-        Some(kept) if kept.number > head.number => Err(format!("entry {} is missing: the end was cut off", head.number + 1)),
+        Some(kept) if kept.number > head.number => {
+            Err(format!("entry {} is missing: the end was cut off", head.number + 1))
+        }
         _ => Ok(()),
     }
 }
@@ -123,8 +127,10 @@ mod tests {
     fn chain(length: u64) -> Vec<AuditLogEntry> {
         let mut head = AuditHead::NONE;
         let mut entry = |number| {
-            let entry = [("operation".to_owned(), json!("createClient")), ("asked_number".to_owned(), json!(number))].into();
-            let (previous_hash, hash) = (head.hash.to_string(), head.hash.followed_by(&serde_json::to_string(&entry).unwrap()));
+            let entry =
+                [("operation".to_owned(), json!("createClient")), ("asked_number".to_owned(), json!(number))].into();
+            let (previous_hash, hash) =
+                (head.hash.to_string(), head.hash.followed_by(&serde_json::to_string(&entry).unwrap()));
             head = AuditHead { number, hash };
             AuditLogEntry { number, previous_hash, hash: hash.to_string(), entry }
         };

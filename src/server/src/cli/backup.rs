@@ -38,7 +38,8 @@ pub struct Restore {
     /// Replace an existing store, which is kept under another name.
     #[arg(long)]
     pub replace: bool,
-    /// Send the webhooks that were pending when the backup was made. They may have been sent since. Default: they are not sent again.
+    /// Send the webhooks that were pending when the backup was made. They may have been sent since. Default: they are
+    /// not sent again.
     #[arg(long)]
     pub send_webhooks: bool,
 }
@@ -48,8 +49,9 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
     let (clock, vault) = embedded_store(settings)?;
     let stamp = clock.now().to_string().replace(['-', ':'], "");
     let file = options.directory.join(format!("{}{stamp}{}", NAME.0, NAME.1));
-    fs::create_dir_all(&options.directory)
-        .map_err(|error| CliError::Local(format!("cannot make the directory {}: {error}", options.directory.display())))?;
+    fs::create_dir_all(&options.directory).map_err(|error| {
+        CliError::Local(format!("cannot make the directory {}: {error}", options.directory.display()))
+    })?;
     let contents = embedded::backup(&settings.store.path, &file, clock, &vault).map_err(local)?;
     writeln!(out, "{}: {}", file.display(), told(&contents))?;
     if let Err(error) = note_time(&settings.store.path) {
@@ -60,7 +62,8 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
         if let Some(later) = found.last().filter(|last| **last != file) {
             writeln!(
                 out,
-                "{}: has a later time than this backup, so the clock is or was wrong. No older backup was removed; remove or rename that one.",
+                "{}: has a later time than this backup, so the clock is or was wrong. No older backup was removed; \
+                    remove or rename that one.",
                 later.display()
             )?;
             return Ok(true);
@@ -88,8 +91,12 @@ fn note_time(store: &Path) -> std::io::Result<()> {
 /// Restores a backup while no node serves.
 pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
     if options.file.is_dir() {
-        let sentence =
-            format!("{} is a directory; give the file of one backup in it, such as {}TIME{}", options.file.display(), NAME.0, NAME.1);
+        let sentence = format!(
+            "{} is a directory; give the file of one backup in it, such as {}TIME{}",
+            options.file.display(),
+            NAME.0,
+            NAME.1
+        );
         return Err(CliError::Local(sentence));
     }
     let (clock, vault) = embedded_store(settings)?;
@@ -98,14 +105,19 @@ pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Wri
     // Outside the sandbox only the service may know the issuer.
     let is_known = settings.authority.issuer.is_some() || settings.profile == Profile::Sandbox;
     let ownership = is_known.then(|| storage::ownership(settings));
-    let restored = embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, options.replace);
+    let restored =
+        embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, options.replace);
     let (contents, kept) = restored.map_err(local)?;
     writeln!(out, "{}: {}", directory.display(), told(&contents))?;
     if let Some(kept) = kept {
         writeln!(out, "The store that was there is {}.", kept.display())?;
     }
     if contents.queued_webhooks > 0 {
-        let fate = if options.send_webhooks { "are sent when a node starts" } else { "are not sent again; clients poll for them" };
+        let fate = if options.send_webhooks {
+            "are sent when a node starts"
+        } else {
+            "are not sent again; clients poll for them"
+        };
         writeln!(out, "{} webhooks that waited {fate}.", contents.queued_webhooks)?;
     }
     Ok(true)
@@ -117,7 +129,10 @@ fn local(error: impl std::fmt::Display) -> CliError {
 
 fn told(contents: &BackupContents) -> String {
     let BackupContents { bytes, clients, ledger_entries, transactions, events, .. } = contents;
-    format!("{bytes} bytes, {clients} clients, {ledger_entries} ledger entries that add up, {transactions} transactions, {events} events")
+    format!(
+        "{bytes} bytes, {clients} clients, {ledger_entries} ledger entries that add up, {transactions} transactions, \
+            {events} events"
+    )
 }
 
 /// Returns the clock and the vault for reading the embedded store of the settings.
@@ -134,8 +149,10 @@ fn oldest_first(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let is_backup =
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(NAME.0) && name.ends_with(NAME.1));
+        let is_backup = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with(NAME.0) && name.ends_with(NAME.1));
         if is_backup {
             found.push(path);
         }

@@ -126,7 +126,8 @@ impl Brand {
         let file = |path: &Option<String>| -> Result<Option<String>, CliError> {
             match path.as_deref() {
                 Some(path) if path != "none" => {
-                    let bytes = std::fs::read(path).map_err(|error| CliError::Local(format!("{path} cannot be read: {error}")))?;
+                    let bytes = std::fs::read(path)
+                        .map_err(|error| CliError::Local(format!("{path} cannot be read: {error}")))?;
                     Ok(Some(STANDARD.encode(bytes)))
                 }
                 other => Ok(other.map(str::to_owned)),
@@ -142,7 +143,10 @@ impl Brand {
             ("privacy_url", &self.privacy_url),
         ];
         let parts = parts.into_iter().filter_map(|(part, value)| Some((part.to_owned(), value.as_deref()?)));
-        Ok(parts.map(|(part, value)| (part, if value == "none" { Value::Null } else { value.into() })).collect::<Map<_, _>>().into())
+        Ok(parts
+            .map(|(part, value)| (part, if value == "none" { Value::Null } else { value.into() }))
+            .collect::<Map<_, _>>()
+            .into())
     }
 }
 
@@ -163,7 +167,11 @@ impl Limits {
             ("result_ttl_s", &self.result_ttl_s),
             ("registration_ttl_days", &self.registration_ttl_days),
         ];
-        limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit.clone()?))).collect::<Map<_, _>>().into()
+        limits
+            .into_iter()
+            .filter_map(|(name, limit)| Some((name.to_owned(), limit.clone()?)))
+            .collect::<Map<_, _>>()
+            .into()
     }
 }
 
@@ -177,7 +185,9 @@ impl Clients {
             Self::Rename { client_id, name } => changed(api, client_id, json!({ "name": name })).await,
             Self::Suspend { client_id } => changed(api, client_id, json!({ "suspended": true })).await,
             Self::Resume { client_id } => changed(api, client_id, json!({ "suspended": false })).await,
-            Self::KeySignIn { client_id, allowed } => changed(api, client_id, json!({ "portal_key_sign_in": allowed })).await,
+            Self::KeySignIn { client_id, allowed } => {
+                changed(api, client_id, json!({ "portal_key_sign_in": allowed })).await
+            }
             Self::Limits(limits) => match limits.change() {
                 change if change == json!({}) => answer(api, internal::client(&limits.client_id), View::Pairs).await,
                 change => changed(api, &limits.client_id, change).await,
@@ -201,8 +211,11 @@ async fn changed(api: &Api, client: &str, change: Value) -> Result<(Value, View)
 /// Reads the JSON of an export.
 fn read_export(file: &Path) -> Result<Value, CliError> {
     let local = |error: &dyn Display| CliError::Local(format!("{} cannot be imported: {error}", file.display()));
-    let source: Box<dyn Read> =
-        if file == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(|error| local(&error))?) };
+    let source: Box<dyn Read> = if file == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(file).map_err(|error| local(&error))?)
+    };
     let mut bytes = Vec::new();
     // One byte more than allowed, to detect a file that is too large.
     source.take(TRANSFER_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| local(&error))?;

@@ -10,7 +10,11 @@ pub(super) fn show(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
         return writeln!(out, "The clock of this node has not jumped; there is nothing to accept.");
     };
     let side = if ahead < 0 { "behind" } else { "ahead of" };
-    writeln!(out, "Accepted. The clock was right at {since} and is {} s {side} where it would be without the jump.", ahead.unsigned_abs())?;
+    writeln!(
+        out,
+        "Accepted. The clock was right at {since} and is {} s {side} where it would be without the jump.",
+        ahead.unsigned_abs()
+    )?;
     writeln!(out, "The node deletes expired records again within ten seconds.")
 }
 
@@ -28,9 +32,14 @@ mod tests {
 
     #[test]
     fn an_operator_reads_when_the_clock_jumped_and_how_far() {
-        for (ahead, told) in [(172_800, "172800 s ahead of where"), (-7_200, "7200 s behind where"), (0, " 0 s ahead of where")] {
+        for (ahead, told) in
+            [(172_800, "172800 s ahead of where"), (-7_200, "7200 s behind where"), (0, " 0 s ahead of where")]
+        {
             let text = shown(&json!({ "accepted": true, "since": "2026-01-15T10:00:00.000Z", "ahead_s": ahead }));
-            assert!(text.starts_with("Accepted. The clock was right at 2026-01-15T10:00:00.000Z") && text.contains(told), "{text}");
+            assert!(
+                text.starts_with("Accepted. The clock was right at 2026-01-15T10:00:00.000Z") && text.contains(told),
+                "{text}"
+            );
         }
         let nothing = shown(&json!({ "accepted": false, "since": null, "ahead_s": null }));
         assert!(nothing.contains("nothing to accept") && !nothing.contains("Accepted"), "{nothing}");

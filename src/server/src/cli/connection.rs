@@ -17,8 +17,8 @@ use crate::settings::{Sources, internal_endpoint};
 /// Certificates for a listener that speaks TLS.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Certificates {
-    /// PEM of the authority that issued the listener's certificate, in addition to the system's. Default: without --url, exactly the
-    /// certificate that the settings name.
+    /// PEM of the authority that issued the listener's certificate, in addition to the system's. Default: without
+    /// --url, exactly the certificate that the settings name.
     #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CA")]
     pub(super) ca: Option<PathBuf>,
     /// PEM of a client certificate, with its chain.
@@ -65,7 +65,9 @@ impl Certificates {
     /// # Errors
     /// A file cannot be read or used.
     pub(crate) fn egress(&self, own: Option<&Path>) -> Result<Egress, CliError> {
-        let read = |path: &Path| fs::read(path).map_err(|error| CliError::Local(format!("{} cannot be read: {error}", path.display())));
+        let read = |path: &Path| {
+            fs::read(path).map_err(|error| CliError::Local(format!("{} cannot be read: {error}", path.display())))
+        };
         let file = |path: &Option<PathBuf>| path.as_deref().map(read).transpose();
         let (chain, key) = (file(&self.client_cert)?, file(&self.client_key)?);
         if chain.is_some() != key.is_some() {

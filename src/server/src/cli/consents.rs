@@ -1,5 +1,5 @@
-//! `sakshi admin consents`: a client's register of consents, for people or as a file for an auditor. Entries are written as they are read,
-//! so a large register needs little memory.
+//! `sakshi admin consents`: a client's register of consents, for people or as a file for an auditor. Entries are
+//! written as they are read, so a large register needs little memory.
 
 use clap::{Args, ValueEnum};
 use sakshi_client::internal;

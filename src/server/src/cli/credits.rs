@@ -14,8 +14,18 @@ pub(super) const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "r
 /// Columns of the audit of all ledgers.
 pub(super) const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
 /// Columns of a grant request.
-pub(super) const GRANT_REQUEST: &[&str] =
-    &["grant_id", "client_id", "kind", "amount", "reference", "state", "asked_by_name", "asked_at", "ends_at", "decided_by_name"];
+pub(super) const GRANT_REQUEST: &[&str] = &[
+    "grant_id",
+    "client_id",
+    "kind",
+    "amount",
+    "reference",
+    "state",
+    "asked_by_name",
+    "asked_at",
+    "ends_at",
+    "decided_by_name",
+];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Credits {

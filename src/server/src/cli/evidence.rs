@@ -1,5 +1,5 @@
-//! `sakshi verify-evidence`: checks an evidence file offline. The file holds the keys that check its seal and credential, so a forged file
-//! holds the forger's keys. The answer names the keys, and options list the trusted ones.
+//! `sakshi verify-evidence`: checks an evidence file offline. The file holds the keys that check its seal and
+//! credential, so a forged file holds the forger's keys. The answer names the keys, and options list the trusted ones.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,8 @@ impl VerifyEvidence {
         let issuer_keys = self.issuer_keys.as_deref().map(keys).transpose()?;
         let seal_keys = self.seal_keys.as_deref().map(keys).transpose()?;
         let sealed = Sealed::open(&file, seal_keys.as_deref());
-        let checked = sealed.and_then(|sealed| sealed.evidence.check(issuer_keys.as_deref()).map(|checked| (sealed, checked)));
+        let checked =
+            sealed.and_then(|sealed| sealed.evidence.check(issuer_keys.as_deref()).map(|checked| (sealed, checked)));
         let (answer, is_good) = match checked {
             Ok((sealed, checked)) => (told(&sealed, checked, (issuer_keys.is_some(), seal_keys.is_some())), true),
             Err(fault) => (refused(fault), false),
@@ -50,7 +51,8 @@ impl VerifyEvidence {
             if is_good && (issuer_keys.is_none() || seal_keys.is_none()) {
                 writeln!(
                     out,
-                    "\nIt agrees with the keys that it holds. Give the published ones, or compare the thumbprints: a stranger's file has keys of a stranger."
+                    "\nIt agrees with the keys that it holds. Give the published ones, or compare the thumbprints: a \
+                        stranger's file has keys of a stranger."
                 )?;
             }
         }
@@ -70,7 +72,8 @@ fn keys(path: &Path) -> Result<Vec<Value>, CliError> {
 }
 
 fn told(Sealed { evidence, kid, key }: &Sealed, checked: Checked, (knows_issuer, knows_seal): (bool, bool)) -> Value {
-    let Evidence { txn_id, client_id, app_id, requested, opened_at, verified_at, verification_passed, proof, .. } = evidence;
+    let Evidence { txn_id, client_id, app_id, requested, opened_at, verified_at, verification_passed, proof, .. } =
+        evidence;
     let status = match checked.status {
         CheckedStatus::Valid => "valid",
         CheckedStatus::Absent => "the credential has none",

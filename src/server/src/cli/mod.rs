@@ -1,5 +1,6 @@
-//! The command line: its syntax and its commands. Commands write to the given writer and return an exit code: 0 for success, 1 for "no", 2
-//! for a command that could not run. `check-config` ends as `serve` would: 2 for invalid settings, 1 for an invalid file.
+//! The command line: its syntax and its commands. Commands write to the given writer and return an exit code: 0 for
+//! success, 1 for "no", 2 for a command that could not run. `check-config` ends as `serve` would: 2 for invalid
+//! settings, 1 for an invalid file.
 
 mod admin;
 pub(crate) mod api;
@@ -88,7 +89,8 @@ pub enum Command {
     Restore(Restore),
     /// Upgrade an embedded store of an earlier release, after a backup, while no node serves.
     Migrate,
-    /// Move an embedded store into Redis, or back: everything, compared afterwards; a later run into Redis copies the changes since.
+    /// Move an embedded store into Redis, or back: everything, compared afterwards; a later run into Redis copies the
+    /// changes since.
     Move(Move),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
@@ -177,8 +179,12 @@ pub async fn run(cli: &Cli, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode 
             Ok(code) => return code,
             Err(error) => Err(error),
         },
-        Command::Backup(options) => cli.used_settings(OF_FILES, err).and_then(|loaded| backup::write(options, &loaded.settings, out)),
-        Command::Restore(options) => cli.used_settings(OF_FILES, err).and_then(|loaded| backup::put_back(options, &loaded.settings, out)),
+        Command::Backup(options) => {
+            cli.used_settings(OF_FILES, err).and_then(|loaded| backup::write(options, &loaded.settings, out))
+        }
+        Command::Restore(options) => {
+            cli.used_settings(OF_FILES, err).and_then(|loaded| backup::put_back(options, &loaded.settings, out))
+        }
         Command::Migrate => cli.used_settings(OF_MOVE, err).and_then(|loaded| upgrade::migrate(&loaded.settings, out)),
         Command::Move(options) => match cli.used_settings(OF_MOVE, err) {
             Ok(loaded) => moving::run(options, &loaded.settings, out).await,

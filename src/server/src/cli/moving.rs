@@ -20,14 +20,15 @@ use crate::{bounds, keys, storage};
 /// Options of `move`.
 #[derive(Args, Clone, Debug)]
 pub struct Move {
-    /// Directory of an embedded store that no node has open, or a backup of one; or the URL of one Redis server. Default: the Redis of the
-    /// settings, which may be sentinels or a cluster.
+    /// Directory of an embedded store that no node has open, or a backup of one; or the URL of one Redis server.
+    /// Default: the Redis of the settings, which may be sentinels or a cluster.
     #[arg(long, value_name = "PATH|URL", hide_env_values = true)]
     pub from: Option<Place>,
     /// URL of the target Redis, or the directory of a new embedded store. Default: the Redis of the settings.
     #[arg(long, value_name = "URL|PATH", hide_env_values = true)]
     pub to: Option<Place>,
-    /// Let nodes open the Redis afterwards. Without it a later run copies the changes since. A move into a directory is a single run.
+    /// Let nodes open the Redis afterwards. Without it a later run copies the changes since. A move into a directory is
+    /// a single run.
     #[arg(long)]
     pub finish: bool,
 }
@@ -72,10 +73,13 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
             waits_at_start: false,
         },
         (_, StoreKind::Redis(redis)) => redis.clone(),
-        (_, StoreKind::Embedded) => return Err(local(&"say which Redis by --from or --to, or by store.kind and store.redis_url")),
+        (_, StoreKind::Embedded) => {
+            return Err(local(&"say which Redis by --from or --to, or by store.kind and store.redis_url"));
+        }
     };
     let vault = Arc::new(keys::vault(settings).map_err(|error| local(&error))?);
-    let servers = storage::redis_options(&redis, settings, vault, bounds::retention(settings)).map_err(|error| local(&error))?;
+    let servers =
+        storage::redis_options(&redis, settings, vault, bounds::retention(settings)).map_err(|error| local(&error))?;
     let begun = Instant::now();
     let is_watched = io::stderr().is_terminal();
     let progress = move |what: &str, keys: u64| {
@@ -93,19 +97,28 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Out) 
     if is_watched {
         writeln!(io::stderr())?;
     }
-    let rows: Vec<_> =
-        moved.kinds.iter().map(|(kind, counts)| json!({ "kind": kind, "keys": counts.keys, "written": counts.written })).collect();
+    let rows: Vec<_> = moved
+        .kinds
+        .iter()
+        .map(|(kind, counts)| json!({ "kind": kind, "keys": counts.keys, "written": counts.written }))
+        .collect();
     paint::table(&rows, &["kind", "keys", "written"], out)?;
-    let removed = if is_back { String::new() } else { format!("{} keys were removed, which the source has no more. ", moved.removed) };
+    let removed = if is_back {
+        String::new()
+    } else {
+        format!("{} keys were removed, which the source has no more. ", moved.removed)
+    };
     writeln!(out, "\n{removed}{:.1} s.", begun.elapsed().as_secs_f64())?;
     writeln!(out, "Everything was read again and is the same on both.")?;
     writeln!(
         out,
         "{}",
         if is_back {
-            "A node can be started on the directory. No node opens the servers any more; keep them until it has served for a while."
+            "A node can be started on the directory. No node opens the servers any more; keep them until it has \
+                served for a while."
         } else if moved.is_finished {
-            "Nodes can be started on the target. Keep the source until they have served for a while, and start none on it."
+            "Nodes can be started on the target. Keep the source until they have served for a while, and start none \
+                on it."
         } else {
             "No node opens the target yet: stop the node of the source, and run this again with --finish."
         }

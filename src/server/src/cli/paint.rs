@@ -1,4 +1,5 @@
-//! JSON answers for people, as pairs and tables. Control characters in operators' names are replaced, so that none can move the cursor.
+//! JSON answers for people, as pairs and tables. Control characters in operators' names are replaced, so that none can
+//! move the cursor.
 
 use std::io::{self, Write};
 
@@ -27,8 +28,10 @@ pub(crate) fn table(rows: &[Value], columns: &[&str], out: &mut dyn Out) -> io::
     if rows.is_empty() {
         return writeln!(out, "none");
     }
-    let lines: Vec<Vec<String>> =
-        rows.iter().map(|row| columns.iter().map(|column| cell(row.get(column).unwrap_or(&Value::Null))).collect()).collect();
+    let lines: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| columns.iter().map(|column| cell(row.get(column).unwrap_or(&Value::Null))).collect())
+        .collect();
     let width = |index: usize| {
         let cells = lines.iter().filter_map(|line| line.get(index)).map(|text| text.chars().count());
         cells.max().unwrap_or(0).max(columns[index].len())

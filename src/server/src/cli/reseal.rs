@@ -1,4 +1,5 @@
-//! `sakshi admin reseal`: re-encrypts everything in the store with the current key, step by step, and reports keys that are still needed.
+//! `sakshi admin reseal`: re-encrypts everything in the store with the current key, step by step, and reports keys that
+//! are still needed.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -25,9 +26,11 @@ pub(super) async fn ask(api: &Api) -> Result<Value, CliError> {
         all += done.resealed;
         if done.is_last() || pass == PASSES {
             let is_clean = done.is_clean();
-            let left: Vec<_> = done.left.into_iter().map(|(key_id, values)| json!({ "key_id": key_id, "values": values })).collect();
+            let left: Vec<_> =
+                done.left.into_iter().map(|(key_id, values)| json!({ "key_id": key_id, "values": values })).collect();
             let Pass { sealing_key, looked_at, .. } = done;
-            return Ok(json!({ "sealing_key": sealing_key, "looked_at": looked_at, "resealed": all, "left": left, "clean": is_clean }));
+            return Ok(json!({ "sealing_key": sealing_key, "looked_at": looked_at, "resealed": all, "left": left,
+                    "clean": is_clean }));
         }
     }
     Err(CliError::Local("there was no pass".to_owned()))
@@ -57,7 +60,8 @@ async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
     let mut pass = Pass::default();
     let mut from = None;
     loop {
-        let ResealResponse { sealing_key, next, looked_at, resealed, left } = api.send(internal::reseal(from.as_deref())).await?;
+        let ResealResponse { sealing_key, next, looked_at, resealed, left } =
+            api.send(internal::reseal(from.as_deref())).await?;
         pass.sealing_key = sealing_key;
         pass.looked_at += looked_at;
         pass.resealed += resealed;
@@ -81,11 +85,13 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     if answer["clean"] == true {
         writeln!(
             out,
-            "Nothing in the store is under another key. An old key can be taken out of store.previous_encryption_keys when every"
+            "Nothing in the store is under another key. An old key can be taken out of store.previous_encryption_keys \
+                when every"
         )?;
         writeln!(
             out,
-            "node seals with {key} (sakshi_store_sealing_key_info) and what was given out under the old one has ended: docs/operating.md."
+            "node seals with {key} (sakshi_store_sealing_key_info) and what was given out under the old one has \
+                ended: docs/operating.md."
         )?;
         return Ok(());
     }
@@ -93,7 +99,8 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> io::Result<()> {
     if left.is_empty() {
         return writeln!(
             out,
-            "Every pass found values under another key: a node still seals with it. Restart that node with {key} as its first key."
+            "Every pass found values under another key: a node still seals with it. Restart that node with {key} as \
+                its first key."
         );
     }
     writeln!(out, "These values stay under another key; keep it, or find out what they are:")?;
@@ -126,6 +133,9 @@ mod tests {
         let kept = said(json!([{ "key_id": "9f86d081", "values": 3 }]), false);
         assert!(kept.contains("9f86d081") && !kept.contains("can be taken out"), "{kept}");
         let still_sealing = said(json!([]), false);
-        assert!(still_sealing.contains("a node still seals with it") && !still_sealing.contains("can be taken out"), "{still_sealing}");
+        assert!(
+            still_sealing.contains("a node still seals with it") && !still_sealing.contains("can be taken out"),
+            "{still_sealing}"
+        );
     }
 }

@@ -10,14 +10,20 @@ use super::style::{Line, Tone, span};
 
 /// Returns the story, as of `now`.
 pub(super) fn lines(transaction: &TransactionResponse, now: Timestamp) -> Vec<Line> {
-    let TransactionResponse { txn_id, client_id, app_id, event_id, client_name, app_name, event_name, .. } = transaction;
+    let TransactionResponse { txn_id, client_id, app_id, event_id, client_name, app_name, event_name, .. } =
+        transaction;
     let event = event_name.as_deref().map(|name| format!(", for the event {}", shown(name))).unwrap_or_default();
-    let (client, app) = (shown(client_name.as_deref().unwrap_or("a client")), shown(app_name.as_deref().unwrap_or("an app")));
+    let (client, app) =
+        (shown(client_name.as_deref().unwrap_or("a client")), shown(app_name.as_deref().unwrap_or("an app")));
     let title = format!("A verification for {client}, by {app}{event}");
     let mut story = vec![Line::of(Tone::Bold, title), Line::default()];
     story.push(fact("asked for", Tone::Plain, &transaction.claims.join(", ")));
-    let opened =
-        format!("{} ago, by {} ({})", span(now.since(transaction.opened_at).as_secs()), transaction.channel, transaction.opened_at);
+    let opened = format!(
+        "{} ago, by {} ({})",
+        span(now.since(transaction.opened_at).as_secs()),
+        transaction.channel,
+        transaction.opened_at
+    );
     story.push(fact("opened", Tone::Plain, &opened));
     let (tone, answered) = answer(transaction, now);
     story.push(fact("answered", tone, &answered));
@@ -43,7 +49,8 @@ fn shown(name: &str) -> String {
 
 /// Returns the outcome.
 fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
-    let TransactionResponse { status, expires_at, opened_at, verified_at, verification_passed, refused, .. } = transaction;
+    let TransactionResponse { status, expires_at, opened_at, verified_at, verification_passed, refused, .. } =
+        transaction;
     let after = |at: &Timestamp| match at.since(*opened_at).as_secs() {
         0 => "within a second".to_owned(),
         seconds => format!("{} after it was opened", span(seconds)),
@@ -52,7 +59,9 @@ fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
         (_, Some(at), Some(reason)) => (Tone::Warn, format!("verified, but not registered: {reason}; {}", after(at))),
         (_, Some(at), None) if *verification_passed == Some(true) => (Tone::Good, format!("verified, {}", after(at))),
         (_, Some(at), None) => (Tone::Warn, format!("not verified, {}", after(at))),
-        ("expired", ..) => (Tone::Warn, format!("not in time; the window ended {} ago", span(now.since(*expires_at).as_secs()))),
+        ("expired", ..) => {
+            (Tone::Warn, format!("not in time; the window ended {} ago", span(now.since(*expires_at).as_secs())))
+        }
         _ => (Tone::Plain, format!("not yet; the window ends in {}", span(expires_at.since(now).as_secs()))),
     }
 }
@@ -62,7 +71,9 @@ fn webhook(transaction: &TransactionResponse) -> (Tone, String) {
     let origin = transaction.webhook_origin.as_deref();
     let Some(delivery) = &transaction.delivery else {
         return match origin {
-            Some(origin) if transaction.verified_at.is_none() => (Tone::Plain, format!("to {origin}, when it is answered")),
+            Some(origin) if transaction.verified_at.is_none() => {
+                (Tone::Plain, format!("to {origin}, when it is answered"))
+            }
             Some(origin) => (Tone::Warn, format!("none was queued for {origin}")),
             None => (Tone::Plain, "none: no URL was given".to_owned()),
         };
@@ -90,14 +101,18 @@ mod tests {
 
     fn told(change: &serde_json::Value) -> Vec<String> {
         let mut transaction = json!({
-            "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "status": "completed", "client_id": "cl_1", "app_id": "app_1",
-            "event_id": null, "client_name": "Example\u{1b} Bank", "app_name": "Kiosk", "event_name": null, "claims": ["name", "dob"],
+            "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "status": "completed", "client_id": "cl_1",
+            "app_id": "app_1",
+            "event_id": null, "client_name": "Example\u{1b} Bank", "app_name": "Kiosk", "event_name": null,
+            "claims": ["name", "dob"],
             "webhook_origin": "https://client.example", "channel": "web", "request_id": "order-42", "trace_id": null,
-            "opened_at": "2026-01-15T10:00:00.000Z", "expires_at": "2026-01-15T10:15:00.000Z", "verified_at": "2026-01-15T10:00:41.000Z",
+            "opened_at": "2026-01-15T10:00:00.000Z", "expires_at": "2026-01-15T10:15:00.000Z",
+            "verified_at": "2026-01-15T10:00:41.000Z",
             "verification_passed": true, "refused": null,
             "delivery": { "id": 7, "origin": "https://client.example", "queued_at": "2026-01-15T10:00:41.000Z",
                 "claimed_at": "2026-01-15T10:00:41.000Z",
-                "attempt": { "outcome": "delivered", "reason": null, "part": null, "sent": "yes", "status": 200, "duration_ms": 41 } },
+                "attempt": { "outcome": "delivered", "reason": null, "part": null, "sent": "yes", "status": 200,
+                    "duration_ms": 41 } },
         });
         for (field, value) in change.as_object().unwrap() {
             transaction[field] = value.clone();
@@ -139,14 +154,20 @@ mod tests {
         expired["webhook_origin"] = json!(null);
         assert_eq!(told(&expired)[4], "answered     not in time; the window ended 60 s ago");
         assert_eq!(told(&expired)[5], "webhook      none: no URL was given");
-        assert_eq!(told(&json!({ "verified_at": "2026-01-15T10:00:00.400Z" }))[4], "answered     verified, within a second");
+        assert_eq!(
+            told(&json!({ "verified_at": "2026-01-15T10:00:00.400Z" }))[4],
+            "answered     verified, within a second"
+        );
         let full = told(&json!({ "refused": "event_full", "event_id": "1R8swWyefAkVT2e0k", "event_name": "Open day" }));
         assert!(full[0].ends_with(", for the event \u{201c}Open day\u{201d}"), "{full:?}");
         assert_eq!(full[4], "answered     verified, but not registered: event_full; 41 s after it was opened");
-        let lost =
-            json!({ "outcome": "unreachable", "reason": "tls_expired", "part": "tls", "sent": "no", "status": null, "duration_ms": 9 });
-        let delivery =
-            json!({ "id": 7, "origin": "https://c.example", "queued_at": "2026-01-15T10:00:41.000Z", "claimed_at": null, "attempt": lost });
-        assert_eq!(told(&json!({ "delivery": delivery }))[5], "webhook      unreachable, tls_expired, 9 ms, to https://c.example");
+        let lost = json!({ "outcome": "unreachable", "reason": "tls_expired", "part": "tls", "sent": "no",
+            "status": null, "duration_ms": 9 });
+        let delivery = json!({ "id": 7, "origin": "https://c.example", "queued_at": "2026-01-15T10:00:41.000Z",
+            "claimed_at": null, "attempt": lost });
+        assert_eq!(
+            told(&json!({ "delivery": delivery }))[5],
+            "webhook      unreachable, tls_expired, 9 ms, to https://c.example"
+        );
     }
 }

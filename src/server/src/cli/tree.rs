@@ -15,12 +15,15 @@ pub(super) fn lines(root: &TreeNode, now: Timestamp) -> Vec<Line> {
     let mut rows = Vec::new();
     collect(root, "", "", &mut rows);
     let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("ACTOR".len());
-    let header = format!("{:width$}  {:<10}{:>6}{:>10}{:>9}  {}", "ACTOR", "STATE", "LIVE", "RESTARTS", "MAILBOX", "AGE");
+    let header =
+        format!("{:width$}  {:<10}{:>6}{:>10}{:>9}  {}", "ACTOR", "STATE", "LIVE", "RESTARTS", "MAILBOX", "AGE");
     let mut lines = vec![Line::of(Tone::Dim, header)];
     for Row { label, below, node } in rows {
         lines.push(row(&format!("{label:width$}"), node));
         if let Some(panic) = &node.last_panic {
-            lines.push(Line::of(Tone::Plain, below).and(trouble(node).map_or(Tone::Warn, |(tone, _)| tone), told(panic, now)));
+            lines.push(
+                Line::of(Tone::Plain, below).and(trouble(node).map_or(Tone::Warn, |(tone, _)| tone), told(panic, now)),
+            );
         }
     }
     lines
@@ -106,8 +109,19 @@ pub(super) mod tests {
     /// Builds a node that panicked at three seconds.
     pub(crate) fn panicked(node: TreeNode, request_id: Option<&str>) -> TreeNode {
         let request_id = request_id.map(str::to_owned);
-        let last_panic = LastPanic { at: Timestamp::from_millis(3_000), place: "actors/src/ledger.rs:70".into(), request_id, count: 2 };
-        TreeNode { restarts: 2, last_exit: Some("panicked".into()), last_panic: Some(last_panic), age_s: Some(5), ..node }
+        let last_panic = LastPanic {
+            at: Timestamp::from_millis(3_000),
+            place: "actors/src/ledger.rs:70".into(),
+            request_id,
+            count: 2,
+        };
+        TreeNode {
+            restarts: 2,
+            last_exit: Some("panicked".into()),
+            last_panic: Some(last_panic),
+            age_s: Some(5),
+            ..node
+        }
     }
 
     fn drawn(root: &TreeNode, look: Look) -> Vec<String> {
@@ -116,9 +130,11 @@ pub(super) mod tests {
 
     #[test]
     fn columns_line_up_and_what_has_panicked_says_where_and_for_whom() {
-        let listener = TreeNode { state: "down".into(), live: 0, age_s: None, ..node("change-listener", CHANGE_LISTENER, vec![]) };
+        let listener =
+            TreeNode { state: "down".into(), live: 0, age_s: None, ..node("change-listener", CHANGE_LISTENER, vec![]) };
         let ledger = panicked(node("credit-ledger", "credit_ledger", vec![]), Some("order-7"));
-        let root = node("root", "root", vec![ledger, TreeNode { mailbox: 12, ..node("reaper", "reaper", vec![]) }, listener]);
+        let root =
+            node("root", "root", vec![ledger, TreeNode { mailbox: 12, ..node("reaper", "reaper", vec![]) }, listener]);
         assert_eq!(
             drawn(&root, Look::default()),
             [

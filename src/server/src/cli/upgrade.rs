@@ -17,7 +17,9 @@ use crate::{bounds, keys, storage};
 pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
     let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
     if !matches!(settings.store.kind, StoreKind::Embedded) {
-        return Err(local(&"this is for the embedded store; a store in Redis is upgraded by `sakshi admin finish-upgrade`"));
+        return Err(local(
+            &"this is for the embedded store; a store in Redis is upgraded by `sakshi admin finish-upgrade`",
+        ));
     }
     let directory = &settings.store.path;
     if !embedded::exists(directory) {
@@ -29,7 +31,11 @@ pub(super) fn migrate(settings: &Settings, out: &mut dyn Write) -> Result<bool, 
         None => writeln!(out, "{}: the store has the schema of this release", directory.display())?,
         Some(done) => {
             writeln!(out, "{}: schema {}, from {}", directory.display(), done.to, done.from)?;
-            writeln!(out, "A backup from before is {}. To go back: restore it with the release before.", done.backup.display())?;
+            writeln!(
+                out,
+                "A backup from before is {}. To go back: restore it with the release before.",
+                done.backup.display()
+            )?;
         }
     }
     Ok(true)
@@ -53,7 +59,9 @@ pub(super) async fn finish(api: &Api) -> Result<Value, CliError> {
 pub(super) fn show(answer: &Value, out: &mut dyn Out) -> std::io::Result<()> {
     let (schema, changed) = (&answer["schema"], &answer["changed"]);
     match answer["state"].as_str() {
-        Some("nothing") => writeln!(out, "The store has schema {schema}, that of this release. There was nothing to finish."),
+        Some("nothing") => {
+            writeln!(out, "The store has schema {schema}, that of this release. There was nothing to finish.")
+        }
         Some("behind") => {
             let nodes: Vec<_> = answer["behind"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             writeln!(out, "These nodes do not work with schema {schema} yet: {}.", nodes.join(", "))?;
@@ -61,7 +69,8 @@ pub(super) fn show(answer: &Value, out: &mut dyn Out) -> std::io::Result<()> {
         }
         _ => writeln!(
             out,
-            "The upgrade is finished: the store has schema {schema}, and {changed} records were changed. Earlier releases refuse it."
+            "The upgrade is finished: the store has schema {schema}, and {changed} records were changed. Earlier \
+                releases refuse it."
         ),
     }
 }

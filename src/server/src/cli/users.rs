@@ -10,7 +10,8 @@ use super::api::Api;
 use super::error::CliError;
 
 /// Columns of a user.
-const USER: &[&str] = &["user_id", "name", "email", "role", "invited_until", "accepted_at", "signed_in_at", "disabled_at"];
+const USER: &[&str] =
+    &["user_id", "name", "email", "role", "invited_until", "accepted_at", "signed_in_at", "disabled_at"];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Users {
@@ -24,7 +25,8 @@ pub(super) enum Users {
         /// E-mail address with which the person signs in.
         #[arg(long)]
         email: String,
-        /// view: reads; organise: also verifies people and looks after events and webhooks; admin: also looks after keys and the team.
+        /// view: reads; organise: also verifies people and looks after events and webhooks; admin: also looks after
+        /// keys and the team.
         #[arg(long)]
         role: UserRole,
     },

@@ -31,12 +31,12 @@ const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
 /// Options of `demo`.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Demo {
-    /// Port of the public listener on 127.0.0.1; 0 takes any free port. Default: the port of the settings (8080), or any free port if that
-    /// is taken.
+    /// Port of the public listener on 127.0.0.1; 0 takes any free port. Default: the port of the settings (8080), or
+    /// any free port if that is taken.
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Port of the internal listener on 127.0.0.1; 0 takes any free port. Default: the port of the settings (8081), or any free port if
-    /// that is taken.
+    /// Port of the internal listener on 127.0.0.1; 0 takes any free port. Default: the port of the settings (8081), or
+    /// any free port if that is taken.
     #[arg(long, value_name = "PORT")]
     pub internal_port: Option<u16>,
 }
@@ -68,7 +68,8 @@ async fn walk(
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
     let node = start(options, sources, directory.path(), (serve::recorder()?, level)).await?;
-    let first = first_client::ensure(&node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
+    let first =
+        first_client::ensure(&node.store, SystemClock.now()).await?.ok_or("the fresh store has a client already")?;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
 
     let mut timeline = Timeline::begin(out);
@@ -133,12 +134,18 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
     let status = posted["callback"]["status"].as_u64().unwrap_or_default();
     timeline.line("callback", &format!("signed SD-JWT posted, verified and accepted with {status}"))?;
 
-    let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else { return Err("no webhook came".into()) };
+    let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else {
+        return Err("no webhook came".into());
+    };
     timeline.line("webhook", &format!("POST {}, {} bytes", webhook.path, webhook.body.len()))?;
     timeline.body(&String::from_utf8_lossy(&webhook.body))?;
     let result = api.send(public::result(txn).read_as::<Value>()).await?;
     let same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
-    timeline.verdict("result", same, if same { "the poll answers the same body" } else { "the poll answers another body" })?;
+    timeline.verdict(
+        "result",
+        same,
+        if same { "the poll answers the same body" } else { "the poll answers another body" },
+    )?;
     if same { Ok(()) } else { Err("webhook and result differ".into()) }
 }
 
@@ -150,8 +157,13 @@ fn text<'a>(body: &'a Value, field: &str) -> Result<&'a str, Failure> {
 fn open_this(out: &mut dyn Out, base: &str, link: Option<&str>) -> io::Result<()> {
     let url = format!("{base}{}", link.unwrap_or("/portal"));
     let minutes = LINK_LIFETIME.as_secs() / 60;
-    let how = if link.is_some() { format!("it signs in to the portal once, within {minutes} minutes") } else { "the portal".to_owned() };
-    let (look, lines) = (out.look(), [(Tone::Bold, "Open this"), (Tone::Good, url.as_str()), (Tone::Plain, how.as_str())]);
+    let how = if link.is_some() {
+        format!("it signs in to the portal once, within {minutes} minutes")
+    } else {
+        "the portal".to_owned()
+    };
+    let (look, lines) =
+        (out.look(), [(Tone::Bold, "Open this"), (Tone::Good, url.as_str()), (Tone::Plain, how.as_str())]);
     let inside = lines.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
     writeln!(out)?;
     if look.width().is_some_and(|width| width < inside + 4) {
@@ -204,7 +216,8 @@ wait for the outcome, up to 30 seconds:
 
 see what the operator sees, the ledger and the supervision tree:
 
-  curl -s "http://{internal}/admin/v1/clients/{client}/statement" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
+  curl -s "http://{internal}/admin/v1/clients/{client}/statement" \
+    -H "Authorization: Bearer sandbox-admin-token-never-in-production"
   curl -s "http://{internal}/admin/v1/tree" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
 
 watch the node live with `{program} top`, or drive another flow from its order to its webhook, with this same program:
@@ -229,10 +242,13 @@ mod tests {
     async fn serves_at(public: SocketAddr, options: Demo) -> Result<SocketAddr, Failure> {
         let directory = tempfile::tempdir().unwrap();
         let mut sources = Sources::default();
-        for (name, value) in [("PUBLIC_ADDR", public.to_string()), ("INTERNAL_ADDR", "127.0.0.1:0".into()), ("WORKERS", "1".into())] {
+        for (name, value) in
+            [("PUBLIC_ADDR", public.to_string()), ("INTERNAL_ADDR", "127.0.0.1:0".into()), ("WORKERS", "1".into())]
+        {
             sources.environment.insert(format!("SAKSHI__SERVER__{name}"), value);
         }
-        let node = start(options, &sources, directory.path(), (PrometheusRecorder::default(), LogLevel::default())).await?;
+        let node =
+            start(options, &sources, directory.path(), (PrometheusRecorder::default(), LogLevel::default())).await?;
         let address = node.public_addr;
         node.stop().await;
         Ok(address)

@@ -46,8 +46,8 @@ impl Inbox {
         let Some(webhook) = self.api.send(Call::<Next>::get(path)).await?.webhook else { return Ok(None) };
         self.read = webhook.number;
         let received = webhook.received();
-        received
-            .map(Some)
-            .ok_or_else(|| CliError::Refused("a webhook of the inbox cannot be read; is the service of another version?".into()))
+        received.map(Some).ok_or_else(|| {
+            CliError::Refused("a webhook of the inbox cannot be read; is the service of another version?".into())
+        })
     }
 }

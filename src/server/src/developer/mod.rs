@@ -22,14 +22,14 @@ pub enum Command {
     Demo(demo::Demo),
     /// Drive one flow on a running sandbox, from its order to its outcome, and print each step; a tool for developers.
     ///
-    /// The sandbox's own upstreams play the outcome. The command needs the public URL of the sandbox, an API key and an app id; on the
-    /// sandbox's machine, none of these.
+    /// The sandbox's own upstreams play the outcome. The command needs the public URL of the sandbox, an API key and an
+    /// app id; on the sandbox's machine, none of these.
     Trigger(Box<trigger::Trigger>),
     /// Receive webhooks and show them; a tool for developers, for webhooks of sandboxes only.
     ///
-    /// Prints each webhook with the flow that it reports and its deduplication key, and marks repeats clearly. It listens on this machine,
-    /// or with --base receives the webhooks of a sandbox elsewhere. It responds with 200 unless an option says otherwise. Ctrl-C ends it
-    /// with a summary; the exit code is 1 when a webhook came twice.
+    /// Prints each webhook with the flow that it reports and its deduplication key, and marks repeats clearly. It
+    /// listens on this machine, or with --base receives the webhooks of a sandbox elsewhere. It responds with 200
+    /// unless an option says otherwise. Ctrl-C ends it with a summary; the exit code is 1 when a webhook came twice.
     Listen(Box<listen::Listen>),
 }
 

@@ -46,7 +46,8 @@ impl<'a> Timeline<'a> {
 
     fn toned(&mut self, tone: Tone, step: &str, what: &str) -> io::Result<()> {
         let (look, millis) = (self.out.look(), self.began.elapsed().as_secs_f64() * 1_000.0);
-        let (time, step) = (look.paint(Tone::Dim, &format!("{millis:>8.1} ms")), look.paint(Tone::Bold, &format!("{step:<9}")));
+        let (time, step) =
+            (look.paint(Tone::Dim, &format!("{millis:>8.1} ms")), look.paint(Tone::Bold, &format!("{step:<9}")));
         writeln!(self.out, "{time}  {step} {}", look.paint(tone, what))?;
         self.out.flush()
     }

@@ -1,5 +1,6 @@
-//! Keys on PKCS#11 tokens (hardware security modules), which never enter this process. The token signs with the intent key (`signer`) and
-//! unwraps the encryption key at the start (`unwrap`). An RFC 7512 URI names a key (`uri`); the token's library finds it (`module`).
+//! Keys on PKCS#11 tokens (hardware security modules), which never enter this process. The token signs with the intent
+//! key (`signer`) and unwraps the encryption key at the start (`unwrap`). An RFC 7512 URI names a key (`uri`); the
+//! token's library finds it (`module`).
 
 mod module;
 mod signer;

@@ -63,7 +63,11 @@ impl From<Error> for TokenError {
     fn from(error: Error) -> Self {
         match error {
             Error::Pkcs11(
-                RvError::PinIncorrect | RvError::PinLocked | RvError::PinInvalid | RvError::PinExpired | RvError::PinLenRange,
+                RvError::PinIncorrect
+                | RvError::PinLocked
+                | RvError::PinInvalid
+                | RvError::PinExpired
+                | RvError::PinLenRange,
                 _,
             )
             | Error::PinNotSet => Self::PinRefused,
@@ -78,7 +82,8 @@ type Library = RwLock<Option<Pkcs11>>;
 /// Every library of this process, by path. Each starts once for all keys and is never unloaded, because some cannot be.
 static LIBRARIES: Mutex<BTreeMap<PathBuf, Arc<Library>>> = Mutex::new(BTreeMap::new());
 
-/// Finalises every library once no call is in flight, because some crash a process that exits without. No key can be used afterwards.
+/// Finalises every library once no call is in flight, because some crash a process that exits without. No key can be
+/// used afterwards.
 pub fn end() {
     for library in LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner).values() {
         let mut library = library.write().unwrap_or_else(PoisonError::into_inner);
@@ -223,13 +228,18 @@ impl KeySession {
             let numbers = RsaPublicNumbers { modulus: without_zeros(modulus), exponent: without_zeros(exponent) };
             Ok(Some(numbers).filter(|numbers| !numbers.modulus.is_empty() && !numbers.exponent.is_empty()))
         };
-        const WANTED: [AttributeType; 3] = [AttributeType::KeyType, AttributeType::Modulus, AttributeType::PublicExponent];
+        const WANTED: [AttributeType; 3] =
+            [AttributeType::KeyType, AttributeType::Modulus, AttributeType::PublicExponent];
         if let Some(numbers) = of(self.session.get_attributes(self.key, &WANTED)?)? {
             return Ok(numbers);
         }
         let names = self.session.get_attributes(self.key, &[AttributeType::Id, AttributeType::Label])?;
         let mut wanted = vec![Attribute::Class(ObjectClass::PUBLIC_KEY)];
-        wanted.extend(names.into_iter().filter(|name| !matches!(name, Attribute::Id(bytes) | Attribute::Label(bytes) if bytes.is_empty())));
+        wanted.extend(
+            names
+                .into_iter()
+                .filter(|name| !matches!(name, Attribute::Id(bytes) | Attribute::Label(bytes) if bytes.is_empty())),
+        );
         let found = self.session.find_objects(&wanted)?;
         let [public] = found[..] else { return Err(TokenError::NoPublicHalf) };
         of(self.session.get_attributes(public, &WANTED)?)?.ok_or(TokenError::NoPublicHalf)

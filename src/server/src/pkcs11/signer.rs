@@ -1,6 +1,7 @@
-//! Signs with a key on a token, on threads of its own, each with a session. A failed signature is retried once in a new session, because a
-//! token that restarts ends all sessions. Then the key is unavailable: requests fail at once, the node is unready, and threads retry each
-//! second until the token signs. Idle tokens are probed, so that the node notices a lost token.
+//! Signs with a key on a token, on threads of its own, each with a session. A failed signature is retried once in a new
+//! session, because a token that restarts ends all sessions. Then the key is unavailable: requests fail at once, the
+//! node is unready, and threads retry each second until the token signs. Idle tokens are probed, so that the node
+//! notices a lost token.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,8 +62,11 @@ impl TokenKey {
         let (jobs, waiting) = sync_channel(WAITING_MAX);
         let (waiting, is_available) = (Arc::new(Mutex::new(waiting)), Arc::new(AtomicBool::new(true)));
         for number in 0..SESSIONS {
-            let thread =
-                SigningThread { module: Arc::clone(&module), waiting: Arc::clone(&waiting), is_available: Arc::clone(&is_available) };
+            let thread = SigningThread {
+                module: Arc::clone(&module),
+                waiting: Arc::clone(&waiting),
+                is_available: Arc::clone(&is_available),
+            };
             let started = thread::Builder::new().name(format!("token-{number}")).spawn(move || thread.run());
             started.map_err(|error| TokenError::Failed(error.to_string()))?;
         }

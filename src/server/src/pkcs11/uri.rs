@@ -10,8 +10,9 @@ use secrecy::SecretString;
 use super::module::TokenError;
 
 /// The accepted form.
-const FORM: &str = "must be a PKCS#11 URI such as pkcs11:token=NAME;object=NAME?module-path=/usr/lib/MODULE.so&pin-source=/run/secrets/pin, \
-                               with `token`, `serial` or `slot-id`, and `object` or `id`";
+const FORM: &str = "must be a PKCS#11 URI such as \
+    pkcs11:token=NAME;object=NAME?module-path=/usr/lib/MODULE.so&pin-source=/run/secrets/pin, \
+    with `token`, `serial` or `slot-id`, and `object` or `id`";
 
 /// The name of a key on a token.
 #[derive(Clone, PartialEq, Eq)]
@@ -60,7 +61,15 @@ impl KeyUri {
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let rest = text.strip_prefix("pkcs11:").ok_or(FORM)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut uri = Self { token: None, serial: None, slot: None, object: None, id: None, module: PathBuf::new(), pin: Pin::None };
+        let mut uri = Self {
+            token: None,
+            serial: None,
+            slot: None,
+            object: None,
+            id: None,
+            module: PathBuf::new(),
+            pin: Pin::None,
+        };
         for pair in path.split(';').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or(FORM)?;
             match name {
@@ -78,7 +87,9 @@ impl KeyUri {
             let value = text_of(value)?;
             match name {
                 "module-path" if uri.module.as_os_str().is_empty() => uri.module = value.into(),
-                "pin-source" if uri.pin == Pin::None => uri.pin = Pin::File(value.strip_prefix("file:").unwrap_or(&value).into()),
+                "pin-source" if uri.pin == Pin::None => {
+                    uri.pin = Pin::File(value.strip_prefix("file:").unwrap_or(&value).into())
+                }
                 "pin-value" if uri.pin == Pin::None => uri.pin = Pin::Value(value),
                 _ => return Err(FORM),
             }
@@ -136,7 +147,10 @@ mod tests {
             (Some("Bank HSM"), Some("intent"), Some(&[1, 255][..]))
         );
         assert_eq!((uri.module.to_str(), uri.has_open_pin()), (Some("/usr/lib/m.so"), false));
-        assert_eq!(uri.pin().unwrap_err(), TokenError::Pin { path: "/run/pin".into(), error: std::io::ErrorKind::NotFound });
+        assert_eq!(
+            uri.pin().unwrap_err(),
+            TokenError::Pin { path: "/run/pin".into(), error: std::io::ErrorKind::NotFound }
+        );
         let open = KeyUri::parse("pkcs11:slot-id=7;id=%01?module-path=/m.so&pin-value=12%2034").unwrap();
         assert_eq!((open.slot, open.has_open_pin()), (Some(7), true));
         assert_eq!(open.pin().unwrap().unwrap().expose_secret(), "12 34");

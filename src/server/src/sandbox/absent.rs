@@ -1,4 +1,5 @@
-//! Uninhabited sandbox types for a binary without the sandbox. Nothing here is reached, because the settings refuse the profile.
+//! Uninhabited sandbox types for a binary without the sandbox. Nothing here is reached, because the settings refuse the
+//! profile.
 
 use std::error::Error;
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! The sandbox's own client, created at the first start, so that the first request needs no operator. Its key is shown once and not stored.
+//! The sandbox's own client, created at the first start, so that the first request needs no operator. Its key is shown
+//! once and not stored.
 
 use std::io;
 

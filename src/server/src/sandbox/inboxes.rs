@@ -17,7 +17,10 @@ use sakshi_web::query::Query;
 use serde_json::json;
 
 /// Opens an inbox of the calling app.
-pub(super) async fn open(Authenticated(caller): Authenticated, inboxes: Data<Inboxes>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn open(
+    Authenticated(caller): Authenticated,
+    inboxes: Data<Inboxes>,
+) -> Result<HttpResponse, ApiError> {
     Ok(HttpResponse::Ok().json(inboxes.open(&caller.app.app_id).await.map_err(|error| refusal(&error))?))
 }
 
@@ -63,7 +66,8 @@ pub(super) async fn next(
 
 /// Converts headers, for which the two HTTP libraries have different types.
 fn headers(given: &HeaderMap) -> reqwest::header::HeaderMap {
-    let known = given.iter().filter_map(|(name, value)| Some((name.as_str().parse().ok()?, value.as_bytes().try_into().ok()?)));
+    let known =
+        given.iter().filter_map(|(name, value)| Some((name.as_str().parse().ok()?, value.as_bytes().try_into().ok()?)));
     known.collect()
 }
 

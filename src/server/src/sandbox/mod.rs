@@ -1,5 +1,6 @@
-//! The sandbox profile's additions: stand-ins for the identity app and the upstreams, and a first client. They are the Cargo feature
-//! `sandbox`. Without it `absent.rs` has the same types without values, and the settings refuse the profile.
+//! The sandbox profile's additions: stand-ins for the identity app and the upstreams, and a first client. They are the
+//! Cargo feature `sandbox`. Without it `absent.rs` has the same types without values, and the settings refuse the
+//! profile.
 
 #[cfg(feature = "sandbox")]
 mod document;

@@ -31,8 +31,8 @@ pub(super) async fn delivery(
     Ok(Json(record.ok_or(ServiceError::NotFound("delivery"))?.into()))
 }
 
-/// Sends the webhook of a completed transaction again, with the same body; the response says that it is a repetition. Only the sandbox does
-/// this: elsewhere no webhook is sent twice.
+/// Sends the webhook of a completed transaction again, with the same body; the response says that it is a repetition.
+/// Only the sandbox does this: elsewhere no webhook is sent twice.
 pub(super) async fn send_again(
     Authenticated(caller): Authenticated,
     path: Path<String>,
@@ -65,7 +65,8 @@ pub(super) async fn change(
     service: Data<Service>,
 ) -> Result<Json<AppResponse>, ApiError> {
     let asked: PatchAppRequest = body.sent.request(service.request_context())?;
-    let app = service.store.patch_app(caller.app.app_id.clone(), asked.patch()).await?.ok_or(ServiceError::Unauthorized)?;
+    let app =
+        service.store.patch_app(caller.app.app_id.clone(), asked.patch()).await?.ok_or(ServiceError::Unauthorized)?;
     tracing::info!(app.id = %app.app_id, "app changed");
     Ok(Json(app.into()))
 }

@@ -1,5 +1,5 @@
-//! Stand-ins for the identity app and the upstreams, mounted after the node's own routes. They speak to the service as the real ones do:
-//! over HTTP, with the tokens of the settings.
+//! Stand-ins for the identity app and the upstreams, mounted after the node's own routes. They speak to the service as
+//! the real ones do: over HTTP, with the tokens of the settings.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -90,12 +90,17 @@ impl StandIns {
             return Ok(None);
         }
         let pause = settings.ovse.sandbox_person;
-        let app =
-            issuer.map(|issuer| SandboxApp::new(Arc::clone(issuer), public_base, Arc::clone(clock), pause)).transpose()?.map(Data::new);
+        let app = issuer
+            .map(|issuer| SandboxApp::new(Arc::clone(issuer), public_base, Arc::clone(clock), pause))
+            .transpose()?
+            .map(Data::new);
         let upstreams = SandboxUpstreams::new(SandboxUpstreamsOptions {
             public_base: public_base.to_owned(),
             internal_base: format!("http://{reports}"),
-            connector_tokens: ReportKind::ALL.iter().map(|kind| (*kind, settings.admin.connector_tokens.of(*kind).clone())).collect(),
+            connector_tokens: ReportKind::ALL
+                .iter()
+                .map(|kind| (*kind, settings.admin.connector_tokens.of(*kind).clone()))
+                .collect(),
             upstream_token: settings.upstreams.token.clone(),
             clock: Arc::clone(clock),
         })?;
@@ -111,13 +116,27 @@ impl StandIns {
         }
         config.service(resource("/sandbox/openapi.json", vec![(Method::GET, web::to(document::show))]));
         config.app_data(self.webhooks);
-        config.service(resource("/sandbox/transactions/{txn_id}/webhook", vec![(Method::POST, web::to(own_app::send_again))]));
-        config.service(resource("/sandbox/transactions/{txn_id}/expire", vec![(Method::POST, web::to(test_clock::expire))]));
-        config.service(resource("/sandbox/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(own_app::delivery))]));
-        config.service(resource("/sandbox/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(own_app::deliveries))]));
+        config.service(resource(
+            "/sandbox/transactions/{txn_id}/webhook",
+            vec![(Method::POST, web::to(own_app::send_again))],
+        ));
+        config.service(resource(
+            "/sandbox/transactions/{txn_id}/expire",
+            vec![(Method::POST, web::to(test_clock::expire))],
+        ));
+        config.service(resource(
+            "/sandbox/transactions/{txn_id}/delivery",
+            vec![(Method::GET, web::to(own_app::delivery))],
+        ));
+        config.service(resource(
+            "/sandbox/flows/{flow_id}/deliveries",
+            vec![(Method::GET, web::to(own_app::deliveries))],
+        ));
         config.service(resource("/sandbox/settings", vec![(Method::PATCH, web::to(own_app::change))]));
         let inbox = vec![(Method::GET, web::to(inboxes::next)), (Method::POST, web::to(inboxes::put))];
-        config.service(resource("/sandbox/inboxes", vec![(Method::POST, web::to(inboxes::open))]).app_data(self.inboxes.clone()));
+        config.service(
+            resource("/sandbox/inboxes", vec![(Method::POST, web::to(inboxes::open))]).app_data(self.inboxes.clone()),
+        );
         config.service(resource("/sandbox/inboxes/{id}", inbox).app_data(self.inboxes));
         mount(config, |config| {
             if let Some(app) = self.app {
@@ -152,7 +171,10 @@ fn mount(config: &mut ServiceConfig, stand_ins: impl FnOnce(&mut ServiceConfig))
     config.service(web::scope("").wrap(from_fn(with_refusals)).configure(stand_ins));
 }
 
-async fn with_refusals<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, Error> {
+async fn with_refusals<B: MessageBody>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, Error> {
     let response = next.call(request).await?;
     Ok(match response.response().error().and_then(refusal) {
         Some(refusal) => ServiceResponse::from_err(refusal, response.into_parts().0).map_into_right_body(),
@@ -180,11 +202,16 @@ async fn to_portal() -> HttpResponse {
 ///
 /// # Errors
 /// The store, the random source or the writer failed.
-pub async fn announce_first_client(store: &Store, public_base: &str, err: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
+pub async fn announce_first_client(
+    store: &Store,
+    public_base: &str,
+    err: &mut dyn Write,
+) -> Result<(), Box<dyn std::error::Error>> {
     let first = match first_client::ensure(store, SystemClock.now()).await {
         // A node that waits for its store serves anyway.
         Err(FirstClientError::Store(error @ (StoreError::Unavailable(_) | StoreError::DataLost(_)))) => {
-            tracing::warn!(%error, "the sandbox's first client is not made; start the node again when the store is there");
+            tracing::warn!(%error, "the sandbox's first client is not made; start the node again when the store is \
+                there");
             None
         }
         ensured => ensured?,
@@ -193,7 +220,8 @@ pub async fn announce_first_client(store: &Store, public_base: &str, err: &mut d
         let key = key.reveal();
         writeln!(
             err,
-            "sandbox client, shown once:\n  X-API-KEY: {key}\n  X-API-APP-ID: {app}\nto try it in a browser: {public_base}/portal"
+            "sandbox client, shown once:\n  X-API-KEY: {key}\n  X-API-APP-ID: {app}\nto try it in a browser: \
+                {public_base}/portal"
         )?;
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! `POST /sandbox/transactions/{txnId}/expire`: ends the window of a transaction now, so that a client's test need not wait 15 minutes.
+//! `POST /sandbox/transactions/{txnId}/expire`: ends the window of a transaction now, so that a client's test need not
+//! wait 15 minutes.
 
 use actix_web::HttpResponse;
 use actix_web::web::{Data, Path};

@@ -15,8 +15,8 @@ use super::reader::Reader;
 use super::sections::origin;
 use crate::pkcs11::KeyUri;
 
-const FURTHER_KEY: &str =
-    "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign a time such as 2026-12-01T00:00:00Z";
+const FURTHER_KEY: &str = "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign a time \
+    such as 2026-12-01T00:00:00Z";
 /// Significant characters of the scope bitmap.
 const SCOPE_BITS: u64 = 40;
 
@@ -88,7 +88,9 @@ impl FurtherKey {
         let (kid, place, time, end) = (words.next(), words.next(), words.next(), words.next());
         let not_before = time.map(|time| Timestamp::parse_iso8601(time).ok_or(FURTHER_KEY)).transpose()?;
         match (kid, place, end) {
-            (Some(kid), Some(place), None) => Ok(Self { kid: kid.to_owned(), place: KeyPlace::parse(place)?, not_before }),
+            (Some(kid), Some(place), None) => {
+                Ok(Self { kid: kid.to_owned(), place: KeyPlace::parse(place)?, not_before })
+            }
             _ => Err(FURTHER_KEY),
         }
     }
@@ -97,7 +99,8 @@ impl FurtherKey {
 impl Authority {
     pub(super) fn read(reader: &mut Reader, profile: Profile) -> Self {
         let path = |text: &str| Ok(PathBuf::from(text));
-        let policies = [("off", KeyBinding::Off), ("when_present", KeyBinding::WhenPresent), ("required", KeyBinding::Required)];
+        let policies =
+            [("off", KeyBinding::Off), ("when_present", KeyBinding::WhenPresent), ("required", KeyBinding::Required)];
         let issuer = reader.optional("authority.issuer", |text| Ok(text.to_owned()));
         Self {
             status: status_rules(reader, issuer.as_deref(), profile),
@@ -120,8 +123,10 @@ impl Authority {
                 client_id: reader.text("authority.client_id"),
                 registration: reader.text("authority.registration"),
                 item: reader.required("authority.intent_i", "must not be empty"),
-                mode: reader.one_of("authority.intent_m", &[("integer", ModeForm::Integer), ("string", ModeForm::Text)]),
-                language: reader.one_of("authority.intent_lang", &[("number", LanguageForm::Number), ("iso", LanguageForm::Iso)]),
+                mode: reader
+                    .one_of("authority.intent_m", &[("integer", ModeForm::Integer), ("string", ModeForm::Text)]),
+                language: reader
+                    .one_of("authority.intent_lang", &[("number", LanguageForm::Number), ("iso", LanguageForm::Iso)]),
             },
             links: AppLinks {
                 android_web_action: reader.text("authority.android_web_action"),
@@ -137,7 +142,8 @@ impl Authority {
 
 /// Reads the rules of credential status. The default host is the issuer's own, if its name is a URL.
 fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> StatusRules {
-    let policies = [("require", StatusPolicy::Require), ("if_present", StatusPolicy::IfPresent), ("off", StatusPolicy::Off)];
+    let policies =
+        [("require", StatusPolicy::Require), ("if_present", StatusPolicy::IfPresent), ("off", StatusPolicy::Off)];
     let policy = reader.one_of("authority.status", &policies);
     let mut hosts = reader.list("authority.status_hosts", host);
     if hosts.is_empty() {
@@ -153,9 +159,12 @@ fn android_package(text: &str) -> Result<String, &'static str> {
 }
 
 fn android_component(text: &str) -> Result<String, &'static str> {
-    let is_component =
-        text.split_once('/').is_some_and(|(package, class)| is_package(package) && is_package(class.trim_start_matches('.')));
-    is_component.then(|| text.to_owned()).ok_or("must be a package and a class such as org.example.idapp/org.example.idapp.Verify")
+    let is_component = text
+        .split_once('/')
+        .is_some_and(|(package, class)| is_package(package) && is_package(class.trim_start_matches('.')));
+    is_component
+        .then(|| text.to_owned())
+        .ok_or("must be a package and a class such as org.example.idapp/org.example.idapp.Verify")
 }
 
 /// Returns true for letters, digits, underscores, dots and dollar signs.
@@ -167,11 +176,16 @@ fn is_package(text: &str) -> bool {
 fn host(text: &str) -> Result<String, &'static str> {
     const REFUSAL: &str = "must be a host such as status.example or status.example:8443";
     let url = Url::parse(&format!("https://{text}/")).map_err(|_| REFUSAL)?;
-    let is_bare =
-        url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    let is_bare = url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
     let host = url.host_str().filter(|_| is_bare).ok_or(REFUSAL)?;
     // The URL would drop the default port of its scheme.
-    let port =
-        text.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty());
+    let port = text
+        .rsplit_once(':')
+        .map(|(_, port)| port)
+        .filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty());
     Ok(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }

@@ -46,7 +46,15 @@ impl ConsoleSettings {
         let client_secret = client_secret.unwrap_or_default();
         let roles = ProviderRoles { issuer: issuer.clone(), groups };
         let base_of = base.unwrap_or_default();
-        let settings = ProviderSettings { issuer, client_id, client_secret, scopes, groups_claim, ends_with_token, base_url: base_of };
+        let settings = ProviderSettings {
+            issuer,
+            client_id,
+            client_secret,
+            scopes,
+            groups_claim,
+            ends_with_token,
+            base_url: base_of,
+        };
         Self { base_url, provider: Some((settings, roles)) }
     }
 
@@ -55,7 +63,11 @@ impl ConsoleSettings {
         let Some((settings, _)) = &self.provider else { return };
         let is_https = settings.issuer.starts_with("https:");
         let is_here = Url::parse(&settings.issuer).is_ok_and(|url| is_private(&url)) && profile == Profile::Sandbox;
-        problems.require(is_https || is_here, "console.oidc_issuer", "must be an https:// URL; http on this machine in the sandbox alone");
+        problems.require(
+            is_https || is_here,
+            "console.oidc_issuer",
+            "must be an https:// URL; http on this machine in the sandbox alone",
+        );
     }
 }
 
@@ -73,7 +85,8 @@ fn issuer(text: &str) -> Result<String, &'static str> {
 
 fn role(text: &str) -> Result<(String, Role), &'static str> {
     let parsed = text.rsplit_once('=').and_then(|(group, role)| Some((group.trim(), role.trim().parse().ok()?)));
-    let (group, role) = parsed.filter(|(group, _)| !group.is_empty()).ok_or("must be GROUP=ROLE, with owner, support or auditor")?;
+    let (group, role) =
+        parsed.filter(|(group, _)| !group.is_empty()).ok_or("must be GROUP=ROLE, with owner, support or auditor")?;
     Ok((group.to_owned(), role))
 }
 

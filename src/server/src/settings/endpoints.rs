@@ -31,7 +31,8 @@ pub fn internal_endpoint(sources: &Sources, given: Option<&Url>) -> Result<Inter
     let mut reader = Reader::new(merge(sources)?.1);
     let address = reader.address("server.internal_addr");
     let admin_token = reader.secret("admin.token").unwrap_or_default();
-    let certificate = reader.optional("server.internal_tls_cert", |text| Ok(PathBuf::from(text))).filter(|_| given.is_none());
+    let certificate =
+        reader.optional("server.internal_tls_cert", |text| Ok(PathBuf::from(text))).filter(|_| given.is_none());
     reader.finish()?;
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let url = given.map_or_else(|| url_of(scheme, address, "server.internal_addr", "--url"), |url| Ok(url.clone()))?;
@@ -61,7 +62,9 @@ pub fn profile(sources: &Sources) -> Result<Profile, Problems> {
 /// Builds a URL to connect to. `flag` is the option that overrides the settings.
 fn url_of(scheme: &str, address: SocketAddr, key: &str, flag: &str) -> Result<Url, Problems> {
     let url = Url::parse(&format!("{scheme}://{}/", reachable(address))).ok().filter(|_| address.port() != 0);
-    url.ok_or_else(|| Problems::one(key, format!("leaves the port to the system; say where the service is with {flag}")))
+    url.ok_or_else(|| {
+        Problems::one(key, format!("leaves the port to the system; say where the service is with {flag}"))
+    })
 }
 
 /// Returns an address to connect to; an unspecified address becomes loopback.

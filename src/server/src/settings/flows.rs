@@ -48,7 +48,10 @@ impl Upstreams {
             doclocker_url: reader.optional("upstreams.doclocker_url", address),
             estamp_url: reader.optional("upstreams.estamp_url", address),
             wealth_url: reader.optional("upstreams.wealth_url", address),
-            check_urls: CHECKS.iter().filter_map(|check| Some((check.name, reader.optional(&key_of(check.name), address)?))).collect(),
+            check_urls: CHECKS
+                .iter()
+                .filter_map(|check| Some((check.name, reader.optional(&key_of(check.name), address)?)))
+                .collect(),
             token: reader.secret("upstreams.token").unwrap_or_default(),
             timeout: reader.millis("upstreams.timeout_ms", 1..=600_000),
         }
@@ -56,8 +59,12 @@ impl Upstreams {
 
     /// Returns every URL that is set, with its key.
     pub fn urls(&self) -> impl Iterator<Item = (String, &Url)> {
-        let flows =
-            [("esign", &self.esign_url), ("doclocker", &self.doclocker_url), ("estamp", &self.estamp_url), ("wealth", &self.wealth_url)];
+        let flows = [
+            ("esign", &self.esign_url),
+            ("doclocker", &self.doclocker_url),
+            ("estamp", &self.estamp_url),
+            ("wealth", &self.wealth_url),
+        ];
         let flows = flows.into_iter().filter_map(|(name, url)| Some((name, url.as_ref()?)));
         flows.chain(self.check_urls.iter().map(|(name, url)| (*name, url))).map(|(name, url)| (key_of(name), url))
     }

@@ -1,5 +1,5 @@
-//! Merges the layers of settings; later ones win: defaults, profile, file, environment, command line. [`super::reader`] reads typed values
-//! from the result.
+//! Merges the layers of settings; later ones win: defaults, profile, file, environment, command line. [`super::reader`]
+//! reads typed values from the result.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::PermissionsExt as _;
@@ -34,7 +34,9 @@ impl Sources {
     /// Returns the process's environment and an optional file.
     #[must_use]
     pub fn from_process(file: Option<PathBuf>) -> Self {
-        let as_text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        let as_text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
         Self { file, environment: std::env::vars_os().filter_map(as_text).collect(), overrides: Vec::new() }
     }
 }
@@ -42,7 +44,8 @@ impl Sources {
 /// Returns the profile and the merged table.
 pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
     let mut given = sources.file.as_deref().map_or_else(|| Ok(Table::new()), read)?;
-    let variables: BTreeMap<String, &String> = sources.environment.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+    let variables: BTreeMap<String, &String> =
+        sources.environment.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
     for (name, value) in variables {
         if let Some(name) = name.strip_prefix(PREFIX) {
             set(&mut given, &name.replace("__", "."), value);
@@ -70,7 +73,9 @@ pub(super) fn exposed(file: &Path, secrets: &[String]) -> Option<Problem> {
     let table = read(file).ok()?;
     let value = |path: &String| table.get(path.split_once('.')?.0)?.get(path.split_once('.')?.1);
     let holds_one = secrets.iter().filter_map(value).any(holds_secret);
-    let message = format!("holds secrets, and others than its owner can read it (mode {mode:o}); chmod 600 makes it the owner's alone");
+    let message = format!(
+        "holds secrets, and others than its owner can read it (mode {mode:o}); chmod 600 makes it the owner's alone"
+    );
     (mode & 0o044 != 0 && holds_one).then(|| Problem { key: file.display().to_string(), message })
 }
 
@@ -106,7 +111,8 @@ fn add(merged: &mut Table, layer: Table) {
 
 fn read(path: &Path) -> Result<Table, Problems> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Problems::one(&name, format!("cannot be read: {error}")))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Problems::one(&name, format!("cannot be read: {error}")))?;
     parse(&name, &text)
 }
 

@@ -1,7 +1,7 @@
 //! Settings: layered, typed and checked before anything starts.
 //!
-//! `config/default.toml` documents every key. A problem names the key and the accepted values; all are reported at once. Secrets are never
-//! shown.
+//! `config/default.toml` documents every key. A problem names the key and the accepted values; all are reported at
+//! once. Secrets are never shown.
 
 mod authority;
 mod console;

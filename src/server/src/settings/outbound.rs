@@ -35,7 +35,11 @@ impl Outbound {
             client_key: reader.optional("outbound.client_key", path),
         };
         let is_pair = settings.client_cert.is_some() == settings.client_key.is_some();
-        reader.problems.require(is_pair, "outbound.client_cert", "must be set together with outbound.client_key, or neither");
+        reader.problems.require(
+            is_pair,
+            "outbound.client_cert",
+            "must be set together with outbound.client_key, or neither",
+        );
         settings
     }
 }

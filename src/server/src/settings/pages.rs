@@ -21,7 +21,11 @@ pub(super) fn read(reader: &mut Reader) -> PageSettings {
         privacy_url: reader.optional("pages.privacy_url", link),
     };
     let named = pages.app_name.is_some() || reader.problems.has("pages.app_name");
-    reader.problems.require(named || pages.app_names.is_empty(), "pages.app_name", "must be set: it stands where app_names has none");
+    reader.problems.require(
+        named || pages.app_names.is_empty(),
+        "pages.app_name",
+        "must be set: it stands where app_names has none",
+    );
     reader.problems.require(named || pages.app_icon.is_none(), "pages.app_name", "must be set: an icon needs a name");
     pages
 }
@@ -32,7 +36,9 @@ fn name(text: &str) -> Result<String, &'static str> {
 }
 
 fn name_in_language(text: &str) -> Result<(Language, String), &'static str> {
-    let named = text.split_once('=').and_then(|(language, own)| Some((Language::parse(language.trim()).ok()?, name(own.trim()).ok()?)));
+    let named = text
+        .split_once('=')
+        .and_then(|(language, own)| Some((Language::parse(language.trim()).ok()?, name(own.trim()).ok()?)));
     named.ok_or("must be a language, an equals sign and a name of at most 40 characters, such as \"hindi=...\"")
 }
 

@@ -1,6 +1,6 @@
-//! Reads typed values from the merged table and collects every problem. Remaining keys are unknown. Values from the environment are text,
-//! so numbers, flags and lists are read from text too. After a problem a stand-in is returned, so that rules between settings are still
-//! checked.
+//! Reads typed values from the merged table and collects every problem. Remaining keys are unknown. Values from the
+//! environment are text, so numbers, flags and lists are read from text too. After a problem a stand-in is returned, so
+//! that rules between settings are still checked.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -109,7 +109,11 @@ impl Reader {
     }
 
     /// Parses a secret; the problem does not repeat it.
-    pub(super) fn parsed_secret<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Option<T> {
+    pub(super) fn parsed_secret<T>(
+        &mut self,
+        path: &str,
+        parse: impl Fn(&str) -> Result<T, &'static str>,
+    ) -> Option<T> {
         let secret = self.secret(path)?;
         parse(secret.expose_secret()).map_err(|message| self.problems.add(path, message)).ok()
     }
@@ -118,8 +122,9 @@ impl Reader {
     pub(super) fn secrets<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
         let texts = self.take_list(path);
         let file = self.take_file(path);
-        let texts =
-            file.map_or(texts, |text| text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect());
+        let texts = file.map_or(texts, |text| {
+            text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+        });
         self.secrets.push(path.to_owned());
         self.show(path, format!("[{} set, not shown]", texts.len()));
         self.parse_list(path, &texts, parse)
@@ -142,7 +147,9 @@ impl Reader {
         let number = number.filter(|number| range.contains(number));
         match number {
             Some(number) => self.show(path, number.to_string()),
-            None => self.problems.add(path, format!("must be a whole number from {} to {}", range.start(), range.end())),
+            None => {
+                self.problems.add(path, format!("must be a whole number from {} to {}", range.start(), range.end()))
+            }
         }
         T::try_from(number.unwrap_or(*range.start())).unwrap_or_default()
     }
@@ -185,7 +192,9 @@ impl Reader {
                         self.problems.add(format!("{name}.{key}"), UNKNOWN);
                     }
                 }
-                _ if SECTIONS.contains(&name.as_str()) => self.problems.add(name, format!("must be a section, [{name}]")),
+                _ if SECTIONS.contains(&name.as_str()) => {
+                    self.problems.add(name, format!("must be a section, [{name}]"))
+                }
                 _ => self.problems.add(name, UNKNOWN),
             }
         }
@@ -219,7 +228,9 @@ impl Reader {
         let file = Some(self.take_text(&twin)).filter(|file| !file.is_empty())?;
         self.show(&twin, format!("{file:?}"));
         match fs::read_to_string(&file) {
-            Ok(text) if text.trim().is_empty() => self.problems.add(&twin, format!("names a file that is empty: {file}")),
+            Ok(text) if text.trim().is_empty() => {
+                self.problems.add(&twin, format!("names a file that is empty: {file}"))
+            }
             Ok(text) => return Some(text.trim().to_owned()),
             Err(error) => self.problems.add(&twin, format!("cannot be read: {file}: {error}")),
         }
@@ -238,9 +249,15 @@ impl Reader {
         texts.into_iter().flatten().filter(|text| !text.is_empty()).collect()
     }
 
-    fn parse_list<T>(&mut self, path: &str, texts: &[String], parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
-        let mut item =
-            |(index, text): (usize, &String)| parse(text).map_err(|message| self.problems.add(format!("{path}[{index}]"), message)).ok();
+    fn parse_list<T>(
+        &mut self,
+        path: &str,
+        texts: &[String],
+        parse: impl Fn(&str) -> Result<T, &'static str>,
+    ) -> Vec<T> {
+        let mut item = |(index, text): (usize, &String)| {
+            parse(text).map_err(|message| self.problems.add(format!("{path}[{index}]"), message)).ok()
+        };
         texts.iter().enumerate().filter_map(&mut item).collect()
     }
 }

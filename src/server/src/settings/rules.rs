@@ -16,7 +16,8 @@ use super::{KeySource, Settings, StoreKind};
 
 /// Least characters of a token that cannot be guessed.
 const TOKEN_CHARS_MIN: usize = 32;
-/// Least lifetime of an intent: it is backdated by 10 s against clock skew (protocol, section 1), and a person has to scan it.
+/// Least lifetime of an intent: it is backdated by 10 s against clock skew (protocol, section 1), and a person has to
+/// scan it.
 const INTENT_LIFETIME_MIN: Duration = Duration::from_secs(30);
 /// Rule for a flow's own connector token.
 const OWN_TOKEN: &str = "must be another token than admin.token, upstreams.token and those of other connectors";
@@ -42,12 +43,13 @@ pub(super) fn built_in(profile: Profile, has_sandbox: bool, problems: &mut Probl
 
 fn tokens(settings: &Settings, problems: &mut Problems) {
     let is_sandbox = settings.profile == Profile::Sandbox;
-    let (admin, connectors) = (settings.admin.token.expose_secret(), settings.admin.connector_tokens.shared.expose_secret());
+    let (admin, connectors) =
+        (settings.admin.token.expose_secret(), settings.admin.connector_tokens.shared.expose_secret());
     let upstreams = settings.upstreams.token.expose_secret();
     let orders = is_sandbox || settings.upstreams.urls().next().is_some();
     let mut require = |holds: bool, key: &str, sentence: &str| problems.require(holds, key, sentence);
-    let own =
-        CONNECTOR_TOKENS.map(|(key, kinds)| (key, settings.admin.connector_tokens.own.get(&kinds[0]).map(ExposeSecret::expose_secret)));
+    let own = CONNECTOR_TOKENS
+        .map(|(key, kinds)| (key, settings.admin.connector_tokens.own.get(&kinds[0]).map(ExposeSecret::expose_secret)));
     let own: Vec<(&str, &str)> = own.into_iter().filter_map(|(key, token)| Some((key, token?))).collect();
     let all = [("admin.token", admin), ("admin.connector_token", connectors), ("upstreams.token", upstreams)];
     for (key, token) in all.into_iter().chain(own.iter().copied()) {
@@ -66,11 +68,16 @@ fn tokens(settings: &Settings, problems: &mut Problems) {
     require(differ(connectors, admin), "admin.connector_token", "must be another token than admin.token");
     require(differ(upstreams, admin), "upstreams.token", "must be another token than admin.token");
     // Otherwise an upstream of one flow could report on all of them.
-    let sentence = format!("must be another token than admin.connector_token in the {} profile", settings.profile.as_str());
+    let sentence =
+        format!("must be another token than admin.connector_token in the {} profile", settings.profile.as_str());
     require(is_sandbox || differ(upstreams, connectors), "upstreams.token", &sentence);
     for (place, (key, token)) in own.iter().enumerate() {
         let is_taken = own[..place].iter().any(|(_, other)| other == token);
-        require(!is_taken && differ(token, admin) && differ(token, connectors) && differ(token, upstreams), key, OWN_TOKEN);
+        require(
+            !is_taken && differ(token, admin) && differ(token, connectors) && differ(token, upstreams),
+            key,
+            OWN_TOKEN,
+        );
     }
 }
 
@@ -80,7 +87,8 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
     let mut refuse = |refused: bool, key: &str, sentence: &str| problems.require(!refused, key, sentence);
     let same_listener = server.public_addr == server.internal_addr && server.public_addr.port() != 0;
     refuse(same_listener, "server.internal_addr", "must be another address or port than server.public_addr");
-    let taken = |address: SocketAddr| address.port() != 0 && [server.public_addr, server.internal_addr].contains(&address);
+    let taken =
+        |address: SocketAddr| address.port() != 0 && [server.public_addr, server.internal_addr].contains(&address);
     refuse(
         server.connector_addr.is_some_and(taken),
         "server.connector_addr",
@@ -89,13 +97,23 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
     let (has_issuer, has_keys) = (authority.issuer.is_some(), authority.jwks_path.is_some());
     refuse(has_keys && !has_issuer, "authority.issuer", "must be set together with authority.jwks_path, or neither");
     refuse(has_issuer && !has_keys, "authority.jwks_path", "must be set together with authority.issuer, or neither");
-    let mut kids: Vec<&str> = authority.further_intent_keys.iter().map(|key| &*key.kid).chain([&*authority.intent.kid]).collect();
+    let mut kids: Vec<&str> =
+        authority.further_intent_keys.iter().map(|key| &*key.kid).chain([&*authority.intent.kid]).collect();
     kids.sort_unstable();
     let is_repeated = kids.windows(2).any(|pair| pair[0] == pair[1]);
-    refuse(is_repeated, "authority.further_intent_keys", "must have key ids that differ from each other and from authority.intent_kid");
+    refuse(
+        is_repeated,
+        "authority.further_intent_keys",
+        "must have key ids that differ from each other and from authority.intent_kid",
+    );
     let has_no_copy = authority.jwks_url.is_some() && authority.jwks_path.is_none();
-    refuse(has_no_copy, "authority.jwks_url", "must be set together with authority.jwks_path, which keeps what was fetched last");
-    let is_open = authority.jwks_url.as_ref().is_some_and(|url| url.scheme() != "https" && *profile != Profile::Sandbox);
+    refuse(
+        has_no_copy,
+        "authority.jwks_url",
+        "must be set together with authority.jwks_path, which keeps what was fetched last",
+    );
+    let is_open =
+        authority.jwks_url.as_ref().is_some_and(|url| url.scheme() != "https" && *profile != Profile::Sandbox);
     refuse(is_open, "authority.jwks_url", "must be an https:// URL outside the sandbox profile");
     refuse(
         authority.intent.lifetime < INTENT_LIFETIME_MIN,
@@ -107,7 +125,11 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
     let one_above_all = webhooks.max_in_flight_per_origin > webhooks.max_in_flight;
     refuse(one_above_all, "webhooks.max_in_flight_per_host", "must not be more than webhooks.max_in_flight");
     let redis_without_key = has_no_key && matches!(store.kind, StoreKind::Redis(_));
-    refuse(redis_without_key, "store.encryption_key", "must be set while store.kind is \"redis\": every node needs the same");
+    refuse(
+        redis_without_key,
+        "store.encryption_key",
+        "must be set while store.kind is \"redis\": every node needs the same",
+    );
     let only_previous = has_no_key && !store.previous_encryption_keys.is_empty();
     refuse(only_previous, "store.previous_encryption_keys", "need a store.encryption_key beside them");
 }
@@ -115,7 +137,8 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
 /// Adds problems for the requirements of stage and production.
 fn demands(settings: &Settings, problems: &mut Problems) {
     let profile = settings.profile.as_str();
-    let mut demand = |holds: bool, key: &str, what: &str| problems.require(holds, key, &format!("{what} in the {profile} profile"));
+    let mut demand =
+        |holds: bool, key: &str, what: &str| problems.require(holds, key, &format!("{what} in the {profile} profile"));
     let Settings { server, authority, webhooks, store, upstreams, .. } = settings;
     let has_https_name = server.public_base_url.as_ref().is_some_and(|url| url.scheme() == "https");
     demand(has_https_name, "server.public_base_url", "must be set to an https URL");
@@ -178,7 +201,8 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
         (
             server.connector_addr.is_some_and(|address| !address.ip().is_loopback()),
             "server.connector_addr",
-            "is not a loopback address: reports cross that network in the clear, so make sure that only connectors are on it",
+            "is not a loopback address: reports cross that network in the clear, so make sure that only connectors \
+                are on it",
         ),
         (
             !is_sandbox && authority.status.policy == StatusPolicy::Off,
@@ -190,13 +214,21 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
             "authority.status_hosts",
             "is not set and authority.issuer is no URL: credentials with a status are refused with 503",
         ),
-        (store.take_over_from.is_some(), "store.take_over_from", "is needed until the store has moved; leave it out from then on"),
+        (
+            store.take_over_from.is_some(),
+            "store.take_over_from",
+            "is needed until the store has moved; leave it out from then on",
+        ),
         (
             authority.intent.lifetime > ovse.window,
             "authority.intent_lifetime_s",
             "is longer than ovse.window_s; intents end with their transaction",
         ),
-        (!is_sandbox && ovse.window.as_secs() != 900, "ovse.window_s", "is not the 900 seconds that the specification promises"),
+        (
+            !is_sandbox && ovse.window.as_secs() != 900,
+            "ovse.window_s",
+            "is not the 900 seconds that the specification promises",
+        ),
         (
             authority.credential_replay_window < ovse.window,
             "authority.credential_replay_window_s",
@@ -210,7 +242,8 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
         (
             settings.audit_log.push.as_ref().is_some_and(AuditReceiver::is_open),
             "audit_log.push",
-            "is not encrypted: anyone who can read that network sees the names and addresses of operators, and anyone who can change it can leave entries out",
+            "is not encrypted: anyone who can read that network sees the names and addresses of operators, and anyone \
+                who can change it can leave entries out",
         ),
     ];
     let warning = |(_, key, message): (bool, &str, &str)| Problem { key: key.to_owned(), message: message.to_owned() };

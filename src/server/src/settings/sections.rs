@@ -30,7 +30,10 @@ pub(super) const CONNECTOR_TOKENS: [(&str, &[ReportKind]); 4] = [
     ("admin.connector_token_esign", &[ReportKind::ESign]),
     ("admin.connector_token_doclocker", &[ReportKind::DocLocker]),
     ("admin.connector_token_estamp", &[ReportKind::EStamp]),
-    ("admin.connector_token_wealth", &[ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical]),
+    (
+        "admin.connector_token_wealth",
+        &[ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical],
+    ),
 ];
 
 /// `[server]`
@@ -202,12 +205,17 @@ impl Server {
 
 impl ListenerFiles {
     fn read(reader: &mut Reader, listener: &'static str) -> Option<Self> {
-        let [certificate, key, authorities] = ["tls_cert", "tls_key", "client_ca"].map(|name| format!("server.{listener}{name}"));
+        let [certificate, key, authorities] =
+            ["tls_cert", "tls_key", "client_ca"].map(|name| format!("server.{listener}{name}"));
         let mut file = |path: &str| reader.optional(path, |text| Ok(PathBuf::from(text)));
         let (chain, private) = (file(&certificate), file(&key));
         // Guests and clients of the public listener have none.
         let client_authorities = if listener.is_empty() { None } else { file(&authorities) };
-        reader.problems.require(chain.is_some() || client_authorities.is_none(), &authorities, &format!("needs a {certificate} beside it"));
+        reader.problems.require(
+            chain.is_some() || client_authorities.is_none(),
+            &authorities,
+            &format!("needs a {certificate} beside it"),
+        );
         reader.problems.require(
             chain.is_some() == private.is_some(),
             &certificate,
@@ -224,15 +232,22 @@ impl Admin {
             token: reader.secret("admin.token").unwrap_or_default(),
             connector_tokens: ConnectorTokens {
                 shared: reader.secret("admin.connector_token").unwrap_or_default(),
-                own: CONNECTOR_TOKENS.into_iter().flat_map(|(key, kinds)| of_kinds(reader.secret(key), kinds)).collect(),
+                own: CONNECTOR_TOKENS
+                    .into_iter()
+                    .flat_map(|(key, kinds)| of_kinds(reader.secret(key), kinds))
+                    .collect(),
             },
-            second_person_above: Some(reader.number("admin.second_person_above", 0..=CREDITS_PER_MOVE_MAX)).filter(|most| *most > 0),
+            second_person_above: Some(reader.number("admin.second_person_above", 0..=CREDITS_PER_MOVE_MAX))
+                .filter(|most| *most > 0),
         }
     }
 }
 
 /// Returns a flow's token for each kind of its reports.
-fn of_kinds(token: Option<SecretString>, kinds: &'static [ReportKind]) -> impl Iterator<Item = (ReportKind, SecretString)> {
+fn of_kinds(
+    token: Option<SecretString>,
+    kinds: &'static [ReportKind],
+) -> impl Iterator<Item = (ReportKind, SecretString)> {
     token.into_iter().flat_map(move |token| kinds.iter().map(move |kind| (*kind, token.clone())))
 }
 

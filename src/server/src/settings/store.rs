@@ -52,11 +52,23 @@ impl KeySource {
         let wrapped = reader.secrets("store.encryption_key_wrapped", |text| Ok(text.to_owned()));
         let by = reader.parsed_secret("store.unwrapping_key", KeyUri::parse);
         let is_pair = wrapped.is_empty() == by.is_none() || reader.problems.has("store.unwrapping_key");
-        reader.problems.require(is_pair, "store.unwrapping_key", "must be set together with store.encryption_key_wrapped, or neither");
-        let ways = [given.is_some(), !command.is_empty(), !wrapped.is_empty()].into_iter().filter(|is_set| *is_set).count();
-        reader.problems.require(ways <= 1, "store.encryption_key", "must come one way: itself, by a command, or wrapped");
+        reader.problems.require(
+            is_pair,
+            "store.unwrapping_key",
+            "must be set together with store.encryption_key_wrapped, or neither",
+        );
+        let ways =
+            [given.is_some(), !command.is_empty(), !wrapped.is_empty()].into_iter().filter(|is_set| *is_set).count();
+        reader.problems.require(
+            ways <= 1,
+            "store.encryption_key",
+            "must come one way: itself, by a command, or wrapped",
+        );
         let wrapped = by.filter(|_| !wrapped.is_empty()).map(|by| Self::Wrapped { keys: wrapped, by });
-        given.map(Self::Given).or_else(|| Some(command).filter(|command| !command.is_empty()).map(Self::Command)).or(wrapped)
+        given
+            .map(Self::Given)
+            .or_else(|| Some(command).filter(|command| !command.is_empty()).map(Self::Command))
+            .or(wrapped)
     }
 }
 
@@ -145,7 +157,11 @@ impl RedisSettings {
     fn check(&self, problems: &mut Problems) {
         problems.require(!self.addresses.is_empty(), "store.redis_url", "must be set while store.kind is \"redis\"");
         let is_pair = self.client_cert.is_some() == self.client_key.is_some();
-        problems.require(is_pair, "store.redis_client_cert", "must be set together with store.redis_client_key, or neither");
+        problems.require(
+            is_pair,
+            "store.redis_client_cert",
+            "must be set together with store.redis_client_key, or neither",
+        );
         let single = self.topology != RedisTopology::Standalone || self.addresses.len() <= 1;
         problems.require(single, "store.redis_url", "must be one address while store.redis_topology is \"standalone\"");
         let named = !matches!(&self.topology, RedisTopology::Sentinel { service } if service.is_empty());
@@ -155,8 +171,14 @@ impl RedisSettings {
 
 /// Parses the URL of a server, a sentinel or a cluster node.
 fn redis_url(text: &str) -> Result<SecretString, &'static str> {
-    let is_redis =
-        |url: &Url| matches!(url.scheme(), "redis" | "rediss") && url.has_host() && url.query().is_none() && url.fragment().is_none();
+    let is_redis = |url: &Url| {
+        matches!(url.scheme(), "redis" | "rediss")
+            && url.has_host()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    };
     let known = Url::parse(text).is_ok_and(|url| is_redis(&url));
-    known.then(|| text.into()).ok_or("must be a URL such as redis://[user:password@]host:6379[/database], or rediss:// for TLS")
+    known
+        .then(|| text.into())
+        .ok_or("must be a URL such as redis://[user:password@]host:6379[/database], or rediss:// for TLS")
 }

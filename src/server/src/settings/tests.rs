@@ -13,7 +13,8 @@ use crate::settings::*;
 const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 fn environment(pairs: &[(&str, &str)]) -> Sources {
-    let environment: HashMap<String, String> = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let environment: HashMap<String, String> =
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     Sources { environment, ..Sources::default() }
 }
 
@@ -60,7 +61,8 @@ fn the_sandbox_needs_no_settings_and_raises_no_warning() {
 
 #[test]
 fn the_environment_wins_over_the_file_and_the_file_over_the_profile() {
-    let (mut sources, _file) = file("[admin]\ntoken = \"from-the-file-from-the-file-from-the-file\"\n[limits]\nbody_bytes = 2048\n");
+    let (mut sources, _file) =
+        file("[admin]\ntoken = \"from-the-file-from-the-file-from-the-file\"\n[limits]\nbody_bytes = 2048\n");
     sources.environment = environment(&[("SAKSHI__LIMITS__BODY_BYTES", "4096")]).environment;
     let settings = load(&sources).unwrap().settings;
     assert_eq!(settings.limits.body_bytes, 4_096);
@@ -93,23 +95,35 @@ fn a_secret_may_be_in_a_file_that_its_twin_names() {
     sources.environment.insert("SAKSHI__ADMIN__TOKEN_FILE".into(), in_file("empty", " \n"));
     sources.environment.insert("SAKSHI__STORE__ENCRYPTION_KEY_FILE".into(), absent);
     sources.environment.insert("SAKSHI__SERVER__WORKERS_FILE".into(), "x".into());
-    assert_eq!(keys(&load(&sources).unwrap_err()), ["store.encryption_key_file", "admin.token_file", "server.workers_file"]);
+    assert_eq!(
+        keys(&load(&sources).unwrap_err()),
+        ["store.encryption_key_file", "admin.token_file", "server.workers_file"]
+    );
 }
 
 #[test]
 fn a_command_needs_only_the_settings_that_it_uses() {
     let (sources, _file) = file(&format!(
-        "profile = \"production\"\ncolour = \"red\"\n[store]\nencryption_key = \"{KEY}\"\n[server]\nworkers = \"many\"\n\
+        "profile = \"production\"\ncolour = \"red\"\n[store]\nencryption_key = \"{KEY}\"\n[server]\nworkers \
+            = \"many\"\n\
          [authority]\nissuer = \"https://issuer.example\"\n"
     ));
     for used in [OF_FILES, OF_MOVE] {
         let loaded = load_used(&sources, used).unwrap();
-        assert!(loaded.settings.store.encryption_key.is_some() && loaded.warnings.is_empty(), "{used:?}: {:?}", loaded.warnings);
+        assert!(
+            loaded.settings.store.encryption_key.is_some() && loaded.warnings.is_empty(),
+            "{used:?}: {:?}",
+            loaded.warnings
+        );
     }
-    let (sources, _file) = file("profile = \"production\"\n[store]\nkind = \"files\"\n[ovse]\nregistration_ttl_days = 0\n");
+    let (sources, _file) =
+        file("profile = \"production\"\n[store]\nkind = \"files\"\n[ovse]\nregistration_ttl_days = 0\n");
     assert_eq!(keys(&load_used(&sources, OF_FILES).unwrap_err()), ["store.kind", "store.encryption_key"]);
     let of_move = load_used(&sources, OF_MOVE).unwrap_err();
-    assert_eq!(keys(&of_move), ["store.kind", "ovse.registration_ttl_days", "store.encryption_key", "authority.issuer"]);
+    assert_eq!(
+        keys(&of_move),
+        ["store.kind", "ovse.registration_ttl_days", "store.encryption_key", "authority.issuer"]
+    );
 }
 
 #[test]
@@ -123,7 +137,10 @@ fn a_file_with_a_secret_that_others_can_read_is_warned_of() {
     let secret = "[admin]\ntoken = \"0123456789abcdef0123456789abcdef\"\n";
     for mode in [0o644, 0o640, 0o604] {
         let warning = warned(secret, mode).unwrap();
-        assert!(warning.contains(&format!("mode {mode:o}")) && warning.contains("chmod 600") && !warning.contains("0123"), "{warning}");
+        assert!(
+            warning.contains(&format!("mode {mode:o}")) && warning.contains("chmod 600") && !warning.contains("0123"),
+            "{warning}"
+        );
     }
     assert_eq!([0o600, 0o400].map(|mode| warned(secret, mode)), [None, None]);
     for (text, is_secret) in [
@@ -141,7 +158,8 @@ fn a_file_with_a_secret_that_others_can_read_is_warned_of() {
 
 #[test]
 fn every_problem_is_reported_at_once_with_its_key() {
-    let (mut sources, _file) = file("colour = \"red\"\n[server]\nworkers = \"many\"\n[ovse]\nwindow = 900\n[webhooks]\nallow_http = 3\n");
+    let (mut sources, _file) =
+        file("colour = \"red\"\n[server]\nworkers = \"many\"\n[ovse]\nwindow = 900\n[webhooks]\nallow_http = 3\n");
     sources.environment = environment(&[
         ("SAKSHI__SERVER__PUBLIC_ADDR", "here"),
         ("SAKSHI__STORE__KIND", "redis"),
@@ -204,12 +222,17 @@ fn the_sandbox_profile_needs_a_binary_with_the_sandbox() {
 #[test]
 fn a_value_where_a_section_belongs_is_named() {
     let problems = load(&environment(&[("SAKSHI__OVSE", "900")])).unwrap_err();
-    assert!(problems.0.iter().any(|problem| problem.key == "ovse" && problem.message == "must be a section, [ovse]"), "{problems}");
+    assert!(
+        problems.0.iter().any(|problem| problem.key == "ovse" && problem.message == "must be a section, [ovse]"),
+        "{problems}"
+    );
 }
 
 #[test]
 fn a_setting_with_a_few_values_takes_those_and_names_them() {
-    for (word, policy) in [("off", KeyBinding::Off), ("when_present", KeyBinding::WhenPresent), ("required", KeyBinding::Required)] {
+    for (word, policy) in
+        [("off", KeyBinding::Off), ("when_present", KeyBinding::WhenPresent), ("required", KeyBinding::Required)]
+    {
         let loaded = load(&environment(&[("SAKSHI__AUTHORITY__KEY_BINDING", word)])).unwrap();
         assert_eq!(loaded.settings.authority.key_binding, policy);
     }
@@ -266,7 +289,10 @@ fn a_setting_that_contradicts_another_or_has_no_meaning_is_refused_by_its_key() 
     let with_redis = |more: &[(&'static str, &'static str)]| [&redis, more].concat();
     for (pairs, key) in [
         (
-            vec![("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:8080"), ("SAKSHI__SERVER__PUBLIC_ADDR", "127.0.0.1:8080")],
+            vec![
+                ("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:8080"),
+                ("SAKSHI__SERVER__PUBLIC_ADDR", "127.0.0.1:8080"),
+            ],
             "server.internal_addr",
         ),
         (vec![("SAKSHI__SERVER__CONNECTOR_ADDR", "127.0.0.1:8081")], "server.connector_addr"),
@@ -275,13 +301,19 @@ fn a_setting_that_contradicts_another_or_has_no_meaning_is_refused_by_its_key() 
         (vec![("SAKSHI__ADMIN__TOKEN", TOKEN)], "admin.token"),
         (vec![("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/jwks.json")], "authority.issuer"),
         (vec![("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", "29")], "authority.intent_lifetime_s"),
-        (vec![("SAKSHI__AUTHORITY__STATUS_HOSTS", "status.example,https://status.example")], "authority.status_hosts[1]"),
+        (
+            vec![("SAKSHI__AUTHORITY__STATUS_HOSTS", "status.example,https://status.example")],
+            "authority.status_hosts[1]",
+        ),
         (vec![("SAKSHI__AUTHORITY__STATUS_HOSTS", "status.example/path")], "authority.status_hosts[0]"),
         (vec![("SAKSHI__AUTHORITY__STATUS", "on")], "authority.status"),
         (vec![("SAKSHI__AUTHORITY__INTENT_M", "1")], "authority.intent_m"),
         (vec![("SAKSHI__AUTHORITY__ANDROID_PACKAGE", "a;end")], "authority.android_package"),
         (vec![("SAKSHI__AUTHORITY__ANDROID_COMPONENT", "org.example.idapp")], "authority.android_component"),
-        (vec![("SAKSHI__WEBHOOKS__TIMEOUT_MS", "900"), ("SAKSHI__WEBHOOKS__CONNECT_TIMEOUT_MS", "901")], "webhooks.connect_timeout_ms"),
+        (
+            vec![("SAKSHI__WEBHOOKS__TIMEOUT_MS", "900"), ("SAKSHI__WEBHOOKS__CONNECT_TIMEOUT_MS", "901")],
+            "webhooks.connect_timeout_ms",
+        ),
         (
             vec![("SAKSHI__WEBHOOKS__MAX_IN_FLIGHT", "9"), ("SAKSHI__WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "10")],
             "webhooks.max_in_flight_per_host",
@@ -289,8 +321,14 @@ fn a_setting_that_contradicts_another_or_has_no_meaning_is_refused_by_its_key() 
         (vec![("SAKSHI__OVSE__TIME_ZONE", "IST")], "ovse.time_zone"),
         (vec![("SAKSHI__PAGES__APP_NAME", "a name that is much too long for the button of a phone")], "pages.app_name"),
         (vec![("SAKSHI__PAGES__APP_NAMES", "hindi=परिचय")], "pages.app_name"),
-        (vec![("SAKSHI__PAGES__APP_NAME", "Parichay"), ("SAKSHI__PAGES__APP_NAMES", "hindi=परिचय,klingon=x")], "pages.app_names[1]"),
-        (vec![("SAKSHI__PAGES__APP_NAME", "Parichay"), ("SAKSHI__PAGES__APP_ICON_PATH", "/nowhere.png")], "pages.app_icon_path"),
+        (
+            vec![("SAKSHI__PAGES__APP_NAME", "Parichay"), ("SAKSHI__PAGES__APP_NAMES", "hindi=परिचय,klingon=x")],
+            "pages.app_names[1]",
+        ),
+        (
+            vec![("SAKSHI__PAGES__APP_NAME", "Parichay"), ("SAKSHI__PAGES__APP_ICON_PATH", "/nowhere.png")],
+            "pages.app_icon_path",
+        ),
         (vec![("SAKSHI__PAGES__APP_ICON_PATH", "Cargo.toml")], "pages.app_icon_path"),
         (vec![("SAKSHI__PAGES__APP_STORE_ANDROID", "http://store.example/app")], "pages.app_store_android"),
         (vec![("SAKSHI__PAGES__APP_STORE_IOS", "itms-apps://store.example")], "pages.app_store_ios"),
@@ -321,13 +359,27 @@ fn an_upstream_is_reached_privately_and_with_a_token_of_its_own() {
         pairs.extend([("SAKSHI__UPSTREAMS__WEALTH_URL", url), ("SAKSHI__UPSTREAMS__TOKEN", token)]);
         load(&environment(&pairs))
     };
-    for url in ["https://wealth.example/orders", "http://127.0.0.1:9/orders?of=wealth", "http://localhost/", "http://[::1]:9/", ""] {
+    for url in [
+        "https://wealth.example/orders",
+        "http://127.0.0.1:9/orders?of=wealth",
+        "http://localhost/",
+        "http://[::1]:9/",
+        "",
+    ] {
         assert!(load(url, TOKEN).is_ok(), "{url}");
     }
-    for url in ["http://wealth.example/", "http://10.0.0.7/", "ftp://wealth.example/", "wealth.example", "https://u:p@wealth.example/"] {
+    for url in [
+        "http://wealth.example/",
+        "http://10.0.0.7/",
+        "ftp://wealth.example/",
+        "wealth.example",
+        "https://u:p@wealth.example/",
+    ] {
         assert_eq!(keys(&load(url, TOKEN).unwrap_err()), ["upstreams.wealth_url"], "{url}");
     }
-    for token in ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef", CONNECTORS] {
+    for token in
+        ["", "short", "sandbox-upstream-token-never-in-production", "0123456789abcdef0123456789abcdef", CONNECTORS]
+    {
         assert_eq!(keys(&load("https://wealth.example/", token).unwrap_err()), ["upstreams.token"], "{token}");
     }
     assert!(load("", "").is_ok(), "no flow need be offered");
@@ -346,9 +398,17 @@ fn a_connector_token_of_one_flow_is_good_and_another_than_all() {
         pairs.extend([("SAKSHI__ADMIN__CONNECTOR_TOKEN_WEALTH", OWN), (variable, value)]);
         load(&environment(&pairs))
     };
-    let tokens = load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", "ffeeddccbbaa99887766554433221100").unwrap().settings.admin.connector_tokens;
+    let tokens = load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", "ffeeddccbbaa99887766554433221100")
+        .unwrap()
+        .settings
+        .admin
+        .connector_tokens;
     let good = |kind: ReportKind| tokens.of(kind).expose_secret().to_owned();
-    assert!([ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical].iter().all(|kind| good(*kind) == OWN));
+    assert!(
+        [ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical]
+            .iter()
+            .all(|kind| good(*kind) == OWN)
+    );
     assert_eq!(
         (&*good(ReportKind::ESign), &*good(ReportKind::EStamp)),
         ("ffeeddccbbaa99887766554433221100", "fedcba9876543210fedcba9876543210")
@@ -394,7 +454,9 @@ fn risky_settings_are_warned_of() {
 
 #[test]
 fn status_answers_come_from_listed_hosts_or_from_the_issuers_own() {
-    let hosts = |pairs: &[(&str, &str)]| load(&environment(&[&production(), pairs].concat())).unwrap().settings.authority.status.hosts;
+    let hosts = |pairs: &[(&str, &str)]| {
+        load(&environment(&[&production(), pairs].concat())).unwrap().settings.authority.status.hosts
+    };
     assert_eq!(hosts(&[]), ["issuer.example"]);
     assert_eq!(hosts(&[("SAKSHI__AUTHORITY__ISSUER", "the authority")]), [""; 0]);
     let listed = "Status.Example, status.example:443, [2001:db8::1]:8443, 192.0.2.1";

@@ -1,6 +1,6 @@
-//! A buffer for log lines, written by a thread of its own. The service never waits for the log's reader: lines beyond the buffer are
-//! counted and dropped. The thread pauses after each write, so a first line is written at once and the following ones in one call. Logging
-//! wakes it only if no line waits.
+//! A buffer for log lines, written by a thread of its own. The service never waits for the log's reader: lines beyond
+//! the buffer are counted and dropped. The thread pauses after each write, so a first line is written at once and the
+//! following ones in one call. Logging wakes it only if no line waits.
 
 use std::io::{self, Write};
 use std::mem;
@@ -78,7 +78,10 @@ impl BufferedLog {
             lines.shrink_to(CAPACITY_KEPT);
             if dropped > 0 {
                 metrics::counter!("sakshi_log_lines_dropped_total").increment(dropped);
-                tracing::warn!(log.dropped = dropped, "lines of the log were dropped, because their reader was too slow");
+                tracing::warn!(
+                    log.dropped = dropped,
+                    "lines of the log were dropped, because their reader was too slow"
+                );
             }
             if ended {
                 return;

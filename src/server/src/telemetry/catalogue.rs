@@ -52,22 +52,29 @@ pub const METRICS: &[Metric] = &[
     metric("process_threads", Gauge, "Threads of the process."),
     metric("process_virtual_memory_bytes", Gauge, "Address space of the process."),
     metric("sakshi_actor_restarts_total", Counter, "Actors restarted after a panic, and shards started again."),
-    metric("sakshi_audit_log_unanswered_total", Counter, "Changes by operators whose outcome is missing in the audit log."),
+    metric("sakshi_audit_log_unanswered_total", Counter, "Changes by operators whose outcome is missing in the audit \
+        log."),
     metric("sakshi_audit_log_unsent", Gauge, "Entries of the audit log that its receiver does not have yet."),
     metric("sakshi_bodies_dropped_total", Counter, "Bodies dropped to free memory, by kind."),
     metric("sakshi_bodies_refused_total", Counter, "Bodies refused for lack of memory, by kind."),
     metric("sakshi_body_bytes", Gauge, "Bytes of request and response bodies in memory, by kind and stage."),
-    metric("sakshi_body_bytes_of_largest_owner", Gauge, "Bytes of bodies in memory of the owner with the most, by kind."),
+    metric("sakshi_body_bytes_of_largest_owner", Gauge, "Bytes of bodies in memory of the owner with the most, by \
+        kind."),
     metric("sakshi_body_owners", Gauge, "Owners of bodies in memory, by kind."),
-    metric("sakshi_build_info", Gauge, "Always 1; labels: version, commit and the schema of the store that this release writes."),
+    metric("sakshi_build_info", Gauge, "Always 1; labels: version, commit and the schema of the store that this \
+        release writes."),
     metric("sakshi_callback_seconds", Histogram, "Time from the last byte of a callback to its reply."),
-    metric("sakshi_callbacks_total", Counter, "Callbacks answered, by outcome: failed is the service's fault, refused the sender's."),
+    metric("sakshi_callbacks_total", Counter, "Callbacks answered, by outcome: failed is the service's fault, refused \
+        the sender's."),
     metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
-    metric("sakshi_check_ins_total", Counter, "Check-ins of guests at doors and through the API, by whether the guest was in before."),
+    metric("sakshi_check_ins_total", Counter, "Check-ins of guests at doors and through the API, by whether the guest \
+        was in before."),
     metric("sakshi_checks_total", Counter, "Numbers verified, by kind and status."),
-    metric("sakshi_clients_low_on_credits", Gauge, "Clients with fewer credits than telemetry.low_credits, in the whole store."),
+    metric("sakshi_clients_low_on_credits", Gauge, "Clients with fewer credits than telemetry.low_credits, in the \
+        whole store."),
     metric("sakshi_clock_jumped", Gauge, "1 while the node deletes nothing because its clock has jumped."),
-    metric("sakshi_clock_suspected_total", Counter, "Minutes in which most credentials were refused for their times, as by a wrong clock."),
+    metric("sakshi_clock_suspected_total", Counter, "Minutes in which most credentials were refused for their times, \
+        as by a wrong clock."),
     metric("sakshi_connections_closed_total", Counter, "Connections closed by the service, by listener and reason."),
     metric("sakshi_connector_reports_total", Counter, "Requests of connectors, by kind and result."),
     metric("sakshi_credential_status_checks_total", Counter, "Status checks of credentials, by outcome."),
@@ -79,19 +86,24 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_flows_lapsed_total", Counter, "Flows that ended because the upstream did not report in time."),
     metric("sakshi_flows_opened_total", Counter, "Flows opened, by flow."),
     metric("sakshi_http_refusals_total", Counter, "Error responses, by code."),
-    metric("sakshi_http_request_seconds", Histogram, "Time from the head of a request to its response, by route and method."),
+    metric("sakshi_http_request_seconds", Histogram, "Time from the head of a request to its response, by route and \
+        method."),
     metric("sakshi_http_requests_in_flight", Gauge, "Requests in flight on the public listener."),
     metric("sakshi_http_requests_total", Counter, "Requests answered, by route, method and class of status."),
     metric("sakshi_intent_key_missing", Gauge, "1 while this node does not have the intent key that operators chose."),
-    metric("sakshi_intents_total", Counter, "Intents given out, by whether they were signed or made again of one that was."),
-    metric("sakshi_invariants_broken_total", Counter, "Broken invariants of the service, by part; each is a defect or damaged data."),
+    metric("sakshi_intents_total", Counter, "Intents given out, by whether they were signed or made again of one that \
+        was."),
+    metric("sakshi_invariants_broken_total", Counter, "Broken invariants of the service, by part; each is a defect or \
+        damaged data."),
     metric("sakshi_issuer_keys_odd", Gauge, "Odd keys in the issuer's key set, by reason."),
     metric("sakshi_issuer_keys_read_total", Counter, "Reads of the issuer keys after the start, by result."),
     metric("sakshi_live_transactions", Gauge, "Transactions with an actor on this node."),
-    metric("sakshi_load_ratio", Gauge, "Load of the node, 0 to 1: the larger share of processor time in 10 s and of limits.max_in_flight."),
+    metric("sakshi_load_ratio", Gauge, "Load of the node, 0 to 1: the larger share of processor time in 10 s and of \
+        limits.max_in_flight."),
     metric("sakshi_log_lines_dropped_total", Counter, "Log lines dropped because nobody read them in time."),
     metric("sakshi_mailbox_messages", Gauge, "Messages waiting for actors, by kind of actor."),
-    metric("sakshi_operator_logins_failed_total", Counter, "Invalid tokens of operators and connectors, by the token expected."),
+    metric("sakshi_operator_logins_failed_total", Counter, "Invalid tokens of operators and connectors, by the token \
+        expected."),
     metric("sakshi_outbox_deliveries", Gauge, "Webhooks whose attempt has not ended, in the whole store."),
     metric("sakshi_outbox_oldest_seconds", Gauge, "Age of the oldest of these webhooks; 0 when there is none."),
     metric("sakshi_ready", Gauge, "1 while /readyz succeeds, else 0."),
@@ -100,27 +112,35 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_redis_call_seconds_total", Counter, "Time of calls to Redis, by script."),
     metric("sakshi_redis_calls_in_flight", Gauge, "Calls to Redis in flight."),
     metric("sakshi_redis_calls_total", Counter, "Completed calls to Redis, by script."),
-    metric("sakshi_redis_file_written", Gauge, "1 while Redis has an append-only file and its last write and rewrite succeeded."),
-    metric("sakshi_redis_memory_ratio", Gauge, "Memory of the fullest Redis server as a share of its maxmemory; 0 without one."),
+    metric("sakshi_redis_file_written", Gauge, "1 while Redis has an append-only file and its last write and rewrite \
+        succeeded."),
+    metric("sakshi_redis_memory_ratio", Gauge, "Memory of the fullest Redis server as a share of its maxmemory; 0 \
+        without one."),
     metric("sakshi_redis_refused_total", Counter, "Calls to Redis refused because too many were in flight."),
     metric("sakshi_redis_retries_total", Counter, "Retried calls to Redis."),
-    metric("sakshi_signer_available", Gauge, "1 while the token that signs intents signs, 0 while it is away; absent without a token."),
+    metric("sakshi_signer_available", Gauge, "1 while the token that signs intents signs, 0 while it is away; absent \
+        without a token."),
     metric("sakshi_spans_lost_total", Counter, "Spans that the collector did not take."),
-    metric("sakshi_store_backup_timestamp_seconds", Gauge, "Time of the embedded store's last backup, in seconds since 1970; absent before the first."),
-    metric("sakshi_store_clock_offset_seconds", Gauge, "Seconds by which the clock of Redis is ahead of this machine; negative when behind."),
+    metric("sakshi_store_backup_timestamp_seconds", Gauge, "Time of the embedded store's last backup, in seconds \
+        since 1970; absent before the first."),
+    metric("sakshi_store_clock_offset_seconds", Gauge, "Seconds by which the clock of Redis is ahead of this machine; \
+        negative when behind."),
     metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
     metric("sakshi_store_data_lost", Gauge, "1 while the store has lost data and nothing is written."),
     metric("sakshi_store_disk_free_bytes", Gauge, "Free space of the embedded store's disk."),
     metric("sakshi_store_disk_size_bytes", Gauge, "Size of the embedded store's disk."),
     metric("sakshi_store_operations_total", Counter, "Operations begun on the store, by operation."),
-    metric("sakshi_store_sealing_key_info", Gauge, "Always 1; label: id of the encryption key that this node seals with."),
+    metric("sakshi_store_sealing_key_info", Gauge, "Always 1; label: id of the encryption key that this node seals \
+        with."),
     metric("sakshi_store_size_bytes", Gauge, "Size of the embedded store's files."),
-    metric("sakshi_tls_certificate_expiry_timestamp_seconds", Gauge, "End of the certificate of a listener, in seconds since 1970."),
+    metric("sakshi_tls_certificate_expiry_timestamp_seconds", Gauge, "End of the certificate of a listener, in \
+        seconds since 1970."),
     metric("sakshi_tls_certificates_read_total", Counter, "Certificates of listeners that were read again, by result."),
     metric("sakshi_transactions_completed_total", Counter, "Transactions completed, by whether verification passed."),
     metric("sakshi_transactions_expired_total", Counter, "Transactions expired."),
     metric("sakshi_transactions_opened_total", Counter, "Transactions opened."),
-    metric("sakshi_untrusted_cpu_refused_total", Counter, "Work on input of strangers refused for lack of processor time."),
+    metric("sakshi_untrusted_cpu_refused_total", Counter, "Work on input of strangers refused for lack of processor \
+        time."),
     metric("sakshi_untrusted_cpu_seconds_of_largest_owner", Gauge, "Recent processor time of the owner with the most."),
     metric("sakshi_untrusted_cpu_seconds_total", Counter, "Processor time spent on input of strangers."),
     metric("sakshi_untrusted_cpu_waiting", Gauge, "Work on input of strangers waiting for processor time."),
@@ -128,7 +148,8 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_webhook_attempts_in_flight", Gauge, "Webhook attempts in flight."),
     metric("sakshi_webhook_attempts_total", Counter, "Webhook attempts, by outcome."),
     metric("sakshi_webhook_body_bytes", Gauge, "Bytes of webhook bodies in memory."),
-    metric("sakshi_webhook_delay_seconds", Histogram, "Time from queueing a webhook to its attempt, by whether the receiver was busy with others."),
+    metric("sakshi_webhook_delay_seconds", Histogram, "Time from queueing a webhook to its attempt, by whether the \
+        receiver was busy with others."),
     metric("sakshi_webhook_failures_total", Counter, "Webhook attempts that failed, by reason."),
     metric("sakshi_webhook_origins_resolving", Gauge, "Receivers whose webhooks wait for name resolution."),
 ];
@@ -190,8 +211,15 @@ fn begin_labelled() {
     begin_each("sakshi_callbacks_unread_total", "reason", ["broken", "memory", "too_slow"]);
     let refused = CredentialRefusal::ALL.iter().map(|refusal| refusal.code());
     begin_each("sakshi_credentials_refused_total", "reason", refused.chain(["credential_replayed"]));
-    let states =
-        ["absent", "valid", "status_missing", "status_malformed", "credential_revoked", "credential_suspended", "credential_not_valid"];
+    let states = [
+        "absent",
+        "valid",
+        "status_missing",
+        "status_malformed",
+        "credential_revoked",
+        "credential_suspended",
+        "credential_not_valid",
+    ];
     begin_each("sakshi_credential_status_checks_total", "outcome", states.into_iter().chain(StatusFailure::CODES));
     begin_each("sakshi_store_operations_total", "operation", OPERATIONS.iter().copied());
     begin_each("sakshi_flows_opened_total", "flow", ["esign", "doclocker", "estamp", "wealth"]);
@@ -200,7 +228,8 @@ fn begin_labelled() {
         for result in ["accepted", "repeated", "refused", "not_found", "failed"] {
             counter!("sakshi_flow_reports_total", "kind" => kind.as_str(), "result" => result).increment(0);
         }
-        for result in ["accepted", "repeated", "report_refused", "not_found", "validation_failed", "malformed_request"] {
+        for result in ["accepted", "repeated", "report_refused", "not_found", "validation_failed", "malformed_request"]
+        {
             counter!("sakshi_connector_reports_total", "kind" => kind.as_str(), "result" => result).increment(0);
         }
     }

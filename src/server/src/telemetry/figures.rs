@@ -1,4 +1,5 @@
-//! The figures of the last two minutes, for an operator who watches: differences of the existing metrics, taken every two seconds.
+//! The figures of the last two minutes, for an operator who watches: differences of the existing metrics, taken every
+//! two seconds.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,8 +52,8 @@ struct Reading {
 }
 
 impl Figures {
-    /// Takes samples from now on, on the current arbiter, until nobody else holds the figures. Reports the load of a node with this many
-    /// processors.
+    /// Takes samples from now on, on the current arbiter, until nobody else holds the figures. Reports the load of a
+    /// node with this many processors.
     pub(crate) fn watch(recorder: PrometheusRecorder, tree: Tree, processors: usize) -> Self {
         let figures = Self::default();
         let samples = Arc::downgrade(&figures.0);
@@ -114,7 +115,8 @@ impl Reading {
         let all = |_: &Key| true;
         let is_callback = |key: &Key| route(key).starts_with(CALLBACK);
         let is_request = |key: &Key| is_callback(key) || route(key).starts_with("/api/v1/") && route(key) != LONG_POLL;
-        let is_delivered = |key: &Key| key.labels().any(|label| label.key() == "outcome" && label.value() == "delivered");
+        let is_delivered =
+            |key: &Key| key.labels().any(|label| label.key() == "outcome" && label.value() == "delivered");
         Self {
             at: Instant::now(),
             inits: recorder.sum("sakshi_transactions_opened_total", all),
@@ -148,7 +150,8 @@ fn route(key: &Key) -> &str {
     key.labels().find(|label| label.key() == "route").map_or("", |label| label.value())
 }
 
-/// Estimates the 99th percentile in seconds, within its bucket; 0 without values. Values above all bounds count as the largest bound.
+/// Estimates the 99th percentile in seconds, within its bucket; 0 without values. Values above all bounds count as the
+/// largest bound.
 fn percentile_99(counts: &BucketCounts) -> f64 {
     let total: u64 = counts.iter().sum();
     let wanted = (total * 99).div_ceil(100);

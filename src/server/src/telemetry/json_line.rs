@@ -1,7 +1,8 @@
 //! Formats log events as JSON lines: timestamp, level, the fields of the event, target.
 //!
-//! Every request logs a line. The JSON format of `tracing-subscriber` would take a fifth of a poll's instructions, because it runs a
-//! serialiser for each field; this one writes fields straight into the line. The service has no spans, so none are shown.
+//! Every request logs a line. The JSON format of `tracing-subscriber` would take a fifth of a poll's instructions,
+//! because it runs a serialiser for each field; this one writes fields straight into the line. The service has no
+//! spans, so none are shown.
 
 use std::fmt::{self, Write as _};
 use std::time::SystemTime;
@@ -50,7 +51,10 @@ impl Members<'_> {
     fn member(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
         let line = &mut self.line;
         let name = [",\"", field.name(), "\":"];
-        self.written = self.written.and_then(|()| name.iter().try_for_each(|part| line.write_str(part))).and_then(|()| value(line));
+        self.written = self
+            .written
+            .and_then(|()| name.iter().try_for_each(|part| line.write_str(part)))
+            .and_then(|()| value(line));
     }
 
     fn string(&mut self, field: &Field, value: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
@@ -145,7 +149,8 @@ mod tests {
     fn a_line_is_an_object_with_the_fields_of_its_event_by_their_kinds() {
         let id = "a\"b\\c\nd\u{1}é";
         let mut read = line(|| {
-            tracing::warn!(whole = -3, count = 7_u64, part = 0.5, none = f64::NAN, flag = true, shown = %id, text = id, absent = None::<u64>, "said {}", 1);
+            tracing::warn!(whole = -3, count = 7_u64, part = 0.5, none = f64::NAN, flag = true, shown = %id, text = id,
+                absent = None::<u64>, "said {}", 1);
         });
         let at = read["timestamp"].take();
         assert!(Timestamp::parse_iso8601(at.as_str().unwrap()).is_some(), "{at}");

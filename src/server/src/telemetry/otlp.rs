@@ -44,8 +44,10 @@ impl Spans {
         let url = collector.join("/v1/traces").map_err(io::Error::other)?;
         let exporter = SpanExporter::builder().with_http().with_http_client(client()?).with_timeout(PATIENCE);
         let exporter = exporter.with_endpoint(url).build().map_err(io::Error::other)?;
-        let about =
-            [KeyValue::new("service.version", env!("CARGO_PKG_VERSION")), KeyValue::new("process.pid", i64::from(std::process::id()))];
+        let about = [
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+            KeyValue::new("process.pid", i64::from(std::process::id())),
+        ];
         let resource = Resource::builder_empty().with_service_name("sakshi").with_attributes(about).build();
         let builder = SdkTracerProvider::builder().with_batch_exporter(Counted(exporter)).with_resource(resource);
         Ok(Self { provider: builder.with_sampler(ByTraceId { per_thousand }).build() })
@@ -53,7 +55,8 @@ impl Spans {
 
     /// Returns a layer that takes the service's spans, and none of a library's.
     pub(super) fn layer<S: Subscriber + for<'span> LookupSpan<'span>>(&self) -> impl Layer<S> {
-        let layer: OpenTelemetryLayer<S, SdkTracer> = tracing_opentelemetry::layer().with_tracer(self.provider.tracer("sakshi"));
+        let layer: OpenTelemetryLayer<S, SdkTracer> =
+            tracing_opentelemetry::layer().with_tracer(self.provider.tracer("sakshi"));
         let layer = layer.with_location(false).with_threads(false).with_target(false).with_tracked_inactivity(false);
         layer.with_filter(Targets::new().with_target(sakshi_trace::TARGET, LevelFilter::INFO))
     }
@@ -69,7 +72,8 @@ impl Drop for Spans {
 
 /// Builds the library's client, on a thread where it blocks no other work.
 fn client() -> io::Result<Client> {
-    let build = || Client::builder().redirect(redirect::Policy::none()).no_proxy().referer(false).timeout(PATIENCE).build();
+    let build =
+        || Client::builder().redirect(redirect::Policy::none()).no_proxy().referer(false).timeout(PATIENCE).build();
     let built = thread::Builder::new().name("otlp-setup".to_owned()).spawn(build)?.join();
     built.map_err(|_| io::Error::other("the client for the collector could not be made"))?.map_err(io::Error::other)
 }

@@ -40,7 +40,8 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::from_micros(cpu_ticks(&fs::read_to_string("/proc/self/stat").unwrap_or_default()).unwrap_or(0) * TICK)
 }
 
-/// Returns user and system time, the 14th and 15th field. The second field is the program's name, which may contain spaces.
+/// Returns user and system time, the 14th and 15th field. The second field is the program's name, which may contain
+/// spaces.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();
@@ -60,7 +61,9 @@ mod tests {
         let stat = "7 (a (b) c) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 10 18446744073709551615";
         assert_eq!(cpu_ticks(stat), Some(300));
         assert_eq!(
-            fds_max("Limit  Soft  Hard  Units\nMax open files            1024                 4096                 files\n"),
+            fds_max(
+                "Limit  Soft  Hard  Units\nMax open files            1024                 4096                 files\n"
+            ),
             Some(1_024)
         );
         assert_eq!((cpu_ticks(""), fds_max("Max open files  unlimited")), (None, None));

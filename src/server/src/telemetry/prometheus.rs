@@ -1,7 +1,8 @@
 //! The recorder of the `metrics` crate's macros, which renders the Prometheus text format 0.0.4.
 //!
-//! A counter or gauge is one atomic number, a histogram one per bucket, so recording takes a few nanoseconds without upkeep. The macros
-//! count in whole numbers, so a counter named `…_seconds_total` counts microseconds and is shown in seconds.
+//! A counter or gauge is one atomic number, a histogram one per bucket, so recording takes a few nanoseconds without
+//! upkeep. The macros count in whole numbers, so a counter named `…_seconds_total` counts microseconds and is shown in
+//! seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -13,7 +14,8 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 /// Upper bounds of every histogram's buckets, in seconds.
-pub(crate) const SECONDS: [f64; 12] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
+pub(crate) const SECONDS: [f64; 12] =
+    [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
 
 /// Number of values under each bound, and above them all.
 pub(crate) type BucketCounts = [u64; SECONDS.len() + 1];
@@ -132,10 +134,17 @@ impl PrometheusRecorder {
         page
     }
 
-    fn render_kind<T>(&self, page: &mut String, kind: &str, table: &Table<Key, T>, write: impl Fn(&mut String, &str, &str, &T)) {
+    fn render_kind<T>(
+        &self,
+        page: &mut String,
+        kind: &str,
+        table: &Table<Key, T>,
+        write: impl Fn(&mut String, &str, &str, &T),
+    ) {
         let table = table.read().unwrap_or_else(PoisonError::into_inner);
         let help = self.0.help.read().unwrap_or_else(PoisonError::into_inner);
-        let sorted: BTreeMap<(&str, String), &Arc<T>> = table.iter().map(|(key, value)| ((key.name(), labels(key)), value)).collect();
+        let sorted: BTreeMap<(&str, String), &Arc<T>> =
+            table.iter().map(|(key, value)| ((key.name(), labels(key)), value)).collect();
         let mut last = "";
         for ((name, labels), value) in &sorted {
             if *name != last {
@@ -153,7 +162,8 @@ impl PrometheusRecorder {
 
 fn line(page: &mut String, name: &str, labels: &str, value: &dyn std::fmt::Display) {
     // Writing to a string does not fail.
-    let _ = if labels.is_empty() { writeln!(page, "{name} {value}") } else { writeln!(page, "{name}{{{labels}}} {value}") };
+    let _ =
+        if labels.is_empty() { writeln!(page, "{name} {value}") } else { writeln!(page, "{name}{{{labels}}} {value}") };
 }
 
 fn labels(key: &Key) -> String {
@@ -182,7 +192,8 @@ mod tests {
         assert_eq!(
             figures.render(),
             "# TYPE a_total counter\na_total 7\n# HELP b_total How many.\\nReally.\n# TYPE b_total counter\n\
-             b_total{word=\"a \\\"b\\\" \\\\ c\\nd\"} 3\n# TYPE c_seconds_total counter\nc_seconds_total 1.5\n# TYPE depth gauge\ndepth -1.5\n"
+             b_total{word=\"a \\\"b\\\" \\\\ c\\nd\"} 3\n# TYPE c_seconds_total counter\nc_seconds_total 1.5\n# TYPE \
+             depth gauge\ndepth -1.5\n"
         );
     }
 

@@ -44,7 +44,9 @@ async fn clients_below(store: &Store, usual: u64) -> Result<u32, StoreError> {
     for page in 1.. {
         let clients = store.list_clients(PageRequest { page, page_size: PAGE_SIZE_MAX }).await?.items;
         let balances = try_join_all(clients.iter().map(|client| store.balance(client.client_id.clone()))).await?;
-        let is_low = |(client, has): (&Client, Option<u64>)| has.is_some_and(|has| has < client.limits.low_credits.unwrap_or(usual));
+        let is_low = |(client, has): (&Client, Option<u64>)| {
+            has.is_some_and(|has| has < client.limits.low_credits.unwrap_or(usual))
+        };
         low += clients.iter().zip(balances).map(|each| u32::from(is_low(each))).sum::<u32>();
         if clients.len() < PAGE_SIZE_MAX as usize {
             break;

@@ -1,7 +1,7 @@
 //! Processor time of untrusted work: the work of unauthenticated requests.
 //!
-//! Such work runs on threads of its own, few at a time, so that HTTP workers stay free. The owner with the least recent use goes
-//! first, so an owner that uses much delays nobody else.
+//! Such work runs on threads of its own, few at a time, so that HTTP workers stay free. The owner with the least recent
+//! use goes first, so an owner that uses much delays nobody else.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -63,8 +63,8 @@ impl CpuBudget {
         Self { queue: Arc::new(Mutex::new(queue)), is_apart: true }
     }
 
-    /// Creates a budget for simulations: work runs at once on the caller's thread, so the result depends on the order of the
-    /// calls alone.
+    /// Creates a budget for simulations: work runs at once on the caller's thread, so the result depends on the order
+    /// of the calls alone.
     #[must_use]
     pub fn without_threads() -> Self {
         Self { is_apart: false, ..Self::new(1) }
@@ -76,11 +76,17 @@ impl CpuBudget {
         Self::new(std::thread::available_parallelism().map_or(1, usize::from) / 2)
     }
 
-    /// Runs the work on another thread when its owners are next. If the future is dropped before, the work does not run.
+    /// Runs the work on another thread when its owners are next. If the future is dropped before, the work does not
+    /// run.
     ///
     /// # Errors
-    /// [`ServiceError::Overloaded`] when too much other work comes first; [`ServiceError::Internal`] when the work panics.
-    pub async fn run<T: Send + 'static>(&self, owners: OwnerPath, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ServiceError> {
+    /// [`ServiceError::Overloaded`] when too much other work comes first; [`ServiceError::Internal`] when the work
+    /// panics.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        owners: OwnerPath,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ServiceError> {
         let slot = self.slot(owners.clone()).await?;
         let is_apart = self.is_apart;
         let run = move || {
@@ -122,7 +128,8 @@ impl CpuBudget {
     /// Updates the metrics.
     pub fn publish_metrics(&self) {
         let queue = self.lock();
-        let (waiting, total, refused, most) = (queue.waiting.len(), queue.total, queue.refused, queue.used.most(Instant::now()));
+        let (waiting, total, refused, most) =
+            (queue.waiting.len(), queue.total, queue.refused, queue.used.most(Instant::now()));
         drop(queue);
         gauge!("sakshi_untrusted_cpu_waiting").set(waiting as f64);
         gauge!("sakshi_untrusted_cpu_seconds_of_largest_owner").set(most.as_secs_f64());
@@ -284,7 +291,10 @@ mod tests {
     }
 
     /// Occupies the only thread until the sender is dropped.
-    async fn occupy(budget: &CpuBudget, by: u8) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), ServiceError>>) {
+    async fn occupy(
+        budget: &CpuBudget,
+        by: u8,
+    ) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), ServiceError>>) {
         let (end, ended) = mpsc::channel::<()>();
         let (begun, has_begun) = oneshot::channel();
         let budget = budget.clone();
@@ -373,7 +383,8 @@ mod tests {
         drop(end);
         occupied.await.unwrap().unwrap();
         assert_eq!(honest.await.unwrap(), Ok(()));
-        let refused = join_all(greedy).await.into_iter().filter(|done| matches!(done, Ok(Err(ServiceError::Overloaded)))).count();
+        let refused =
+            join_all(greedy).await.into_iter().filter(|done| matches!(done, Ok(Err(ServiceError::Overloaded)))).count();
         assert_eq!(refused, 1);
     }
 

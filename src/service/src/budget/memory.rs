@@ -1,15 +1,16 @@
 //! Bytes that the service holds for clients: arriving requests, waiting requests, and responses being sent.
 //!
-//! Each kind of body has a budget of its own, charged with the bytes present, never with a declared length. When a budget is used
-//! up, the largest holding of the owner that holds most is revoked, chosen from the outermost owner inwards. A request is refused
-//! only when that would be its own.
+//! Each kind of body has a budget of its own, charged with the bytes present, never with a declared length. When a
+//! budget is used up, the largest holding of the owner that holds most is revoked, chosen from the outermost owner
+//! inwards. A request is refused only when that would be its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use metrics::{counter, gauge};
 use sakshi_domain::limits::{
-    ANSWER_BYTES_HELD_MAX, CALLBACK_BYTES_HELD_MAX, FILE_REQUEST_BYTES_HELD_MAX, REPORT_BYTES_HELD_MAX, REQUEST_BYTES_HELD_MAX,
+    ANSWER_BYTES_HELD_MAX, CALLBACK_BYTES_HELD_MAX, FILE_REQUEST_BYTES_HELD_MAX, REPORT_BYTES_HELD_MAX,
+    REQUEST_BYTES_HELD_MAX,
 };
 use sakshi_trace::invariant::{Part, holds};
 use tokio::sync::Semaphore;
@@ -272,8 +273,8 @@ impl MemoryPermit {
         self.budget.lock().set(self.id, |_, of| *of = stage);
     }
 
-    /// Makes the permit irrevocable, because its body is being processed. An outermost owner may pin one body, and more up to
-    /// half of what the others have not pinned.
+    /// Makes the permit irrevocable, because its body is being processed. An outermost owner may pin one body, and more
+    /// up to half of what the others have not pinned.
     ///
     /// # Errors
     /// [`BudgetExhausted`]: its owner has pinned too much, or it was revoked before.

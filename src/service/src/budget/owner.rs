@@ -1,8 +1,8 @@
 //! Owners that are charged for memory and processor time.
 //!
 //! Owners nest: a transaction belongs to an event, the event to a client, and all of them to the address from which an
-//! unauthenticated request comes. Use is compared from the outermost owner inwards, so that many transactions of one sender weigh
-//! no more than one of another.
+//! unauthenticated request comes. Use is compared from the outermost owner inwards, so that many transactions of one
+//! sender weigh no more than one of another.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ impl OwnerPath {
         Self::new([Owner::Client(client.clone()), Owner::App(app.clone())])
     }
 
-    /// Builds the path of an unauthenticated sender at an address, who answers a transaction of a client, perhaps of one of its
-    /// events.
+    /// Builds the path of an unauthenticated sender at an address, who answers a transaction of a client, perhaps of
+    /// one of its events.
     pub(crate) fn sender(address: IpAddr, client: &ClientId, event: Option<EventId>, txn: TxnId) -> Self {
         let outer = [Owner::Address(address), Owner::Client(client.clone())];
         Self::new(outer.into_iter().chain(event.map(Owner::Event)).chain([Owner::Transaction(txn)]))

@@ -1,4 +1,5 @@
-//! Bytes by owner, as a tree: an owner holds the sum of what its inner owners hold. Owners that hold nothing are not in it.
+//! Bytes by owner, as a tree: an owner holds the sum of what its inner owners hold. Owners that hold nothing are not in
+//! it.
 
 use std::collections::HashMap;
 
@@ -65,8 +66,8 @@ impl Usage {
         }
     }
 
-    /// Chooses the holding to revoke: from the outermost owner inwards the owner that holds most, then its largest holding. In a
-    /// tie the newcomer is chosen, so that two do not revoke each other's in turn.
+    /// Chooses the holding to revoke: from the outermost owner inwards the owner that holds most, then its largest
+    /// holding. In a tie the newcomer is chosen, so that two do not revoke each other's in turn.
     pub(super) fn to_revoke(&self, path: &[Owner], id: HoldingId) -> Option<HoldingId> {
         let next = path.first();
         let owner = self.inner.iter().filter(|(_, owner)| owner.revocable > 0);
@@ -96,7 +97,8 @@ mod tests {
         let mut usage = Usage::default();
         let mut change = |old, new| broken_by(|| usage.change(&[], 1, old, new));
         assert_eq!(change(held(0, true), held(5, true)), Vec::<&str>::new());
-        let [once, revoked] = ["memory of an owner is given back once", "memory that can be revoked is given back once"];
+        let [once, revoked] =
+            ["memory of an owner is given back once", "memory that can be revoked is given back once"];
         assert_eq!(change(held(6, true), held(0, true)), [once, revoked]);
         assert_eq!(change(held(0, true), held(5, true)), Vec::<&str>::new());
         assert_eq!(change(held(5, false), held(0, true)), ["memory that can be revoked is a part of all"]);

@@ -63,7 +63,10 @@ pub(crate) async fn the_receiver_of_the_audit_log_gets_every_entry_in_order(test
         all.push(store.append_audit(entry(number)).await.unwrap());
     }
     let first = all.clone();
-    let waiting = |waiting, from, range: std::ops::Range<usize>| UnsentAudit { waiting, next: Some((from, first[range].to_vec())) };
+    let waiting = |waiting, from, range: std::ops::Range<usize>| UnsentAudit {
+        waiting,
+        next: Some((from, first[range].to_vec())),
+    };
     assert_eq!(unsent(2).await, waiting(5, AuditHead::NONE, 0..2));
     assert_eq!(unsent(2).await, waiting(5, AuditHead::NONE, 0..2), "until it is settled");
     let second = AuditHead::NONE.after(&all[..2]);

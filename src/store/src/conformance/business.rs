@@ -1,6 +1,7 @@
 //! A small business over a store: verifications, guests, flows, credits and webhooks, step by step.
 //!
-//! Tests that damage the storage under a store fill it with this. Each step is one answered call; a [`Witness`] records it.
+//! Tests that damage the storage under a store fill it with this. Each step is one answered call; a [`Witness`] records
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +19,16 @@ use sakshi_domain::tenancy::{ApiKeyRecord, App, KeyDigest};
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::TestStore;
-use super::fixture::{app, client, completing, created, declining, event, grant, opening, opening_with_hook, scan, scope, url};
+use super::fixture::{
+    app, client, completing, created, declining, event, grant, opening, opening_with_hook, scan, scope, url,
+};
 use super::flow_fixture::{Flow, Party, ShortReport, accepted, document, opened, wealth};
 use super::refusals::refused;
 use super::sessions::session;
 use super::users::joined;
 use crate::{
-    CompleteOutcome, CompleteTransaction, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction, PresentedCredential, Sealed,
-    SessionDigest, Store,
+    CompleteOutcome, CompleteTransaction, IdempotencyScope, IdempotentAnswer, OpenOutcome, OpenTransaction,
+    PresentedCredential, Sealed, SessionDigest, Store,
 };
 
 /// Records each answered step.
@@ -77,12 +80,16 @@ impl Business {
         witness.answered("a client").await;
         store.move_credits(id.clone(), grant(1_000, "first")).await.unwrap();
         witness.answered("a grant").await;
-        let urls = ["consent", "data", "historical"].map(|host| Some(url(&format!("https://{host}.example/hook?planted=1"))));
+        let urls =
+            ["consent", "data", "historical"].map(|host| Some(url(&format!("https://{host}.example/hook?planted=1"))));
         let [consent_webhook_url, data_webhook_url, historical_webhook_url] = urls;
         let app = App { consent_webhook_url, data_webhook_url, historical_webhook_url, ..app(test, &id) };
         assert!(store.create_app(app.clone()).await.unwrap());
         witness.answered("an app").await;
-        store.set_webhook_url(app.app_id.clone(), ApiType::ESign, Some(url("https://esign.example/hook"))).await.unwrap();
+        store
+            .set_webhook_url(app.app_id.clone(), ApiType::ESign, Some(url("https://esign.example/hook")))
+            .await
+            .unwrap();
         witness.answered("a URL").await;
         let key = ApiKeyRecord {
             key_id: KeyId::generate(),
@@ -139,21 +146,25 @@ impl Business {
         open
     }
 
-    /// Opens verifications: one with every field, and three together. One of the three is declined, one expires and one stays pending.
+    /// Opens verifications: one with every field, and three together. One of the three is declined, one expires and one
+    /// stays pending.
     async fn verify(&mut self, test: &impl TestStore, witness: &mut impl Witness) {
         let (store, number) = (test.store(), self.rounds);
         let scope = scope(&self.client, number);
         let answer = sealed(store, &scope.digest, &format!("planted answer {number}"));
-        let kept = IdempotentAnswer { scope, request: [number; 32], answer, until: test.now() + super::fixture::RESULT_TTL };
+        let kept =
+            IdempotentAnswer { scope, request: [number; 32], answer, until: test.now() + super::fixture::RESULT_TTL };
         self.scopes.push(scope);
-        let open = OpenTransaction { idempotency: Some(kept), intent: Some(b"planted intent".to_vec()), ..self.opening(test) };
+        let open =
+            OpenTransaction { idempotency: Some(kept), intent: Some(b"planted intent".to_vec()), ..self.opening(test) };
         let id = open.pending.id;
         assert!(matches!(store.open_transaction(open).await.unwrap(), OpenOutcome::Opened { .. }));
         witness.answered("an init with an Idempotency-Key").await;
         store.note_page(id).await.unwrap();
         witness.answered("a page").await;
         let credential = Some(PresentedCredential { digest: CredentialIdentity([number; 32]), holder_bound: false });
-        let delivery = queued(store, complete(store, CompleteTransaction { credential, ..completing(id, number) }, number)).await;
+        let delivery =
+            queued(store, complete(store, CompleteTransaction { credential, ..completing(id, number) }, number)).await;
         witness.answered("a callback").await;
         assert!(store.claim_delivery(delivery, id.into()).await.unwrap());
         witness.answered("a claim").await;
@@ -166,7 +177,8 @@ impl Business {
         let ids: Vec<TxnId> = opens.iter().map(|open| open.pending.id).collect();
         assert!(store.open_transactions(opens).await.unwrap().iter().all(Result::is_ok));
         witness.answered("three inits together").await;
-        let declined = CompleteTransaction { code: Some("301".into()), ..complete(store, declining(ids[0], number), number) };
+        let declined =
+            CompleteTransaction { code: Some("301".into()), ..complete(store, declining(ids[0], number), number) };
         let delivery = queued(store, declined).await;
         witness.answered("a refusal").await;
         if number.is_multiple_of(2) {
@@ -195,7 +207,8 @@ impl Business {
         let check_in = CheckIn { id: CheckInId::new(number.into()), at: test.now(), gate: format!("gate {number}") };
         store.check_in(self.event.id, number.into(), check_in).await.unwrap();
         witness.answered("a check-in").await;
-        let patch = EventPatch { max_guests: Some(super::fixture::places(50 + u64::from(number))), ..EventPatch::default() };
+        let patch =
+            EventPatch { max_guests: Some(super::fixture::places(50 + u64::from(number))), ..EventPatch::default() };
         super::fixture::patched(test, &self.event, patch).await;
         witness.answered("a change of the event").await;
     }
@@ -261,7 +274,8 @@ impl Business {
 
     /// Makes one verification, to check that the store still works. Returns the balance after it.
     pub(crate) async fn goes_on(&self, test: &impl TestStore) -> u64 {
-        let OpenOutcome::Opened { balance } = test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
+        let OpenOutcome::Opened { balance } =
+            test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
         else {
             panic!("the client has credits");
         };

@@ -57,15 +57,24 @@ pub(crate) async fn the_log_of_a_client_is_read_in_parts_the_newest_entry_first(
     assert_eq!(log(test, &client, signed_in, 2).await.len(), 4);
     let one = LogFilter { action: None, actor: Some(written[3].actor.id().to_owned()) };
     assert_eq!(log(test, &client, one, 2).await, written[3..4]);
-    assert_eq!(log(test, &client_with(test, 0).await, LogFilter::default(), 10).await, [], "another client has its own");
+    assert_eq!(
+        log(test, &client_with(test, 0).await, LogFilter::default(), 10).await,
+        [],
+        "another client has its own"
+    );
 }
 
 pub(crate) async fn entries_that_race_for_a_new_month_are_all_in_the_log(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let entries: Vec<_> = (0..20).map(|_| entry(test, Action::SignedIn)).collect();
-    let appended = join_all(entries.iter().map(|entry| test.store().append_client_log(client.clone(), entry.clone()))).await;
+    let appended =
+        join_all(entries.iter().map(|entry| test.store().append_client_log(client.clone(), entry.clone()))).await;
     appended.into_iter().for_each(Result::unwrap);
-    let mut ids: Vec<_> = log(test, &client, LogFilter::default(), 6).await.into_iter().map(|entry| entry.actor.id().to_owned()).collect();
+    let mut ids: Vec<_> = log(test, &client, LogFilter::default(), 6)
+        .await
+        .into_iter()
+        .map(|entry| entry.actor.id().to_owned())
+        .collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 20);

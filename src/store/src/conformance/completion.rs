@@ -11,8 +11,8 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use super::TestStore;
 use super::fixture::{
-    REPLAY_WINDOW, RESULT_TTL, WINDOW, client_with, completed, completing, created, event, opened, opening_with_hook, receiver, scanned,
-    sealed,
+    REPLAY_WINDOW, RESULT_TTL, WINDOW, client_with, completed, completing, created, event, opened, opening_with_hook,
+    receiver, scanned, sealed,
 };
 use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
 use crate::{CompletedRecord, TransactionRecord};
@@ -33,16 +33,27 @@ pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &im
         address: None,
         is_polled: false,
     };
-    let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
+    let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else {
+        panic!("{outcome:?}")
+    };
     assert_eq!(record, expected);
     let (record, app) = test.store().load_transaction_with_app(pending.id, pending.app.clone()).await.unwrap().unwrap();
-    assert_eq!((record, app), (TransactionRecord::Completed(expected.clone()), test.store().load_app(pending.app.clone()).await.unwrap()));
+    assert_eq!(
+        (record, app),
+        (TransactionRecord::Completed(expected.clone()), test.store().load_app(pending.app.clone()).await.unwrap())
+    );
     assert_eq!(test.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Completed(expected))));
-    assert_eq!(test.store().load_transaction_with_app(TxnId::generate(client.partition(), 0), pending.app).await, Ok(None));
+    assert_eq!(
+        test.store().load_transaction_with_app(TxnId::generate(client.partition(), 0), pending.app).await,
+        Ok(None)
+    );
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery.id]);
     assert_eq!(due, std::slice::from_ref(&delivery));
-    assert_eq!((delivery.subject, Some(receiver(test.store(), &delivery).await)), (pending.id.into(), pending.terms.webhook_url));
+    assert_eq!(
+        (delivery.subject, Some(receiver(test.store(), &delivery).await)),
+        (pending.id.into(), pending.terms.webhook_url)
+    );
     assert_eq!(delivery.stored_bytes, sealed("outcome 5").size());
     let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
     assert_eq!((kept.id, kept.queued_at, kept.claimed_at, kept.attempt), (delivery.id, test.now(), None, None));
@@ -81,7 +92,10 @@ pub(crate) async fn of_two_racing_answers_one_wins(test: &impl TestStore) {
     for _ in 0..20 {
         let id = opened(test, &client).await.id;
         let race = join_all((1..=8).map(|answer| test.store().complete_transaction(completing(id, answer)))).await;
-        let won: Vec<_> = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::Completed { repeated: false, .. }))).collect();
+        let won: Vec<_> = race
+            .iter()
+            .filter(|outcome| matches!(outcome, Ok(CompleteOutcome::Completed { repeated: false, .. })))
+            .collect();
         let lost = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::AlreadyCompleted(_)))).count();
         assert_eq!((won.len(), lost), (1, 7));
     }
@@ -110,11 +124,17 @@ pub(crate) async fn a_window_that_is_ended_before_its_time_stays_over(test: &imp
     assert_eq!(test.store().complete_transaction(completing(pending.id, 1)).await, Ok(CompleteOutcome::Expired));
     assert_eq!(test.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Expired(ended.clone()))));
     test.advance(Duration::from_secs(60));
-    assert_eq!(test.store().expire_transaction(pending.id).await, Ok(ExpireOutcome::Expired(ended)), "it ended when it ended");
+    assert_eq!(
+        test.store().expire_transaction(pending.id).await,
+        Ok(ExpireOutcome::Expired(ended)),
+        "it ended when it ended"
+    );
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
 
     let (by_itself, completed) = (opened(test, &client).await, completed(test, &client).await.0);
-    let Ok(Some(TransactionRecord::Completed(record))) = test.store().load_transaction(completed.id).await else { panic!("{completed:?}") };
+    let Ok(Some(TransactionRecord::Completed(record))) = test.store().load_transaction(completed.id).await else {
+        panic!("{completed:?}")
+    };
     assert_eq!(test.store().expire_transaction(completed.id).await, Ok(ExpireOutcome::AlreadyCompleted(record)));
     test.advance(WINDOW);
     assert_eq!(test.store().expire_transaction(by_itself.id).await, Ok(ExpireOutcome::Expired(by_itself)));
@@ -126,7 +146,8 @@ pub(crate) async fn of_an_answer_and_an_end_of_the_window_that_race_one_wins(tes
     let client = client_with(test, 20).await;
     for _ in 0..20 {
         let id = opened(test, &client).await.id;
-        let (completed, expired) = tokio::join!(test.store().complete_transaction(completing(id, 1)), test.store().expire_transaction(id));
+        let (completed, expired) =
+            tokio::join!(test.store().complete_transaction(completing(id, 1)), test.store().expire_transaction(id));
         match (completed.unwrap(), expired.unwrap()) {
             (CompleteOutcome::Completed { repeated: false, .. }, ExpireOutcome::AlreadyCompleted(_))
             | (CompleteOutcome::Expired, ExpireOutcome::Expired(_)) => {}
@@ -155,7 +176,10 @@ pub(crate) async fn a_credential_is_refused_under_another_transaction_while_its_
     assert!(matches!(other, CompleteOutcome::Completed { repeated: false, .. }));
     test.advance(REPLAY_WINDOW - Duration::from_millis(1));
     let third = opened(test, &client).await.id;
-    assert_eq!(test.store().complete_transaction(with_credential(third, 3, 9)).await, Ok(CompleteOutcome::CredentialReplayed));
+    assert_eq!(
+        test.store().complete_transaction(with_credential(third, 3, 9)).await,
+        Ok(CompleteOutcome::CredentialReplayed)
+    );
     test.advance(Duration::from_millis(1));
     let later = test.store().complete_transaction(with_credential(third, 3, 9)).await.unwrap();
     assert!(matches!(later, CompleteOutcome::Completed { repeated: false, .. }));
@@ -163,7 +187,8 @@ pub(crate) async fn a_credential_is_refused_under_another_transaction_while_its_
 
 pub(crate) async fn a_credential_that_its_holder_bound_to_a_transaction_is_no_replay(test: &impl TestStore) {
     let client = client_with(test, 3).await;
-    let (first, second, third) = (opened(test, &client).await.id, opened(test, &client).await.id, opened(test, &client).await.id);
+    let (first, second, third) =
+        (opened(test, &client).await.id, opened(test, &client).await.id, opened(test, &client).await.id);
     let bound = |id, answer| {
         let credential = PresentedCredential { digest: CredentialIdentity([9; 32]), holder_bound: true };
         CompleteTransaction { credential: Some(credential), ..completing(id, answer) }
@@ -192,8 +217,12 @@ async fn outcomes(test: &impl TestStore, client: &ClientId, is_known: bool) -> V
         known: is_known.then(|| Arc::new(pending.clone())),
         ..with_credential(pending.id, answer, 2 * credential + u8::from(is_known))
     };
-    let (first, second, ended, late) =
-        (opened(test, client).await, opened(test, client).await, opened(test, client).await, opened(test, client).await);
+    let (first, second, ended, late) = (
+        opened(test, client).await,
+        opened(test, client).await,
+        opened(test, client).await,
+        opened(test, client).await,
+    );
     test.store().expire_transaction(ended.id).await.unwrap();
     let party = created(test, event(test, client, 1)).await;
     let mut guests = vec![];
@@ -262,7 +291,8 @@ pub(crate) async fn an_unknown_transaction_cannot_be_completed(test: &impl TestS
 pub(crate) async fn evidence_is_kept_beside_the_result_and_goes_with_it(test: &impl TestStore) {
     let client = client_with(test, 5).await;
     let proof = |text: &str| Some(sealed(text));
-    let (expires, erased, without) = (opened(test, &client).await, opened(test, &client).await, opened(test, &client).await);
+    let (expires, erased, without) =
+        (opened(test, &client).await, opened(test, &client).await, opened(test, &client).await);
     for (pending, evidence) in [(&expires, proof("one")), (&erased, proof("two")), (&without, None)] {
         let complete = CompleteTransaction { evidence: evidence.clone(), ..completing(pending.id, 1) };
         test.store().complete_transaction(complete.clone()).await.unwrap();

@@ -18,7 +18,12 @@ use crate::{CompleteOutcome, CompleteTransaction};
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Returns the entries of people asked between these times, read in pages of `limit` entries.
-async fn register(test: &impl TestStore, client: &ClientId, (from, to): (Timestamp, Timestamp), limit: u32) -> Vec<KeptConsent> {
+async fn register(
+    test: &impl TestStore,
+    client: &ClientId,
+    (from, to): (Timestamp, Timestamp),
+    limit: u32,
+) -> Vec<KeptConsent> {
     let (mut entries, mut after) = (Vec::new(), Some(ConsentPlace::default()));
     while let Some(place) = after {
         let asked = AskedConsents { client: client.clone(), from, to, after: place, limit };
@@ -35,12 +40,20 @@ async fn whole(test: &impl TestStore, client: &ClientId) -> Vec<KeptConsent> {
 }
 
 fn declared(id: usize, at: Timestamp) -> Consent {
-    Consent::declared("pan", format!("planted-check-{id}"), AppId::generate(), vec!["pan".into()], ConsentDigest([7; 32]), at)
+    Consent::declared(
+        "pan",
+        format!("planted-check-{id}"),
+        AppId::generate(),
+        vec!["pan".into()],
+        ConsentDigest([7; 32]),
+        at,
+    )
 }
 
 pub(crate) async fn a_verification_that_is_answered_is_in_the_register_once(test: &impl TestStore) {
     let client = client_with(test, 5).await;
-    let (passes, declines, waits) = (opened(test, &client).await, opened(test, &client).await, opened(test, &client).await);
+    let (passes, declines, waits) =
+        (opened(test, &client).await, opened(test, &client).await, opened(test, &client).await);
     test.advance(Duration::from_secs(60));
     for _ in 0..2 {
         test.store().complete_transaction(completing(passes.id, 1)).await.unwrap();
@@ -48,7 +61,10 @@ pub(crate) async fn a_verification_that_is_answered_is_in_the_register_once(test
         test.store().complete_transaction(declining).await.unwrap();
     }
     let entries = whole(test, &client).await;
-    assert_eq!(entries.iter().map(|kept| kept.consent.id.clone()).collect::<Vec<_>>(), [passes.id.to_string(), declines.id.to_string()]);
+    assert_eq!(
+        entries.iter().map(|kept| kept.consent.id.clone()).collect::<Vec<_>>(),
+        [passes.id.to_string(), declines.id.to_string()]
+    );
     let [given, not_given] = &entries[..] else { panic!("{entries:?}") };
     assert_eq!(given.consent, Consent::of_verification(&passes, true, None));
     assert_eq!(not_given.consent, Consent::of_verification(&declines, false, Some("301".into())));
@@ -66,8 +82,12 @@ pub(crate) async fn a_guest_without_a_place_has_shared_all_the_same(test: &impl 
     let outcome = test.store().complete_transaction(completing(late, 1)).await.unwrap();
     assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
     let entries = whole(test, &client).await;
-    let told: Vec<_> = entries.iter().map(|kept| (kept.consent.event, kept.consent.answer, kept.consent.code.as_deref())).collect();
-    assert_eq!(told, [(Some(event.id), ConsentAnswer::Given, None), (Some(event.id), ConsentAnswer::Given, Some("event_full"))]);
+    let told: Vec<_> =
+        entries.iter().map(|kept| (kept.consent.event, kept.consent.answer, kept.consent.code.as_deref())).collect();
+    assert_eq!(
+        told,
+        [(Some(event.id), ConsentAnswer::Given, None), (Some(event.id), ConsentAnswer::Given, Some("event_full"))]
+    );
 }
 
 pub(crate) async fn the_register_is_read_in_parts_by_the_time_of_the_question(test: &impl TestStore) {

@@ -89,9 +89,16 @@ pub(crate) async fn the_end_of_sessions_at_a_provider_is_known_by_issuer_and_nam
 pub(crate) async fn a_grant_waits_for_a_second_person_and_is_decided_once(test: &impl TestStore) {
     let (store, asked) = (test.store(), asked(by("op_1"), 500));
     let Ok(AskGrantOutcome::Kept(request)) = store.ask_grant(asked.clone()).await else { panic!() };
-    assert_eq!((request.state, request.asked_at, request.ends_at), (GrantState::Pending, test.now(), test.now() + GRANT_REQUEST_TTL));
+    assert_eq!(
+        (request.state, request.asked_at, request.ends_at),
+        (GrantState::Pending, test.now(), test.now() + GRANT_REQUEST_TTL)
+    );
     test.advance(MOMENT);
-    assert_eq!(store.ask_grant(asked.clone()).await, Ok(AskGrantOutcome::Kept(request.clone())), "the same again changes nothing");
+    assert_eq!(
+        store.ask_grant(asked.clone()).await,
+        Ok(AskGrantOutcome::Kept(request.clone())),
+        "the same again changes nothing"
+    );
     let other = AskGrant { movement: CreditMove { amount: 501, ..asked.movement.clone() }, ..asked };
     assert_eq!(store.ask_grant(other).await, Ok(AskGrantOutcome::ReferenceReused));
     assert_eq!(store.grant_requests().await, Ok(vec![request.clone()]));
@@ -113,7 +120,9 @@ pub(crate) async fn a_grant_that_nobody_decides_ends_after_a_day_and_can_be_aske
     let decided = DecideGrant { id: request.id, by: by("op_2"), decision: GrantState::Confirmed };
     assert_eq!(store.decide_grant(decided.clone()).await, Ok(DecideGrantOutcome::NotFound));
     assert_eq!(store.grant_requests().await, Ok(vec![]));
-    let Ok(AskGrantOutcome::Kept(again)) = store.ask_grant(AskGrant { by: by("op_2"), ..asked }).await else { panic!() };
+    let Ok(AskGrantOutcome::Kept(again)) = store.ask_grant(AskGrant { by: by("op_2"), ..asked }).await else {
+        panic!()
+    };
     assert_eq!((again.asked_by, again.asked_at), (by("op_2"), test.now()));
     assert_eq!(store.grant_requests().await.unwrap().len(), 1);
     let unknown = DecideGrant { id: GrantId::generate(), ..decided };

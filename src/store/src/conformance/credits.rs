@@ -76,7 +76,8 @@ pub(crate) async fn a_statement_has_every_entry_once_on_its_pages(test: &impl Te
 
 pub(crate) async fn concurrent_movements_add_up(test: &impl TestStore) {
     let client = client_with(test, 100).await;
-    let moves = (0..200).map(|n| if n % 2 == 0 { grant(3, &format!("g{}", n / 4)) } else { adjust(-1, &format!("a{n}")) });
+    let moves =
+        (0..200).map(|n| if n % 2 == 0 { grant(3, &format!("g{}", n / 4)) } else { adjust(-1, &format!("a{n}")) });
     let outcomes = join_all(moves.map(|movement| test.store().move_credits(client.clone(), movement))).await;
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(CreditOutcome::Moved(_)))), "{outcomes:?}");
     assert_eq!(audited_balance(test, &client).await, 100 + 50 * 3 - 100);
@@ -87,6 +88,7 @@ pub(crate) async fn an_audit_covers_every_client(test: &impl TestStore) {
     opened(test, &rich).await;
     let mut audits = test.store().audit().await.unwrap();
     audits.sort_by_key(|audit| audit.client != rich);
-    let found: Vec<_> = audits.iter().map(|audit| (&audit.client, audit.balance, audit.sum, audit.entries, audit.is_clean())).collect();
+    let found: Vec<_> =
+        audits.iter().map(|audit| (&audit.client, audit.balance, audit.sum, audit.entries, audit.is_clean())).collect();
     assert_eq!(found, [(&rich, 2, 2, 2, true), (&new, 0, 0, 0, true)]);
 }

@@ -11,8 +11,8 @@ use sakshi_domain::transaction::Outcome;
 
 use super::TestStore;
 use super::fixture::{
-    RESULT_TTL, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, registered, scan, scanned,
-    scope,
+    RESULT_TTL, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, registered,
+    scan, scanned, scope,
 };
 use super::flow_fixture::{self, ShortReport, accepted, loaded, locker, opened, party};
 use super::guests::ALL;
@@ -26,7 +26,9 @@ async fn erase(test: &impl TestStore, subject: &ErasureSubject) -> Erased {
     erased
 }
 
-pub(crate) async fn an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays(test: &impl TestStore) {
+pub(crate) async fn an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays(
+    test: &impl TestStore,
+) {
     let client = client_with(test, 5).await;
     let (other, _) = completed(test, &client).await;
     let open = OpenTransaction { idempotency: Some(kept(test, &client, 1, 1)), ..opening(test, &client) };
@@ -85,11 +87,15 @@ pub(crate) async fn an_erased_guest_keeps_the_place_and_nothing_else(test: &impl
     assert_eq!(after.items[0], before[0]);
     for (now, then) in after.items.iter().zip(&before).skip(1) {
         assert_eq!((now.guest.txn, now.guest.verified_at), (then.guest.txn, then.guest.verified_at));
-        let outcome = serde_json::from_slice(&test_vault(&[7]).open(now.guest.txn.as_bytes(), &now.outcome).unwrap()).unwrap();
+        let outcome =
+            serde_json::from_slice(&test_vault(&[7]).open(now.guest.txn.as_bytes(), &now.outcome).unwrap()).unwrap();
         assert_eq!(Outcome::Verified(Arc::default()), outcome);
     }
     assert_eq!(counts(test, &event).await.registrations, 3);
-    assert_eq!(erase(test, &ErasureSubject::Transaction(TxnId::generate(client.partition(), 1))).await, Erased::default());
+    assert_eq!(
+        erase(test, &ErasureSubject::Transaction(TxnId::generate(client.partition(), 1))).await,
+        Erased::default()
+    );
 }
 
 pub(crate) async fn an_erased_event_is_gone_with_all_that_guests_have_begun(test: &impl TestStore) {

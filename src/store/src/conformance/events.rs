@@ -10,7 +10,8 @@ use sakshi_domain::tenancy::ClientPatch;
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, client_with, completing, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url,
+    EVENT_DURATION, client_with, completing, counts, created, event, kept, opened, patched, places, registered, scan,
+    scanned, scope, url,
 };
 use crate::{CreateEvent, CreateOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome, event_tag};
 
@@ -66,12 +67,16 @@ pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_count
     registered(test, &all[3]).await;
     let mut listed = Vec::new();
     for page in 1..=4 {
-        let Page { items, total } = test.store().list_events(app.clone(), PageRequest { page, page_size: 2 }).await.unwrap();
+        let Page { items, total } =
+            test.store().list_events(app.clone(), PageRequest { page, page_size: 2 }).await.unwrap();
         assert_eq!(total, 5);
         listed.extend(items);
     }
     assert_eq!(listed.iter().map(|event| event.id).collect::<Vec<_>>(), expected);
-    assert_eq!(listed[3].counts, EventCounts { registrations: 1, scans: 2, abandoned: 0, pending: 1, ..EventCounts::default() });
+    assert_eq!(
+        listed[3].counts,
+        EventCounts { registrations: 1, scans: 2, abandoned: 0, pending: 1, ..EventCounts::default() }
+    );
     let last = PageRequest { page: u32::MAX, page_size: u32::MAX };
     assert_eq!(test.store().list_events(app, last).await, Ok(Page { items: vec![], total: 5 }));
     let of_another_app = test.store().list_events(AppId::generate(), PageRequest { page: 1, page_size: 2 }).await;
@@ -83,11 +88,22 @@ pub(crate) async fn a_patch_of_an_event_changes_what_it_names(test: &impl TestSt
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
     let later = event.terms.expires_at + EVENT_DURATION;
-    let patch = EventPatch { expires_at: Some(later), name: Some(EventText::parse("Ball").unwrap()), ..EventPatch::default() };
+    let patch =
+        EventPatch { expires_at: Some(later), name: Some(EventText::parse("Ball").unwrap()), ..EventPatch::default() };
     let changed = patched(test, &event, patch).await;
-    assert_eq!((changed.terms.expires_at, changed.terms.name.as_str(), changed.counts.registrations), (later, "Ball", 1));
-    assert_eq!((changed.terms.max_guests, changed.terms.webhook_url.as_ref()), (places(10), event.terms.webhook_url.as_ref()));
-    let patch = EventPatch { webhook_url: Some(Some(url("https://new.example/"))), is_active: Some(false), ..EventPatch::default() };
+    assert_eq!(
+        (changed.terms.expires_at, changed.terms.name.as_str(), changed.counts.registrations),
+        (later, "Ball", 1)
+    );
+    assert_eq!(
+        (changed.terms.max_guests, changed.terms.webhook_url.as_ref()),
+        (places(10), event.terms.webhook_url.as_ref())
+    );
+    let patch = EventPatch {
+        webhook_url: Some(Some(url("https://new.example/"))),
+        is_active: Some(false),
+        ..EventPatch::default()
+    };
     let changed = patched(test, &event, patch).await;
     assert_eq!(test.store().load_event(event.id).await, Ok(Some(changed.clone())));
     assert_eq!(
@@ -101,13 +117,15 @@ pub(crate) async fn a_patch_of_an_event_changes_what_it_names(test: &impl TestSt
 pub(crate) async fn patches_that_race_for_an_event_are_all_made(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let event = created(test, event(test, &client, 1)).await;
-    let raises = [2, 3, 4].map(|count| patched(test, &event, EventPatch { max_guests: Some(places(count)), ..EventPatch::default() }));
+    let raises = [2, 3, 4]
+        .map(|count| patched(test, &event, EventPatch { max_guests: Some(places(count)), ..EventPatch::default() }));
     let name = EventText::parse("Fair").unwrap();
     let named = patched(test, &event, EventPatch { name: Some(name.clone()), ..EventPatch::default() });
     let (raised, _) = join(join_all(raises), named).await;
     // A retried change returns the event with the changes made by others in the meantime.
     let is_made = |made, event: &Event| {
-        event.terms.max_guests == made || (test.loses_answers() && (2..=4).any(|count| event.terms.max_guests == places(count)))
+        event.terms.max_guests == made
+            || (test.loses_answers() && (2..=4).any(|count| event.terms.max_guests == places(count)))
     };
     assert!((2..).zip(&raised).all(|(count, event)| is_made(places(count), event)), "{raised:?}");
     assert_eq!(test.store().load_event(event.id).await.unwrap().unwrap().terms.name, name);
@@ -118,13 +136,20 @@ pub(crate) async fn of_two_changes_that_have_seen_the_same_event_one_is_made(tes
     let event = created(test, event(test, &client, 5)).await;
     let seen = event_tag(&test.store().load_event(event.id).await.unwrap().unwrap().terms);
     let change = |count| {
-        let patch = EventPatch { max_guests: Some(places(count)), only_if: Some(vec![seen.clone()]), ..EventPatch::default() };
+        let patch =
+            EventPatch { max_guests: Some(places(count)), only_if: Some(vec![seen.clone()]), ..EventPatch::default() };
         test.store().patch_event(event.id, event.app.clone(), patch)
     };
     let outcomes: Vec<_> = join_all([6, 7, 8].map(change)).await.into_iter().map(Result::unwrap).collect();
-    let made: Vec<_> =
-        outcomes.iter().filter_map(|outcome| if let PatchEventOutcome::Patched(event) = outcome { Some(event) } else { None }).collect();
-    assert_eq!((made.len(), outcomes.iter().filter(|outcome| **outcome == PatchEventOutcome::Changed).count()), (1, 2), "{outcomes:?}");
+    let made: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| if let PatchEventOutcome::Patched(event) = outcome { Some(event) } else { None })
+        .collect();
+    assert_eq!(
+        (made.len(), outcomes.iter().filter(|outcome| **outcome == PatchEventOutcome::Changed).count()),
+        (1, 2),
+        "{outcomes:?}"
+    );
     registered(test, &event).await;
     let now = test.store().load_event(event.id).await.unwrap().unwrap();
     assert_eq!(now.terms, made[0].terms);
@@ -138,7 +163,12 @@ pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(t
     registered(test, &event).await;
     registered(test, &event).await;
     let before = test.store().load_event(event.id).await.unwrap();
-    let patch = EventPatch { max_guests: Some(places(1)), expires_at: Some(test.now()), is_active: Some(false), ..EventPatch::default() };
+    let patch = EventPatch {
+        max_guests: Some(places(1)),
+        expires_at: Some(test.now()),
+        is_active: Some(false),
+        ..EventPatch::default()
+    };
     match test.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
         PatchEventOutcome::Refused(invalid) => {
             let fields: Vec<_> = invalid.fields().iter().map(|problem| problem.field.as_str()).collect();
@@ -214,7 +244,8 @@ pub(crate) async fn a_suspended_client_takes_no_guests_and_keeps_those_that_have
     test.store().complete_transaction(completing(begun, 1)).await.unwrap();
     assert_eq!(counts(test, &event).await.registrations, 1);
     // A change in flight does not extend its life.
-    patched(test, &event, EventPatch { name: Some(EventText::parse("Closing day").unwrap()), ..EventPatch::default() }).await;
+    patched(test, &event, EventPatch { name: Some(EventText::parse("Closing day").unwrap()), ..EventPatch::default() })
+        .await;
     suspend(false).await.unwrap();
     assert!(test.store().load_event(event.id).await.unwrap().unwrap().terms.is_active);
     scanned(test, &event).await;

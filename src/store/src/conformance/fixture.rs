@@ -7,7 +7,9 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
-use sakshi_domain::event::{Event, EventCounts, EventEntry, EventPatch, EventSecret, EventTerms, EventText, MaxGuests, OnDuplicate, Trait};
+use sakshi_domain::event::{
+    Event, EventCounts, EventEntry, EventPatch, EventSecret, EventTerms, EventText, MaxGuests, OnDuplicate, Trait,
+};
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
@@ -19,8 +21,8 @@ use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 use super::TestStore;
 use crate::Sealed;
 use crate::{
-    CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, GuestDetails, IdempotencyScope, IdempotentAnswer,
-    OpenOutcome, OpenTransaction, PatchEventOutcome, Retention, Store, TransactionRecord,
+    CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, GuestDetails, IdempotencyScope,
+    IdempotentAnswer, OpenOutcome, OpenTransaction, PatchEventOutcome, Retention, Store, TransactionRecord,
 };
 
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
@@ -140,7 +142,10 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
 }
 
 /// Opens a transaction and completes it, which must queue a delivery.
-pub(crate) async fn completed(test: &impl TestStore, client: &ClientId) -> (Pending, sakshi_domain::delivery::DeliveryId) {
+pub(crate) async fn completed(
+    test: &impl TestStore,
+    client: &ClientId,
+) -> (Pending, sakshi_domain::delivery::DeliveryId) {
     let pending = opened(test, client).await;
     match test.store().complete_transaction(completing(pending.id, 1)).await.unwrap() {
         CompleteOutcome::Completed { queued: Some(delivery), repeated: false, .. } => (pending, delivery.id),

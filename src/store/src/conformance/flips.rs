@@ -74,7 +74,8 @@ impl Effects {
             let is_sealed = table.column(field).is_some_and(|column| matches!(column.kind, ColumnKind::Sealed(_)));
             let is_chained = table.name == AUDIT_LOG.name && ["previous", "hash", "entry", "values"].contains(&field);
             let is_amount = ["ledger.amount", "ledger.balance_after", "client.balance"].contains(&place.as_str());
-            let is_served = effects.contains_key(&Effect::Served) || (!is_amount && effects.contains_key(&Effect::Audited));
+            let is_served =
+                effects.contains_key(&Effect::Served) || (!is_amount && effects.contains_key(&Effect::Audited));
             assert!(!(is_sealed || is_chained || is_amount) || !is_served, "{place}: {effects:?}");
         }
     }

@@ -86,8 +86,14 @@ impl Flow {
 fn flow(test: &impl TestStore, party: &Party, state: impl FnOnce(FlowHeader) -> FlowState) -> Flow {
     let id = FlowId::generate(party.client.partition(), 5);
     let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
-    let state =
-        state(FlowHeader { id, client, app: app.clone(), opened_at: test.now(), request_id, retention: ClientRetention::default() });
+    let state = state(FlowHeader {
+        id,
+        client,
+        app: app.clone(),
+        opened_at: test.now(),
+        request_id,
+        retention: ClientRetention::default(),
+    });
     Flow { id, app, state, invited_until: test.now() + FLOW, upstream: id }
 }
 
@@ -107,7 +113,8 @@ pub(crate) fn wealth(test: &impl TestStore, party: &Party) -> Flow {
 
 pub(crate) fn document(test: &impl TestStore, party: &Party, response_url: Option<&str>) -> Flow {
     let mut made = locker(test, party);
-    let opened = EsignTerms { header: made.state.header().clone(), reference: None, response_url: response_url.map(url) };
+    let opened =
+        EsignTerms { header: made.state.header().clone(), reference: None, response_url: response_url.map(url) };
     let signers = document_body(&made, "Pending").signers();
     made.state = FlowState::ESign(EsignFlow::Pending(EsignPending::new(opened, signers)));
     made
@@ -118,7 +125,8 @@ fn document_body(flow: &Flow, status: &str) -> EsignOutcome {
 }
 
 fn document_json(flow: &Flow, status: &str) -> Value {
-    json!({"documentId": flow.id, "documentReferenceId": null, "content": null, "documentStatus": status, "signerInfo": [{
+    json!({"documentId": flow.id, "documentReferenceId": null, "content": null, "documentStatus": status,
+        "signerInfo": [{
         "signerId": "signer-1", "signerRefId": null, "signerStatus": status, "signerName": "Asha Rao",
         "invitationExpireTimeStamp": flow.invited_until, "rejectReason": null, "nationalIdAuditInfo": null,
     }]})
@@ -152,22 +160,28 @@ pub(crate) fn told(flow: &Flow, told: ShortReport) -> ReportFlow {
         }
         ShortReport::Consent(status, content) => (
             ReportKind::WealthConsent,
-            json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status, "consentId": format!("consent-{}", flow.upstream),
+            json!({"uniqueIdentifier": flow.id, "consentHandle": "handle-1", "status": status,
+                "consentId": format!("consent-{}", flow.upstream),
                 "consentStartDate": "2026-01-31 09:00:00", "consentEndDate": "2027-01-31 09:00:00",
                 "accounts": [{"accountId": "a", "fiType": "DEPOSIT", "fipId": "f", "maskedAccountNumber": "XX1"}],
                 "userSessionId": format!("session-{content}")}),
         ),
         ShortReport::Data(fetch, data_type, content) => (
             ReportKind::WealthData,
-            json!({"uniqueIdentifier": flow.id, "consentId": format!("consent-{}", flow.upstream), "consentHandle": "handle-1", "sessionId": "s",
-                "accountId": "a", "fiType": "DEPOSIT", "fiDataStatus": "SUCCESS", "dataType": data_type, "dataOrigin": "aggregator",
-                "fipId": "f", "desc": format!("content {content}"), "errMsg": null, "errStage": null, "fiRequestTrigger": null,
+            json!({"uniqueIdentifier": flow.id, "consentId": format!("consent-{}", flow.upstream),
+                "consentHandle": "handle-1", "sessionId": "s",
+                "accountId": "a", "fiType": "DEPOSIT", "fiDataStatus": "SUCCESS", "dataType": data_type,
+                "dataOrigin": "aggregator",
+                "fipId": "f", "desc": format!("content {content}"), "errMsg": null, "errStage": null,
+                "fiRequestTrigger": null,
                 "maskedAccountNumber": "XX1", "txnId": format!("fetch-{fetch}-{}", flow.upstream)}),
         ),
         ShortReport::Historical(account, content) => (
             ReportKind::WealthHistorical,
-            json!({"uniqueIdentifier": flow.id, "accountId": format!("account-{account}"), "consentId": format!("consent-{}", flow.upstream),
-                "status": "HISTORICAL_DATA_FETCH_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "DEPOSIT",
+            json!({"uniqueIdentifier": flow.id, "accountId": format!("account-{account}"),
+                "consentId": format!("consent-{}", flow.upstream),
+                "status": "HISTORICAL_DATA_FETCH_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31",
+                "fiType": "DEPOSIT",
                 "consentHandleId": "handle-1", "maskedAccountNumber": "XX1", "fipId": format!("fip-{content}")}),
         ),
     };
@@ -178,7 +192,8 @@ pub(crate) fn told(flow: &Flow, told: ShortReport) -> ReportFlow {
 
 fn locker_json(flow: &Flow, status: &str, content: u8) -> Value {
     let fetched = status == "Fetched";
-    let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u", "doctype": "CARD", "issuer": "i"});
+    let issued = json!({"name": "Card", "type": "file", "size": "3", "date": "2020-01-01", "uri": "u",
+        "doctype": "CARD", "issuer": "i"});
     json!({"success": status != "Failed", "statusCode": 200, "message": format!("content {content}"), "data": {
         "transactionId": flow.id, "docs": [{
             "docType": "CARD", "status": status, "fetchedAt": fetched.then_some("2026-01-31T09:00:00Z"),

@@ -17,7 +17,8 @@ use sakshi_domain::retention::ClientRetention;
 use super::TestStore;
 use super::fixture::{RESULT_TTL, app, client, client_with, kept, receiver, url};
 use super::flow_fixture::{
-    FLOW, Party, ShortReport, accepted, document, loaded, locker, locker_kept_for, opened, party, registered, told, wealth,
+    FLOW, Party, ShortReport, accepted, document, loaded, locker, locker_kept_for, opened, party, registered, told,
+    wealth,
 };
 use crate::Swept;
 use crate::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
@@ -40,7 +41,8 @@ pub(crate) async fn a_flow_opened_twice_is_opened_once(test: &impl TestStore) {
     }
     accepted(test, &first, ShortReport::Consent("Accepted", 1)).await;
     assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(CreateOutcome::Created));
-    assert!(matches!(loaded(test, &first).await.unwrap().state, FlowState::Wealth(consent) if consent.consent_id().is_some()));
+    assert!(matches!(loaded(test, &first).await.unwrap().state,
+            FlowState::Wealth(consent) if consent.consent_id().is_some()));
     let shown = loaded(test, &second).await.unwrap();
     assert!(matches!(shown.state, FlowState::ESign(_)) && shown.latest.is_some());
     assert_eq!(due(test).await.len(), 1);
@@ -70,7 +72,10 @@ pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestS
     let queued = accepted(test, &flow, ShortReport::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(receiver(test.store(), &queued).await, url("https://doclocker.example/hook"));
     for _ in 0..2 {
-        assert_eq!(test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::Repeated));
+        assert_eq!(
+            test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 1))).await,
+            Ok(ReportFlowOutcome::Repeated)
+        );
     }
     let refused = test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 2))).await;
     assert_eq!(refused, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded("Fetched"))));
@@ -82,18 +87,30 @@ pub(crate) async fn raw_then_analysed_then_raw_again_queues_two(test: &impl Test
     let flow = opened(test, wealth(test, &party(test).await)).await;
     assert!(accepted(test, &flow, ShortReport::Data(1, "RAW", 1)).await.is_some());
     assert!(accepted(test, &flow, ShortReport::Data(1, "ANALYSED", 1)).await.is_some());
-    assert_eq!(test.store().report_flow(told(&flow, ShortReport::Data(1, "RAW", 1))).await, Ok(ReportFlowOutcome::Repeated));
+    assert_eq!(
+        test.store().report_flow(told(&flow, ShortReport::Data(1, "RAW", 1))).await,
+        Ok(ReportFlowOutcome::Repeated)
+    );
     assert_eq!(due(test).await.len(), 2);
-    assert!(accepted(test, &flow, ShortReport::Data(2, "RAW", 1)).await.is_some(), "another fetch has webhooks of its own");
+    assert!(
+        accepted(test, &flow, ShortReport::Data(2, "RAW", 1)).await.is_some(),
+        "another fetch has webhooks of its own"
+    );
     assert!(accepted(test, &flow, ShortReport::Historical(1, 1)).await.is_some());
-    assert_eq!(test.store().report_flow(told(&flow, ShortReport::Historical(1, 1))).await, Ok(ReportFlowOutcome::Repeated));
+    assert_eq!(
+        test.store().report_flow(told(&flow, ShortReport::Historical(1, 1))).await,
+        Ok(ReportFlowOutcome::Repeated)
+    );
     assert_eq!(due(test).await.len(), 4);
 }
 
 pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(test: &impl TestStore) {
     let flow = opened(test, wealth(test, &party(test).await)).await;
     accepted(test, &flow, ShortReport::Consent("Accepted", 1)).await.unwrap();
-    assert_eq!(test.store().report_flow(told(&flow, ShortReport::Consent("Accepted", 1))).await, Ok(ReportFlowOutcome::Repeated));
+    assert_eq!(
+        test.store().report_flow(told(&flow, ShortReport::Consent("Accepted", 1))).await,
+        Ok(ReportFlowOutcome::Repeated)
+    );
     accepted(test, &flow, ShortReport::Consent("Revoked", 1)).await.unwrap();
     let found = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(found.len(), 2);
@@ -110,10 +127,16 @@ pub(crate) async fn a_key_that_two_flows_of_an_app_report_has_one_webhook(test: 
     let first = opened(test, wealth(test, &party)).await;
     let second = opened(test, wealth(test, &party).with_upstream_ids_of(&first)).await;
     for (number, report) in
-        [ShortReport::Consent("Accepted", 1), ShortReport::Data(1, "RAW", 1), ShortReport::Historical(1, 1)].into_iter().enumerate()
+        [ShortReport::Consent("Accepted", 1), ShortReport::Data(1, "RAW", 1), ShortReport::Historical(1, 1)]
+            .into_iter()
+            .enumerate()
     {
-        let (one, other) = tokio::join!(test.store().report_flow(told(&first, report)), test.store().report_flow(told(&second, report)));
-        let (winner, loser) = if matches!(one, Ok(ReportFlowOutcome::Accepted { .. })) { (one, other) } else { (other, one) };
+        let (one, other) = tokio::join!(
+            test.store().report_flow(told(&first, report)),
+            test.store().report_flow(told(&second, report))
+        );
+        let (winner, loser) =
+            if matches!(one, Ok(ReportFlowOutcome::Accepted { .. })) { (one, other) } else { (other, one) };
         assert!(matches!(winner, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })), "{winner:?}");
         assert_eq!(loser, Ok(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently)));
         assert_eq!(due(test).await.len(), number + 1);
@@ -134,9 +157,13 @@ pub(crate) async fn of_two_racing_contradicting_reports_one_wins(test: &impl Tes
             test.store().report_flow(told(&flow, ShortReport::Locker(word, content)))
         });
         let outcomes = join_all(reports).await;
-        let accepted = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })));
+        let accepted = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Accepted { queued: Some(_), .. })));
         assert_eq!(accepted.count(), 1, "{outcomes:?}");
-        let refused = outcomes.iter().filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded(_)))));
+        let refused = outcomes
+            .iter()
+            .filter(|outcome| matches!(outcome, Ok(ReportFlowOutcome::Refused(ReportRefusal::AlreadyEnded(_)))));
         assert_eq!(refused.count(), 7, "{outcomes:?}");
         assert_eq!(due(test).await.len(), before + 1);
     }
@@ -168,7 +195,10 @@ pub(crate) async fn without_a_url_a_flow_completes_silently_and_can_be_fetched(t
     test.advance(Duration::from_millis(1));
     for _ in 0..2 {
         assert_eq!(loaded(test, &flow).await, None);
-        assert_eq!(test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::NotFound));
+        assert_eq!(
+            test.store().report_flow(told(&flow, ShortReport::Locker("Fetched", 1))).await,
+            Ok(ReportFlowOutcome::NotFound)
+        );
         swept(test).await;
     }
 }
@@ -282,8 +312,13 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
     assert_eq!((seen.state.kind(), seen.state.status()), ("wealth", "Expiring Soon"));
     let words: Vec<_> = seen.deliveries.iter().map(|delivery| delivery.tells.as_str()).collect();
     let historical = "wealth-historical HISTORICAL_DATA_FETCH_SUCCESS";
-    let expected =
-        ["wealth-consent Accepted", "wealth-data RAW SUCCESS", "wealth-data ANALYSED SUCCESS", historical, "wealth-consent Expiring Soon"];
+    let expected = [
+        "wealth-consent Accepted",
+        "wealth-data RAW SUCCESS",
+        "wealth-data ANALYSED SUCCESS",
+        historical,
+        "wealth-consent Expiring Soon",
+    ];
     assert_eq!(words, expected);
     for (seen, queued) in seen.deliveries.iter().zip(&queued) {
         assert_eq!(Subject::Flow { flow: flow.id, webhook: seen.webhook }, queued.subject);
@@ -292,7 +327,11 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
     assert!(seen.deliveries[0].delivery.attempt.is_none() && seen.deliveries[1].delivery.attempt == Some(attempt));
     accepted(test, &silent, ShortReport::Locker("Fetched", 1)).await;
     let seen = store.flow_deliveries(silent.id).await.unwrap().unwrap();
-    assert_eq!((seen.state.kind(), seen.state.status(), seen.deliveries), ("doclocker", "Fetched", vec![]), "nobody was to be told");
+    assert_eq!(
+        (seen.state.kind(), seen.state.status(), seen.deliveries),
+        ("doclocker", "Fetched", vec![]),
+        "nobody was to be told"
+    );
     test.advance(RESULT_TTL);
     swept(test).await;
     assert_eq!(store.flow_deliveries(silent.id).await, Ok(None));
@@ -309,10 +348,14 @@ pub(crate) async fn a_document_lapses_by_the_clock_of_the_store_and_is_reported_
     test.advance(Duration::from_millis(1));
     assert_eq!(test.store().lapsed_flows(10).await, Ok(vec![flow.id]));
     let outcomes = join_all((0..4).map(|_| lapse())).await;
-    let lapsed: Vec<_> =
-        outcomes.iter().filter(|outcome| matches!(outcome, Ok(LapseFlowOutcome::Lapsed { queued: Some(_), .. }))).collect();
+    let lapsed: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Ok(LapseFlowOutcome::Lapsed { queued: Some(_), .. })))
+        .collect();
     assert_eq!(lapsed.len(), 1, "{outcomes:?}");
-    let FlowState::ESign(sakshi_domain::flow::esign::EsignFlow::Ended(ended)) = loaded(test, &flow).await.unwrap().state else {
+    let FlowState::ESign(sakshi_domain::flow::esign::EsignFlow::Ended(ended)) =
+        loaded(test, &flow).await.unwrap().state
+    else {
         panic!("it has ended")
     };
     assert_eq!(ended.end.how, SigningStatus::Expired);
@@ -327,7 +370,10 @@ pub(crate) async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(test
     registered(test, &party).await;
     let flow = opened(test, locker(test, &party)).await;
     let queued = accepted(test, &flow, ShortReport::Large(FILE_BYTES_MAX)).await.unwrap();
-    assert_eq!(test.store().report_flow(told(&flow, ShortReport::Large(FILE_BYTES_MAX))).await, Ok(ReportFlowOutcome::Repeated));
+    assert_eq!(
+        test.store().report_flow(told(&flow, ShortReport::Large(FILE_BYTES_MAX))).await,
+        Ok(ReportFlowOutcome::Repeated)
+    );
     assert_eq!(due(test).await, [queued.subject]);
     let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
     let (_, body) = test.store().load_webhook(id, webhook).await.unwrap().unwrap();
@@ -356,7 +402,8 @@ pub(crate) async fn flows_and_transactions_wait_in_one_order(test: &impl TestSto
 pub(crate) async fn the_result_of_a_flow_goes_after_the_clients_own_time(test: &impl TestStore) {
     let party = party(test).await;
     let own = ClientRetention { result_ttl_s: NonZeroU32::new(60), ..ClientRetention::default() };
-    let (early, usual) = (opened(test, locker_kept_for(test, &party, own)).await, opened(test, locker(test, &party)).await);
+    let (early, usual) =
+        (opened(test, locker_kept_for(test, &party, own)).await, opened(test, locker(test, &party)).await);
     for flow in [&early, &usual] {
         assert_eq!(accepted(test, flow, ShortReport::Locker("Fetched", 1)).await, None, "no URL is registered");
     }

@@ -11,11 +11,13 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Failure, Outc
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, HOOK, WINDOW, audited_balance, client_with, completing, counts, created, declining, event, patched, places, receiver,
-    registered, scan, scanned, sealed, url,
+    EVENT_DURATION, HOOK, WINDOW, audited_balance, client_with, completing, counts, created, declining, event, patched,
+    places, receiver, registered, scan, scanned, sealed, url,
 };
 use crate::vault::test_vault;
-use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, OpenTransaction, Page, PageRequest, PresentedCredential, Rows};
+use crate::{
+    CompleteOutcome, CompleteTransaction, OpenOutcome, OpenTransaction, Page, PageRequest, PresentedCredential, Rows,
+};
 use crate::{CompletedRecord, Registration, TransactionRecord};
 
 pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
@@ -30,11 +32,16 @@ pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestSto
     scanned(test, &event).await;
     let loaded = test.store().load_transaction(first.pending.id).await;
     assert_eq!(loaded, Ok(Some(TransactionRecord::Pending((*first.pending).clone()))));
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 2, abandoned: 0, pending: 2, ..EventCounts::default() });
+    assert_eq!(
+        counts(test, &event).await,
+        EventCounts { registrations: 0, scans: 2, abandoned: 0, pending: 2, ..EventCounts::default() }
+    );
     assert_eq!(audited_balance(test, &client).await, 3);
 }
 
-pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_then_full_then_unpaid(test: &impl TestStore) {
+pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_then_full_then_unpaid(
+    test: &impl TestStore,
+) {
     let client = client_with(test, 1).await;
     let event = created(test, event(test, &client, 1)).await;
     registered(test, &event).await;
@@ -60,7 +67,8 @@ pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_th
     }
 
     let end = Some(test.now() + EVENT_DURATION);
-    let revived = EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(places(2)), ..EventPatch::default() };
+    let revived =
+        EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(places(2)), ..EventPatch::default() };
     patched(test, &event, revived).await;
     assert_eq!(asked().await, Ok(OpenOutcome::InsufficientCredits));
     assert_eq!(
@@ -77,11 +85,14 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
     let open = scan(test, &event);
     let (id, pending) = (open.pending.id, (*open.pending).clone());
     test.store().open_transaction(open).await.unwrap();
-    let moved = |text: &str| patched(test, &event, EventPatch { webhook_url: Some(Some(url(text))), ..EventPatch::default() });
+    let moved =
+        |text: &str| patched(test, &event, EventPatch { webhook_url: Some(Some(url(text))), ..EventPatch::default() });
     moved("https://second.example/in").await;
     test.advance(Duration::from_secs(9));
     let outcome = test.store().complete_transaction(completing(id, 1)).await.unwrap();
-    let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
+    let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else {
+        panic!("{outcome:?}")
+    };
     let expected = CompletedRecord {
         opened: pending,
         verified_at: test.now(),
@@ -96,7 +107,10 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
     // It is sealed with a new nonce each time.
     let expected = CompletedRecord { address: record.address.clone(), ..expected };
     assert_eq!(record, expected);
-    assert_eq!((delivery.subject, receiver(test.store(), &delivery).await), (id.into(), url("https://second.example/in")));
+    assert_eq!(
+        (delivery.subject, receiver(test.store(), &delivery).await),
+        (id.into(), url("https://second.example/in"))
+    );
     moved("https://third.example/in").await;
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![delivery.clone()]), "queued is frozen");
     assert_eq!(receiver(test.store(), &delivery).await, url("https://second.example/in"));
@@ -147,7 +161,10 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
     for repeated in [false, true] {
         match test.store().complete_transaction(declining(id, 1)).await.unwrap() {
             CompleteOutcome::Completed { record, queued: None, repeated: now } => {
-                assert_eq!((record.passed, record.refused, record.outcome, now), (false, None, sealed("declined"), repeated));
+                assert_eq!(
+                    (record.passed, record.refused, record.outcome, now),
+                    (false, None, sealed("declined"), repeated)
+                );
             }
             other => panic!("{other:?}"),
         }
@@ -163,7 +180,8 @@ async fn refused(test: &impl TestStore, id: TxnId, refusal: EventRefusal) {
         match test.store().complete_transaction(completing(id, 1)).await.unwrap() {
             CompleteOutcome::Completed { record, queued: None, repeated: now } => {
                 assert_eq!((record.passed, record.refused, now), (false, Some(refusal), repeated));
-                let outcome: Outcome = serde_json::from_slice(&test_vault(&[7]).open(id.as_bytes(), &record.outcome).unwrap()).unwrap();
+                let outcome: Outcome =
+                    serde_json::from_slice(&test_vault(&[7]).open(id.as_bytes(), &record.outcome).unwrap()).unwrap();
                 assert_eq!(outcome, Outcome::NotVerified(Failure::event_refused(refusal)));
                 assert_eq!(test.store().load_transaction(id).await, Ok(Some(record.into())));
             }
@@ -182,7 +200,8 @@ pub(crate) async fn a_guest_whose_answer_finds_no_place_ends_as_refused(test: &i
     let event = created(test, event(test, &client, 1)).await;
     test.advance(EVENT_DURATION - Duration::from_secs(60));
     let full = scanned_with_its_own_url(test, &event).await;
-    let (disabled, both, expired) = (scanned(test, &event).await, scanned(test, &event).await, scanned(test, &event).await);
+    let (disabled, both, expired) =
+        (scanned(test, &event).await, scanned(test, &event).await, scanned(test, &event).await);
     registered(test, &event).await;
     refused(test, full, EventRefusal::Full).await;
     let active = |is_active| patched(test, &event, EventPatch { is_active: Some(is_active), ..EventPatch::default() });
@@ -204,7 +223,9 @@ pub(crate) async fn forty_guests_racing_for_ten_places_are_ten_registered_and_th
     let answers = ids.iter().flat_map(|id| [*id, *id]).map(|id| test.store().complete_transaction(completing(id, 1)));
     let (mut places_taken, mut full, mut webhooks) = (0, 0, 0);
     for outcome in join_all(answers).await {
-        let CompleteOutcome::Completed { record, queued, repeated } = outcome.unwrap() else { panic!("all were in time") };
+        let CompleteOutcome::Completed { record, queued, repeated } = outcome.unwrap() else {
+            panic!("all were in time")
+        };
         assert_eq!(record.passed, record.refused.is_none());
         webhooks += u32::from(queued.is_some());
         places_taken += u32::from(!repeated && record.passed);
@@ -245,7 +266,8 @@ pub(crate) async fn no_more_scans_wait_than_may_and_those_whose_window_has_passe
         async move { (open.pending.id, test.store().open_transaction(open).await.unwrap()) }
     };
     let opened = join_all((0..8).map(|_| scan_of(3))).await;
-    let (waiting, refused): (Vec<_>, Vec<_>) = opened.into_iter().partition(|(_, outcome)| matches!(outcome, OpenOutcome::Opened { .. }));
+    let (waiting, refused): (Vec<_>, Vec<_>) =
+        opened.into_iter().partition(|(_, outcome)| matches!(outcome, OpenOutcome::Opened { .. }));
     assert_eq!(waiting.len(), 3);
     assert!(refused.iter().all(|(_, outcome)| *outcome == OpenOutcome::ScansPending), "{refused:?}");
     assert_eq!(test.store().balance(client.clone()).await, Ok(Some(17)), "a refused scan costs nothing");
@@ -254,7 +276,10 @@ pub(crate) async fn no_more_scans_wait_than_may_and_those_whose_window_has_passe
     assert_eq!(scan_of(3).await.1, OpenOutcome::ScansPending);
     test.advance(WINDOW);
     assert!(matches!(scan_of(1).await.1, OpenOutcome::Opened { .. }), "the windows of the others have passed");
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 3, pending: 1, ..EventCounts::default() });
+    assert_eq!(
+        counts(test, &event).await,
+        EventCounts { registrations: 1, scans: 5, abandoned: 3, pending: 1, ..EventCounts::default() }
+    );
 }
 
 pub(crate) async fn guests_spend_no_more_than_the_budget_however_many_scan_at_once(test: &impl TestStore) {
@@ -301,7 +326,9 @@ pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test:
     // Rows stop at the byte limit, but at least one is returned.
     let some = |offset, max_bytes| test.store().list_registrations(event.id, Rows { offset, limit: 6, max_bytes });
     let size = some(0, 1).await.unwrap().items[0].outcome.to_bytes().len();
-    for (after, bytes, expected) in [(0, 0, 1), (0, 1, 1), (0, size * 3 / 2, 2), (5, 3 * size, 2), (0, usize::MAX, 6), (7, 1, 0)] {
+    for (after, bytes, expected) in
+        [(0, 0, 1), (0, 1, 1), (0, size * 3 / 2, 2), (5, 3 * size, 2), (0, usize::MAX, 6), (7, 1, 0)]
+    {
         let Page { items, total } = some(after, bytes).await.unwrap();
         let there = ids.iter().rev().skip(usize::try_from(after).unwrap()).take(items.len());
         assert!(

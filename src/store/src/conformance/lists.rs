@@ -41,15 +41,24 @@ pub(crate) async fn a_summary_tells_the_steps_of_a_transaction_each_at_its_first
     test.advance(MINUTE);
     store.note_poll(id).await.unwrap();
     let found = summary(test, id).await;
-    assert_eq!((found.status, found.page_seen_at, found.verified_at), (TransactionStatus::Passed, page_seen_at, verified_at));
+    assert_eq!(
+        (found.status, found.page_seen_at, found.verified_at),
+        (TransactionStatus::Passed, page_seen_at, verified_at)
+    );
     assert_eq!((found.polled_at, found.delivery), (polled_at, store.load_delivery(id.into()).await.unwrap()));
 
     let (declined, late) = (opened(test, &client).await.id, opened(test, &client).await.id);
-    store.complete_transaction(crate::CompleteTransaction { code: Some("301".into()), ..declining(declined, 2) }).await.unwrap();
+    store
+        .complete_transaction(crate::CompleteTransaction { code: Some("301".into()), ..declining(declined, 2) })
+        .await
+        .unwrap();
     store.note_page(declined).await.unwrap();
     test.advance(WINDOW);
     let found = summary(test, declined).await;
-    assert_eq!((found.status, found.code.as_deref(), found.page_seen_at), (TransactionStatus::Failed, Some("301"), None));
+    assert_eq!(
+        (found.status, found.code.as_deref(), found.page_seen_at),
+        (TransactionStatus::Failed, Some("301"), None)
+    );
     assert_eq!(summary(test, late).await.status, TransactionStatus::Expired);
 
     test.advance(RESULT_TTL);
@@ -96,7 +105,10 @@ pub(crate) async fn flows_are_listed_for_their_app_while_they_are_kept(test: &im
     opened_flow(test, locker(test, &other)).await;
     let listed = async || {
         let found = test.store().list_flows(party.client.clone(), party.app.clone(), 10).await.unwrap();
-        found.into_iter().map(|flow| (flow.state.header().id, flow.state.status(), flow.deliveries.len())).collect::<Vec<_>>()
+        found
+            .into_iter()
+            .map(|flow| (flow.state.header().id, flow.state.status(), flow.deliveries.len()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(listed().await, [(second.id, "Pending", 0), (first.id, "Pending", 0)]);
     test.advance(MINUTE);

@@ -1,7 +1,8 @@
 //! Properties of every store, run against any [`Store`].
 //!
-//! [`store_conformance!`](crate::store_conformance) makes one test of each property. The store under test comes from an expression that
-//! makes a fresh [`TestStore`] for each of them. Properties check outcomes only, never the layout of the data.
+//! [`store_conformance!`](crate::store_conformance) makes one test of each property. The store under test comes from an
+//! expression that makes a fresh [`TestStore`] for each of them. Properties check outcomes only, never the layout of
+//! the data.
 // These are tests, in a library so that every implementation can run them: a broken expectation
 // must end the test.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -88,8 +89,8 @@ pub(crate) fn run<T>(property: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(property)
 }
 
-/// Makes one `#[test]` for each property, on the fresh [`TestStore`] from the expression; or one test for all of them, on stores that share
-/// slow-starting servers.
+/// Makes one `#[test]` for each property, on the fresh [`TestStore`] from the expression; or one test for all of them,
+/// on stores that share slow-starting servers.
 #[macro_export]
 macro_rules! store_conformance {
     ($name:ident: $servers:ident = $start:expr => $test:expr) => {

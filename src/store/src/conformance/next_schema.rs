@@ -20,7 +20,8 @@ pub(crate) struct Kinds {
 /// Returns a kind of record with one more field.
 fn with_field(table: &'static Table, name: &'static str) -> &'static Table {
     let since = SCHEMA.number() + 1;
-    let fields = table.fields.iter().copied().chain([Column { name, kind: ColumnKind::Text, since }]).collect::<Vec<_>>().leak();
+    let fields =
+        table.fields.iter().copied().chain([Column { name, kind: ColumnKind::Text, since }]).collect::<Vec<_>>().leak();
     Box::leak(Box::new(Table { fields, ..*table }))
 }
 
@@ -29,7 +30,14 @@ pub(crate) fn kinds() -> &'static Kinds {
     KINDS.get_or_init(|| {
         let since = SCHEMA.number() + 1;
         let fields = vec![Column { name: "words", kind: ColumnKind::Text, since }].leak();
-        let motto = Box::leak(Box::new(Table { name: "motto", form: Form::Record, life: Life::Stays, since, fields, rules: &[] }));
+        let motto = Box::leak(Box::new(Table {
+            name: "motto",
+            form: Form::Record,
+            life: Life::Stays,
+            since,
+            fields,
+            rules: &[],
+        }));
         Kinds { client: with_field(&client::CLIENT, "tier"), motto, app: with_field(&tenancy::APP, "mark") }
     })
 }
@@ -59,10 +67,18 @@ fn fail(_: &Vault, _: &Key, _: &Record) -> Result<Vec<Op>, StoreError> {
 
 fn schema(changes: &[Change]) -> &'static Schema {
     let Kinds { client, motto, app } = kinds();
-    let changed = |table: &&'static Table| [client, app].into_iter().find(|other| other.name == table.name).map_or(*table, |table| *table);
+    let changed = |table: &&'static Table| {
+        [client, app].into_iter().find(|other| other.name == table.name).map_or(*table, |table| *table)
+    };
     let tables = SCHEMA.tables.iter().map(changed).chain([*motto]).collect::<Vec<_>>().leak();
-    let rewrites = changes.iter().zip([client, app]).map(|(change, table)| Rewrite { table, change: *change }).collect::<Vec<_>>().leak();
-    let step = Step { release: "of the tests", sentence: "Clients have a tier and a motto, and apps a mark.", rewrites };
+    let rewrites = changes
+        .iter()
+        .zip([client, app])
+        .map(|(change, table)| Rewrite { table, change: *change })
+        .collect::<Vec<_>>()
+        .leak();
+    let step =
+        Step { release: "of the tests", sentence: "Clients have a tier and a motto, and apps a mark.", rewrites };
     let steps = SCHEMA.steps.iter().copied().chain([step]).collect::<Vec<_>>().leak();
     Box::leak(Box::new(Schema { tables, steps }))
 }
@@ -105,7 +121,11 @@ pub(crate) async fn is_walked_up(engine: &dyn Engine, one: &ClientId) {
     let clients = records(engine, kinds().client).await;
     assert!(clients.iter().any(|(key, _)| key.id == one.as_str().as_bytes()));
     for (key, record) in clients {
-        assert_eq!((record.text("tier"), record.text("name")), ("first", &*record.text("name").to_uppercase()), "{key:?}");
+        assert_eq!(
+            (record.text("tier"), record.text("name")),
+            ("first", &*record.text("name").to_uppercase()),
+            "{key:?}"
+        );
         let motto = engine.read(vec![Query::Record(of(&key, kinds().motto))]).await.unwrap().record().unwrap().unwrap();
         assert_eq!((motto.version, motto.fields.get("words")), (1, Some(&Value::from("ever onward"))), "{key:?}");
     }

@@ -12,7 +12,14 @@ use super::TestStore;
 pub(crate) fn operator(test: &impl TestStore, name: &str) -> OperatorRecord {
     let expires_at = Some(test.now() + Duration::from_secs(60));
     let operator_id = OperatorId::generate();
-    OperatorRecord { operator_id, name: name.to_owned(), role: Role::Support, created_at: test.now(), expires_at, revoked_at: None }
+    OperatorRecord {
+        operator_id,
+        name: name.to_owned(),
+        role: Role::Support,
+        created_at: test.now(),
+        expires_at,
+        revoked_at: None,
+    }
 }
 
 pub(crate) async fn an_operator_is_found_by_its_token_and_listed_by_creation(test: &impl TestStore) {

@@ -26,7 +26,10 @@ pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
         assert_eq!(test.store().claim_delivery(id, pending.id.into()).await, Ok(false));
     }
     assert_eq!(test.store().due_deliveries(None, None, 100).await, Ok(vec![]));
-    assert_eq!(test.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await, Ok(false));
+    assert_eq!(
+        test.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await,
+        Ok(false)
+    );
 }
 
 pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_receiver(test: &impl TestStore) {
@@ -67,9 +70,16 @@ pub(crate) async fn the_backlog_counts_what_has_not_ended_and_knows_the_oldest(t
     completed(test, &client).await;
     assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(begun) }));
     assert!(test.store().claim_delivery(id, first.id.into()).await.unwrap());
-    assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(begun) }), "its attempt is under way");
+    assert_eq!(
+        test.store().backlog().await,
+        Ok(Backlog { deliveries: 2, oldest: Some(begun) }),
+        "its attempt is under way"
+    );
     test.store().settle_delivery(id, first.id.into(), Attempt::answered(200, MS)).await.unwrap();
-    assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 1, oldest: Some(begun + Duration::from_secs(5)) }));
+    assert_eq!(
+        test.store().backlog().await,
+        Ok(Backlog { deliveries: 1, oldest: Some(begun + Duration::from_secs(5)) })
+    );
 }
 
 pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_is_still_made(test: &impl TestStore) {

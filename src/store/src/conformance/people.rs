@@ -50,7 +50,8 @@ pub(crate) async fn a_person_with_a_trait_of_a_guest_is_marked_with_the_first_on
     // New traits of a returning person are remembered as well.
     let (with_the_new_one, _) = comes(test, &event, &[9]).await;
     let (_, _) = comes(test, &event, &[]).await;
-    let marks: Vec<_> = guests(test, &event).await.into_iter().map(|guest| (guest.number, guest.txn, guest.duplicate_of)).collect();
+    let marks: Vec<_> =
+        guests(test, &event).await.into_iter().map(|guest| (guest.number, guest.txn, guest.duplicate_of)).collect();
     let expected = [(1, asha, None), (2, meena, None), (3, again, Some(asha)), (4, with_the_new_one, Some(again))];
     assert_eq!(marks[..4], expected);
     assert_eq!(marks[4].2, None, "somebody without traits is nobody's duplicate");
@@ -58,7 +59,9 @@ pub(crate) async fn a_person_with_a_trait_of_a_guest_is_marked_with_the_first_on
     assert_eq!((counted.registrations, counted.duplicates), (5, 2));
 }
 
-pub(crate) async fn a_person_is_refused_where_nobody_registers_twice_and_not_looked_for_where_all_may(test: &impl TestStore) {
+pub(crate) async fn a_person_is_refused_where_nobody_registers_twice_and_not_looked_for_where_all_may(
+    test: &impl TestStore,
+) {
     let strict = event_that(test, OnDuplicate::Refuse).await;
     assert_eq!(comes(test, &strict, &[1, 2]).await.1, None);
     let (again, refused) = comes(test, &strict, &[2, 7]).await;
@@ -111,8 +114,10 @@ pub(crate) async fn a_guest_is_checked_in_once_however_many_doors_try(test: &imp
     // Two of them at one gate in one millisecond.
     let at = |id: i64| CheckIn { id: CheckInId::new(id), at: test.now(), gate: format!("gate {}", id / 2) };
     let tries = join_all((0..6).map(|id| test.store().check_in(event.id, 2, at(id)))).await;
-    let done: Vec<&Guest> =
-        tries.iter().filter_map(|one| if let Ok(CheckInOutcome::CheckedIn(guest)) = one { Some(guest) } else { None }).collect();
+    let done: Vec<&Guest> = tries
+        .iter()
+        .filter_map(|one| if let Ok(CheckInOutcome::CheckedIn(guest)) = one { Some(guest) } else { None })
+        .collect();
     let [guest] = done[..] else { panic!("{tries:?}") };
     assert_eq!((guest.number, guest.txn), (2, second));
     assert!(tries.iter().filter(|one| **one == Ok(CheckInOutcome::Already(guest.clone()))).count() == 5, "{tries:?}");
@@ -160,7 +165,10 @@ pub(crate) async fn an_erased_guest_has_no_name_and_is_not_recognised_and_stays_
     let event = event_that(test, OnDuplicate::Refuse).await;
     let (gone, _) = comes(test, &event, &[1, 2, 3]).await;
     let (stays, _) = comes(test, &event, &[4]).await;
-    test.store().check_in(event.id, 1, CheckIn { id: CheckInId::new(1), at: test.now(), gate: "A".into() }).await.unwrap();
+    test.store()
+        .check_in(event.id, 1, CheckIn { id: CheckInId::new(1), at: test.now(), gate: "A".into() })
+        .await
+        .unwrap();
     let before = guests(test, &event).await;
     let open = |guest: &Guest| test_vault(&[7]).open(guest.txn.as_bytes(), &guest.name).unwrap().to_vec();
     assert_eq!([open(&before[0]), open(&before[1])], [b"Asha Rao"; 2]);

@@ -54,7 +54,11 @@ pub(crate) struct Difference {
 }
 
 impl Reading {
-    fn note<T: Any + Debug + PartialEq + Send + Sync>(&mut self, question: impl Into<String>, answer: Result<T, StoreError>) {
+    fn note<T: Any + Debug + PartialEq + Send + Sync>(
+        &mut self,
+        question: impl Into<String>,
+        answer: Result<T, StoreError>,
+    ) {
         self.answers.push((question.into(), answer.map(|answer| Box::new(answer) as Box<dyn Answer>)));
     }
 
@@ -67,8 +71,12 @@ impl Reading {
             match (expected, seen) {
                 (Ok(expected), Ok(seen)) if expected.is(&**seen) => None,
                 (Err(expected), Err(seen)) if expected == seen => None,
-                (_, Ok(seen)) => Some(Difference { question, refusal: None, answers: format!("{expected:?} is now {seen:?}") }),
-                (_, Err(refusal)) => Some(Difference { question, refusal: Some(refusal.clone()), answers: String::new() }),
+                (_, Ok(seen)) => {
+                    Some(Difference { question, refusal: None, answers: format!("{expected:?} is now {seen:?}") })
+                }
+                (_, Err(refusal)) => {
+                    Some(Difference { question, refusal: Some(refusal.clone()), answers: String::new() })
+                }
             }
         });
         differing.collect()
@@ -97,7 +105,9 @@ impl Reading {
         let audit = store.audit().await;
         self.is_unbalanced = audit.as_ref().is_ok_and(|audits| !audits.iter().all(crate::Audit::is_clean));
         self.note("audit of credits", audit);
-        for (kind, reference) in [(EntryKind::Grant, "first"), (EntryKind::Grant, "grant 1"), (EntryKind::Adjust, "adjust 1")] {
+        for (kind, reference) in
+            [(EntryKind::Grant, "first"), (EntryKind::Grant, "grant 1"), (EntryKind::Adjust, "adjust 1")]
+        {
             self.note("used reference", store.has_moved(client.clone(), kind, reference.into()).await);
         }
         self.note("clients", store.list_clients(ALL).await);
@@ -115,18 +125,25 @@ impl Reading {
 
     async fn ask_of_verifications(&mut self, store: &Store, business: &Business) {
         for id in &business.txns {
-            let record = store.load_transaction(*id).await.and_then(|record| record.map(|record| shown(store, record)).transpose());
+            let record = store
+                .load_transaction(*id)
+                .await
+                .and_then(|record| record.map(|record| shown(store, record)).transpose());
             self.note("verification", record);
             self.note("delivery", store.load_delivery((*id).into()).await);
             self.note("intent", store.load_intent(*id).await);
             let proof = store.load_evidence(*id).await;
-            self.note("evidence", proof.and_then(|proof| proof.map(|proof| open(store, id.as_bytes(), &proof)).transpose()));
+            self.note(
+                "evidence",
+                proof.and_then(|proof| proof.map(|proof| open(store, id.as_bytes(), &proof)).transpose()),
+            );
         }
         self.note("summaries", store.summarise_transactions(business.txns.clone()).await);
         for scope in &business.scopes {
             let kept = store.load_idempotent_answer(*scope).await;
-            let shown = kept
-                .and_then(|kept| kept.map(|kept| Ok((kept.request, kept.until, open(store, &scope.digest, &kept.answer)?))).transpose());
+            let shown = kept.and_then(|kept| {
+                kept.map(|kept| Ok((kept.request, kept.until, open(store, &scope.digest, &kept.answer)?))).transpose()
+            });
             self.note("answer kept for an Idempotency-Key", shown);
         }
         self.note("due deliveries", store.due_deliveries(None, None, 1_000).await);
@@ -191,7 +208,9 @@ async fn verified(store: &Store) -> Result<impl Debug + PartialEq + Send + Sync 
     let entries = store.audit_log(0, 1_000).await?;
     let mut head = AuditHead::NONE;
     for entry in &entries {
-        if (entry.number, entry.previous) != (head.number + 1, head.hash) || entry.hash != head.hash.followed_by(&entry.entry) {
+        if (entry.number, entry.previous) != (head.number + 1, head.hash)
+            || entry.hash != head.hash.followed_by(&entry.entry)
+        {
             return Err(StoreError::unreadable("the chain of the audit log"));
         }
         head = AuditHead { number: entry.number, hash: entry.hash };

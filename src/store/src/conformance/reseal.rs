@@ -16,17 +16,21 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
 use super::client_log::entry;
-use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, receiver, scanned};
-use super::flow_fixture::{Flow, ShortReport, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
+use super::fixture::{
+    WINDOW, app, client_with, completed, completing, created, event, kept, opening, receiver, scanned,
+};
+use super::flow_fixture::{
+    Flow, ShortReport, accepted, document, locker, opened as flow_opened, party, registered, told, wealth,
+};
 use super::operators::operator;
 use super::refusals::refused;
 use super::sessions::session;
 use super::users::joined;
 use super::{TestStore, console};
 use crate::{
-    AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, ConsoleSession, IdempotencyScope, LogPage,
-    PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionHolder, SessionRecord, SigningIn, Store,
-    TransactionRecord, Vault,
+    AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, ConsoleSession, IdempotencyScope,
+    LogPage, PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionHolder, SessionRecord,
+    SigningIn, Store, TransactionRecord, Vault,
 };
 
 const OUTCOME: &[u8] = b"what was shared";
@@ -65,7 +69,8 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
 
     let mut waiting = opening(test, &client);
     let scope = kept(test, &client, 1, 1).scope;
-    waiting.idempotency = Some(crate::IdempotentAnswer { answer: vault.seal(&scope.digest, ANSWER), ..kept(test, &client, 1, 1) });
+    waiting.idempotency =
+        Some(crate::IdempotentAnswer { answer: vault.seal(&scope.digest, ANSWER), ..kept(test, &client, 1, 1) });
     let ended = opening(test, &client);
     let mut transactions = vec![waiting.pending.id, ended.pending.id];
     for open in [waiting, ended] {
@@ -134,7 +139,9 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     for id in &filled.transactions {
         transactions.push(match store.load_transaction(*id).await.unwrap().unwrap() {
             TransactionRecord::Pending(pending) | TransactionRecord::Expired(pending) => (pending, None),
-            TransactionRecord::Completed(record) => (record.opened, Some(vault.open(id.as_bytes(), &record.outcome).unwrap().to_vec())),
+            TransactionRecord::Completed(record) => {
+                (record.opened, Some(vault.open(id.as_bytes(), &record.outcome).unwrap().to_vec()))
+            }
         });
     }
     let mut queued = store.due_deliveries(None, None, 100).await.unwrap();

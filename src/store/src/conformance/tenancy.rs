@@ -81,7 +81,12 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
     test.store().create_key(key, KeyDigest([1; 32])).await.unwrap();
     let change = |patch: ClientPatch| test.store().patch_client(before.client_id.clone(), patch, test.now());
     let retention = ClientRetention { result_ttl_s: NonZeroU32::new(60), registration_ttl_days: NonZeroU32::new(7) };
-    let limits = ClientLimits { requests_per_second: NonZeroU32::new(5), events_per_app: Some(0), low_credits: Some(u64::MAX), retention };
+    let limits = ClientLimits {
+        requests_per_second: NonZeroU32::new(5),
+        events_per_app: Some(0),
+        low_credits: Some(u64::MAX),
+        retention,
+    };
     let patch = ClientPatch {
         name: Some("Bank of Renaming".into()),
         suspended: Some(true),
@@ -90,17 +95,31 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
         low_credits: Some(limits.low_credits),
         result_ttl_s: Some(retention.result_ttl_s),
         registration_ttl_days: Some(retention.registration_ttl_days),
-        brand: BrandPatch { name: Some(brand().name), logo: Some(brand().logo), colour: Some(brand().colour), ..BrandPatch::default() },
+        brand: BrandPatch {
+            name: Some(brand().name),
+            logo: Some(brand().logo),
+            colour: Some(brand().colour),
+            ..BrandPatch::default()
+        },
         portal_key_sign_in: Some(false),
     };
     let suspended_at = Some(test.now());
-    let expected =
-        Client { name: "Bank of Renaming".into(), suspended_at, limits, brand: brand(), portal_key_sign_in: false, ..before.clone() };
+    let expected = Client {
+        name: "Bank of Renaming".into(),
+        suspended_at,
+        limits,
+        brand: brand(),
+        portal_key_sign_in: false,
+        ..before.clone()
+    };
     assert_eq!(change(patch.clone()).await, Ok(Some(expected.clone())));
     test.advance(Duration::from_secs(9));
     assert_eq!(change(patch).await, Ok(Some(expected.clone())), "as of the first time");
     assert_eq!(test.store().load_client(before.client_id.clone()).await, Ok(Some(expected.clone())));
-    assert_eq!(test.store().list_clients(PageRequest { page: 1, page_size: 9 }).await.unwrap().items, std::slice::from_ref(&expected));
+    assert_eq!(
+        test.store().list_clients(PageRequest { page: 1, page_size: 9 }).await.unwrap().items,
+        std::slice::from_ref(&expected)
+    );
     let grant = test.store().find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap();
     assert_eq!(grant.client, expected);
     let resume = ClientPatch { suspended: Some(false), events_per_app: Some(None), ..ClientPatch::default() };
@@ -167,7 +186,8 @@ pub(crate) async fn a_rotated_key_works_until_its_overlap_ends(test: &impl TestS
     let end = test.now() + Duration::from_secs(3_600);
     let retired = test.store().retire_key(old.key_id.clone(), None, Some(end)).await.unwrap().unwrap();
     assert_eq!(retired, ApiKeyRecord { expires_at: Some(end), ..old.clone() });
-    let prolonged = test.store().retire_key(old.key_id.clone(), None, Some(end + Duration::from_secs(1))).await.unwrap().unwrap();
+    let prolonged =
+        test.store().retire_key(old.key_id.clone(), None, Some(end + Duration::from_secs(1))).await.unwrap().unwrap();
     assert_eq!(prolonged.expires_at, Some(end), "retiring never prolongs");
     for digest in [1, 2] {
         let grant = test.store().find_key(KeyDigest([digest; 32]), AppId::generate()).await.unwrap().unwrap();
@@ -205,5 +225,8 @@ pub(crate) async fn the_use_of_a_key_is_noted_once_in_an_interval(test: &impl Te
     store.note_key_use(KeyDigest([1; 32]), Some(first), first + interval, interval).await.unwrap();
     store.retire_key(used.key_id.clone(), Some(test.now()), None).await.unwrap();
     assert_eq!(store.key_uses(client).await, Ok(vec![(used.key_id, first + interval)]));
-    assert_eq!(store.find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap().used_at, Some(first + interval));
+    assert_eq!(
+        store.find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap().used_at,
+        Some(first + interval)
+    );
 }

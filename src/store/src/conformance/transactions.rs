@@ -75,7 +75,10 @@ pub(crate) async fn an_idempotency_key_replays_its_first_answer_and_refuses_anot
         open
     };
     assert_eq!(test.store().open_transaction(asked(1)).await, Ok(OpenOutcome::Opened { balance: 4 }));
-    assert_eq!(test.store().open_transaction(asked(1)).await, Ok(OpenOutcome::Replayed(kept(test, &client, 1, 1).answer)));
+    assert_eq!(
+        test.store().open_transaction(asked(1)).await,
+        Ok(OpenOutcome::Replayed(kept(test, &client, 1, 1).answer))
+    );
     assert_eq!(test.store().open_transaction(asked(2)).await, Ok(OpenOutcome::KeyReused));
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(test, &client, 1, 1))));
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 2)).await, Ok(None));

@@ -67,7 +67,10 @@ async fn refused(test: &impl TestStore, transfer: &ClientTransfer) -> Vec<String
 pub(crate) async fn an_export_has_all_of_a_client_but_its_credits(test: &impl TestStore) {
     let transfer = exported(test, 7).await;
     assert_eq!((transfer.apps.len(), transfer.keys.len()), (2, 2));
-    assert_eq!(transfer.keys.iter().map(|sent| sent.digest).collect::<Vec<_>>(), [KeyDigest([1; 32]), KeyDigest([2; 32])]);
+    assert_eq!(
+        transfer.keys.iter().map(|sent| sent.digest).collect::<Vec<_>>(),
+        [KeyDigest([1; 32]), KeyDigest([2; 32])]
+    );
     assert_eq!(transfer.keys[1].key.environments, [Profile::Stage]);
     assert_eq!(transfer.apps[0].settings.data_webhook_url, Some(Some(url("https://data.example/in?key=1"))));
     assert_eq!(transfer.apps[0].settings.consent_webhook_url, None, "what is not set is not handed on");
@@ -75,7 +78,9 @@ pub(crate) async fn an_export_has_all_of_a_client_but_its_credits(test: &impl Te
     assert_eq!(test.store().export_client(ClientId::generate()).await, Ok(None));
 }
 
-pub(crate) async fn an_imported_client_is_exported_as_it_came_and_a_second_import_changes_nothing(test: &impl TestStore) {
+pub(crate) async fn an_imported_client_is_exported_as_it_came_and_a_second_import_changes_nothing(
+    test: &impl TestStore,
+) {
     let transfer = from_elsewhere(exported(test, 7).await);
     let id = transfer.client.client_id.clone();
     let first = test.now();
@@ -108,7 +113,8 @@ pub(crate) async fn an_import_with_changes_makes_them_and_leaves_what_is_here_al
     transfer.keys[0].key.revoked_at = Some(test.now());
     let records = imported(test, &transfer).await;
     let changed: Vec<&[&str]> = records.iter().map(|record| &record.changed[..]).collect();
-    let expected: [&[&str]; 5] = [&["name"], &["payload_spelling"], &["data_webhook_url"], &["label", "revoked_at"], &[]];
+    let expected: [&[&str]; 5] =
+        [&["name"], &["payload_spelling"], &["data_webhook_url"], &["label", "revoked_at"], &[]];
     assert_eq!(changed, expected);
     let here = test.store().export_client(id.clone()).await.unwrap().unwrap();
     assert_eq!(here.client, Client { name: "Bank of Change".into(), ..transfer.client.clone() });

@@ -13,12 +13,14 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, counts, created,
-    declining, event, kept, opened, opening, opening_with_hook, patched, receiver, registered, scan, scanned, scope,
+    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing,
+    counts, created, declining, event, kept, opened, opening, opening_with_hook, patched, receiver, registered, scan,
+    scanned, scope,
 };
 use super::guests::ALL;
 use crate::{
-    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept,
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome,
+    PresentedCredential, Swept,
 };
 
 /// Sweeps until nothing is left to remove.
@@ -178,7 +180,10 @@ pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
     assert_eq!(abandoned().await, 6);
     test.advance(RESULT_TTL);
     let answered = sweep(100).await;
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 7, abandoned: 6, pending: 0, ..EventCounts::default() });
+    assert_eq!(
+        counts(test, &event).await,
+        EventCounts { registrations: 0, scans: 7, abandoned: 6, pending: 0, ..EventCounts::default() }
+    );
     [some, others, answered]
 }
 
@@ -188,7 +193,10 @@ pub(crate) async fn a_scan_whose_window_is_ended_is_abandoned_once(test: &impl T
     let first = scanned(test, &event).await;
     let abandoned = async |expected| assert_eq!(counts(test, &event).await.abandoned, expected);
     for _ in 0..2 {
-        assert!(matches!(test.store().expire_transaction(first).await, Ok(ExpireOutcome::Expired(_))), "in the moment of its scan");
+        assert!(
+            matches!(test.store().expire_transaction(first).await, Ok(ExpireOutcome::Expired(_))),
+            "in the moment of its scan"
+        );
         abandoned(1).await;
     }
     let second = scanned(test, &event).await;
@@ -206,7 +214,9 @@ pub(crate) async fn a_scan_whose_window_is_ended_is_abandoned_once(test: &impl T
     abandoned(3).await;
 }
 
-pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not(test: &impl TestStore) {
+pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not(
+    test: &impl TestStore,
+) {
     let client = client_with(test, 20).await;
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
@@ -219,7 +229,11 @@ pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_
     test.advance(Duration::from_millis(1));
     swept(test).await;
     let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
-    assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "where it goes does not depend on the event");
+    assert_eq!(
+        Some(receiver(test.store(), &due).await),
+        event.terms.webhook_url,
+        "where it goes does not depend on the event"
+    );
     assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
     let attempt = Attempt::answered(200, 1);
     test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
@@ -289,7 +303,9 @@ pub(crate) async fn nobody_sees_half_of_an_event(test: &impl TestStore) {
     }
 }
 
-pub(crate) async fn every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone(test: &impl TestStore) {
+pub(crate) async fn every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone(
+    test: &impl TestStore,
+) {
     let client = client_with(test, 1).await;
     let (app, left) = long_list(test, &client).await;
     pages_have(test, &app, &left).await;
@@ -321,7 +337,8 @@ pub(crate) async fn long_list(test: &impl TestStore, client: &ClientId) -> (AppI
 pub(crate) async fn pages_have(test: &impl TestStore, app: &AppId, expected: &[EventId]) {
     let page_size = 7;
     for (place, ids) in expected.chunks(page_size).enumerate() {
-        let page = PageRequest { page: u32::try_from(place).unwrap() + 1, page_size: u32::try_from(page_size).unwrap() };
+        let page =
+            PageRequest { page: u32::try_from(place).unwrap() + 1, page_size: u32::try_from(page_size).unwrap() };
         let listed = test.store().list_events(app.clone(), page).await.unwrap();
         let found: Vec<EventId> = listed.items.iter().map(|event| event.id).collect();
         assert_eq!((found.as_slice(), listed.total), (ids, expected.len() as u64), "page {}", page.page);

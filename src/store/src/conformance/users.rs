@@ -73,7 +73,10 @@ pub(crate) async fn an_address_has_one_user_and_a_user_needs_a_client(test: &imp
     let first = joined(test, &client, "planted-one@example.com", 1).await;
     test.advance(HOUR);
     let second = user(test, &other, first.email.as_str());
-    assert_eq!(store.invite_user(second.clone(), InviteDigest([2; 32]), test.now() + HOUR).await, Ok(InviteOutcome::EmailTaken));
+    assert_eq!(
+        store.invite_user(second.clone(), InviteDigest([2; 32]), test.now() + HOUR).await,
+        Ok(InviteOutcome::EmailTaken)
+    );
     assert_eq!(store.find_invite(InviteDigest([2; 32])).await, Ok(None));
     assert_eq!(store.remove_user(first.user_id).await, Ok(true));
     assert_eq!(store.invite_user(second, InviteDigest([2; 32]), test.now() + HOUR).await, Ok(InviteOutcome::Invited));
@@ -99,7 +102,8 @@ pub(crate) async fn each_code_works_once_in_a_race(test: &impl TestStore) {
 pub(crate) async fn a_user_who_is_disabled_or_reset_does_not_sign_in(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
     let user = joined(test, &client, "planted-one@example.com", 1).await;
-    let (id, patch) = (user.user_id.clone(), |disabled| UserPatch { disabled: Some(disabled), role: Some(UserRole::Admin) });
+    let (id, patch) =
+        (user.user_id.clone(), |disabled| UserPatch { disabled: Some(disabled), role: Some(UserRole::Admin) });
     let disabled = store.patch_user(id.clone(), patch(true), test.now()).await.unwrap().unwrap();
     assert_eq!((disabled.disabled_at, disabled.role), (Some(test.now()), UserRole::Admin));
     assert_eq!(store.find_signing_in(user.email.clone()).await, Ok(None));
@@ -145,15 +149,20 @@ pub(crate) async fn a_user_is_found_with_the_client_and_the_app_that_was_named(t
     let (user, app) = (joined(test, &client, "planted-one@example.com", 1).await, app(test, &client));
     store.create_app(app.clone()).await.unwrap();
     let grant = store.find_user(user.user_id.clone(), app.app_id.clone()).await.unwrap().unwrap();
-    assert_eq!((grant.user.user_id, grant.client.client_id, grant.app, grant.epoch), (user.user_id.clone(), client, Some(app), 0));
+    assert_eq!(
+        (grant.user.user_id, grant.client.client_id, grant.app, grant.epoch),
+        (user.user_id.clone(), client, Some(app), 0)
+    );
     assert_eq!(store.find_user(user.user_id, AppId::generate()).await.unwrap().unwrap().app, None);
     assert_eq!(store.find_user(UserId::generate(), AppId::generate()).await, Ok(None));
 }
 
 pub(crate) async fn what_is_erased_of_a_client_is_that_of_its_users_too(test: &impl TestStore) {
     let (store, client, other) = (test.store(), client_with(test, 0).await, client_with(test, 0).await);
-    let (gone, stays) =
-        (joined(test, &client, "planted-one@example.com", 1).await, joined(test, &other, "planted-two@example.com", 2).await);
+    let (gone, stays) = (
+        joined(test, &client, "planted-one@example.com", 1).await,
+        joined(test, &other, "planted-two@example.com", 2).await,
+    );
     let waits = user(test, &client, "planted-three@example.com");
     store.invite_user(waits.clone(), InviteDigest([3; 32]), test.now() + HOUR).await.unwrap();
     store.open_session(of_user(test, 1, &gone, 0)).await.unwrap();
@@ -161,7 +170,10 @@ pub(crate) async fn what_is_erased_of_a_client_is_that_of_its_users_too(test: &i
     assert_eq!(erased.users, 2);
     assert_eq!(store.list_users(client).await, Ok(vec![]));
     assert_eq!(store.load_user(gone.user_id).await, Ok(None));
-    assert_eq!((store.find_signing_in(gone.email).await, store.find_invite(InviteDigest([3; 32])).await), (Ok(None), Ok(None)));
+    assert_eq!(
+        (store.find_signing_in(gone.email).await, store.find_invite(InviteDigest([3; 32])).await),
+        (Ok(None), Ok(None))
+    );
     assert_eq!(store.load_session(session(test, 1).digest).await, Ok(None));
     assert!(store.find_signing_in(stays.email).await.unwrap().is_some());
 }

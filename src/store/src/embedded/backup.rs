@@ -1,7 +1,9 @@
-//! Backups of the store's file: written while a node serves, checked after writing, restored when no node has the store open.
+//! Backups of the store's file: written while a node serves, checked after writing, restored when no node has the store
+//! open.
 //!
-//! A backup is one file, a snapshot of the store, encrypted as the store is: personal data needs the store's key. The copy does not block a
-//! serving node. A file beside it has its SHA-256 as `sha256sum` writes it, because SQLite does not notice every changed byte.
+//! A backup is one file, a snapshot of the store, encrypted as the store is: personal data needs the store's key. The
+//! copy does not block a serving node. A file beside it has its SHA-256 as `sha256sum` writes it, because SQLite does
+//! not notice every changed byte.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -34,10 +36,10 @@ const UNSENT: &str = "SELECT (SELECT count(*) FROM txn_record WHERE delivery IS 
      + (SELECT count(*) FROM report_record WHERE delivery IS NOT NULL AND claimed_at IS NULL)";
 /// Statements that abandon each unfinished attempt, also pending ones: those are claimed by no call, which is zeros.
 const GIVEN_UP: [&str; 2] = [
-    "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = ?2, reason = ?3, \
-     duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
-    "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = ?2, reason = ?3, \
-     duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
+    "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = \
+     ?2, reason = ?3, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
+    "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), claim = coalesce(claim, zeroblob(16)), attempt = \
+     ?2, reason = ?3, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND attempt IS NULL",
 ];
 const EMPTY_OUTBOX: &str = "DELETE FROM outbox_index";
 
@@ -67,7 +69,8 @@ pub enum QueuedWebhooks {
     Send,
 }
 
-/// Copies the store in a directory into a new file, also while a node serves, and checks the copy. Leaves no file on failure.
+/// Copies the store in a directory into a new file, also while a node serves, and checks the copy. Leaves no file on
+/// failure.
 ///
 /// # Errors
 /// There is no store, the file exists already, or the copy cannot be written or fails its check.
@@ -92,7 +95,9 @@ pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault)
 pub(super) fn keep_earlier(path: &Path, schema: u32, clock: &dyn Clock) -> Result<PathBuf, StoreError> {
     let kept = beside(path, &format!("schema-{schema}-{}", clock.now().seconds()));
     let (draft, sum_file) = (beside(&kept, "part"), beside(&kept, SUM));
-    let made = write(path, &draft).and_then(|()| check_pages(&draft, &read_only(&draft)?)).and_then(|()| name(&draft, &kept, &sum_file));
+    let made = write(path, &draft)
+        .and_then(|()| check_pages(&draft, &read_only(&draft)?))
+        .and_then(|()| name(&draft, &kept, &sum_file));
     if made.is_err() {
         [&*draft, &*sum_file, &*kept].into_iter().for_each(remove);
     }
@@ -141,16 +146,26 @@ fn compare_checksum(file: &Path) -> Result<(), StoreError> {
         Err(error) => return Err(failed("read", &sum_file, &error)),
     };
     let is_same = kept.split_whitespace().next() == Some(&*checksum(file)?);
-    if is_same { Ok(()) } else { Err(StoreError::Corrupt(format!("{} is not what {} says", file.display(), sum_file.display()))) }
+    if is_same {
+        Ok(())
+    } else {
+        Err(StoreError::Corrupt(format!("{} is not what {} says", file.display(), sum_file.display())))
+    }
 }
 
 fn write(from: &Path, draft: &Path) -> Result<(), StoreError> {
     remove(draft);
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft).map_err(|error| failed("create", draft, &error))?;
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(draft)
+        .map_err(|error| failed("create", draft, &error))?;
     let source = connect(from, Role::Reader)?;
     // One snapshot for the whole copy: without it the copy would begin again with every commit.
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;")?;
-    let mut copy = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let mut copy =
+        Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     // A copy that fails is thrown away, so it needs no journal beside it.
     without_log(&copy)?;
     let steps = Backup::new(&source, &mut copy)?;
@@ -164,12 +179,17 @@ fn without_log(copy: &Connection) -> rusqlite::Result<()> {
     copy.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))
 }
 
-/// Checks that a file is a whole store that a node would open, and whose ledgers add up. Without an ownership, a store of any installation
-/// passes.
+/// Checks that a file is a whole store that a node would open, and whose ledgers add up. Without an ownership, a store
+/// of any installation passes.
 ///
 /// # Errors
 /// The error of opening it, or [`StoreError::Corrupt`], or the file cannot be read.
-pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: &Vault, ownership: Option<&Ownership>) -> Result<BackupContents, StoreError> {
+pub fn inspect(
+    file: &Path,
+    clock: Arc<dyn Clock>,
+    vault: &Vault,
+    ownership: Option<&Ownership>,
+) -> Result<BackupContents, StoreError> {
     inspect_as(file, clock, vault, ownership, &SCHEMA)
 }
 
@@ -208,7 +228,8 @@ fn read_only(file: &Path) -> Result<Connection, StoreError> {
 }
 
 fn check_pages(file: &Path, connection: &Connection) -> Result<(), StoreError> {
-    pages::find_fault(connection)?.map_or(Ok(()), |fault| Err(StoreError::Corrupt(format!("{}: {fault}", file.display()))))
+    pages::find_fault(connection)?
+        .map_or(Ok(()), |fault| Err(StoreError::Corrupt(format!("{}: {fault}", file.display()))))
 }
 
 fn count(db: &Database, sql: &str, params: impl Params) -> rusqlite::Result<u64> {
@@ -218,13 +239,15 @@ fn count(db: &Database, sql: &str, params: impl Params) -> rusqlite::Result<u64>
 /// Recomputes every ledger.
 fn audits(db: &Database) -> Result<Vec<Audit>, StoreError> {
     let unreadable = || StoreError::unreadable("a client");
-    let clients =
-        db.all("SELECT _id, balance FROM client_record ORDER BY _row", [], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))?;
+    let clients = db.all("SELECT _id, balance FROM client_record ORDER BY _row", [], |row| {
+        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))
+    })?;
     let mut audits = Vec::with_capacity(clients.len());
     for (key, balance) in clients {
         let client = key.get(1..).and_then(|id| std::str::from_utf8(id).ok()?.parse().ok()).ok_or_else(unreadable)?;
         let mut audit = Audit::new(client, balance.unsigned_abs());
-        let mut statement = db.statement("SELECT _entry, kind, amount, balance_after FROM ledger_list WHERE _id = ?1 ORDER BY _entry")?;
+        let mut statement =
+            db.statement("SELECT _entry, kind, amount, balance_after FROM ledger_list WHERE _id = ?1 ORDER BY _entry")?;
         let mut entries = statement.query([key])?;
         while let Some(row) = entries.next()? {
             let kind = row.get::<_, String>(1)?.parse().map_err(|_| unreadable())?;
@@ -235,12 +258,12 @@ fn audits(db: &Database) -> Result<Vec<Audit>, StoreError> {
     Ok(audits)
 }
 
-/// Restores a backup into a directory that no node has open. Returns the new name of a store that was there before. Files written by root
-/// are given to the owner of the directory. A backup of an earlier release is migrated.
+/// Restores a backup into a directory that no node has open. Returns the new name of a store that was there before.
+/// Files written by root are given to the owner of the directory. A backup of an earlier release is migrated.
 ///
 /// # Errors
-/// [`StoreError::InUse`] when a node serves; the backup is damaged or a node would not open it; there is a store and `replace` is false; or
-/// a file cannot be written. An existing store stays in all these cases.
+/// [`StoreError::InUse`] when a node serves; the backup is damaged or a node would not open it; there is a store and
+/// `replace` is false; or a file cannot be written. An existing store stays in all these cases.
 pub fn restore(
     file: &Path,
     directory: &Path,
@@ -317,7 +340,10 @@ fn settle(draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(
     if webhooks == QueuedWebhooks::Drop {
         let connection = writable(draft)?;
         for sql in GIVEN_UP {
-            connection.execute(sql, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str(), FailureReason::Unknown.as_str()])?;
+            connection.execute(
+                sql,
+                params![clock.now().millis(), DeliveryOutcome::Unknown.as_str(), FailureReason::Unknown.as_str()],
+            )?;
         }
         connection.execute(EMPTY_OUTBOX, [])?;
     }

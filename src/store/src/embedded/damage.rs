@@ -8,7 +8,8 @@ use rusqlite::types::Value;
 use super::database::statements::Database;
 use super::store::EmbeddedStore;
 
-const TABLES: &str = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+const TABLES: &str =
+    "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
 const INDEXES: &str = "SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
 
 /// A table and its columns.
@@ -44,16 +45,22 @@ impl EmbeddedStore {
         names.iter().map(columns).collect()
     }
 
-    /// Puts a value into a column of one row of a loose table. Returns the value before, or `None` if there is no such row.
+    /// Puts a value into a column of one row of a loose table. Returns the value before, or `None` if there is no such
+    /// row.
     ///
     /// # Errors
     /// The error of SQLite.
     pub fn overwrite(&self, table: &str, column: &str, row: i64, value: &Value) -> rusqlite::Result<Option<Value>> {
         let db = self.database()?;
-        let found = db.connection.query_row(&format!("SELECT {column} FROM temp.{table} WHERE rowid = ?1"), [row], |row| row.get(0));
+        let found =
+            db.connection
+                .query_row(&format!("SELECT {column} FROM temp.{table} WHERE rowid = ?1"), [row], |row| row.get(0));
         let before = found.optional()?;
         if before.is_some() {
-            db.connection.execute(&format!("UPDATE temp.{table} SET {column} = ?2 WHERE rowid = ?1"), rusqlite::params![row, value])?;
+            db.connection.execute(
+                &format!("UPDATE temp.{table} SET {column} = ?2 WHERE rowid = ?1"),
+                rusqlite::params![row, value],
+            )?;
         }
         Ok(before)
     }

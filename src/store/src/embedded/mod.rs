@@ -5,8 +5,9 @@
 //! load, find, list …      ──▶ bounded queue ──▶ readers ── one snapshot for several reads ──▶ answers
 //! ```
 //!
-//! An answer to a write is sent after its commit is on the disk, so a later read sees it. The logic is in `operations` and `transitions`;
-//! the statements are in `engine/embedded`. `database` holds the file and its schema, `threads` the writer and the readers.
+//! An answer to a write is sent after its commit is on the disk, so a later read sees it. The logic is in `operations`
+//! and `transitions`; the statements are in `engine/embedded`. `database` holds the file and its schema, `threads` the
+//! writer and the readers.
 
 mod backup;
 #[cfg(feature = "fuzzing")]

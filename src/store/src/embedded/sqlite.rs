@@ -80,7 +80,8 @@ impl Drop for Queues {
 impl Sqlite {
     /// Returns true if little room is left on the disk for the file and its log. A store in memory has no disk.
     pub(crate) fn is_nearly_full(&self) -> bool {
-        rustix::fs::statvfs(&self.shared.path).is_ok_and(|disk| has_little_room(disk.f_bavail, disk.f_blocks, disk.f_frsize))
+        rustix::fs::statvfs(&self.shared.path)
+            .is_ok_and(|disk| has_little_room(disk.f_bavail, disk.f_blocks, disk.f_frsize))
     }
 
     /// Opens the file, limited to `max_pages` pages of 4 KiB, or creates one in an empty directory.
@@ -106,8 +107,10 @@ impl Sqlite {
         checkpoint::at_start(&main.connection)?;
         locked.mark()?;
 
-        let (writer_side, thread_side) = checkpoint::pair(&mut main.connection, database(connect(&path, Role::Checkpointer)?))?;
-        let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader).map(database)).collect::<Result<_, _>>()?;
+        let (writer_side, thread_side) =
+            checkpoint::pair(&mut main.connection, database(connect(&path, Role::Checkpointer)?))?;
+        let readers: Vec<_> =
+            (0..READERS).map(|_| connect(&path, Role::Reader).map(database)).collect::<Result<_, _>>()?;
         let (writes, write_jobs) = sync_channel(max_waiting.max(1));
         let reads = Arc::new(Reads::new(max_waiting.max(1)));
         // If anything fails from here on, the started threads end with the queues.
@@ -145,7 +148,8 @@ impl Sqlite {
         // There is no writer to take these jobs.
         let queues = Queues { writes: sync_channel(1).0, reads: Arc::clone(&reads) };
         for _ in 0..READERS {
-            let db = Database { connection: connect(path, Role::Reader)?, clock: Arc::clone(clock), health: Arc::default() };
+            let db =
+                Database { connection: connect(path, Role::Reader)?, clock: Arc::clone(clock), health: Arc::default() };
             let reads = Arc::clone(&reads);
             start("store-reader", move || readers::run(&db, &reads))?;
         }
@@ -161,13 +165,17 @@ impl Sqlite {
         })
     }
 
-    /// Opens a database in memory. Each call takes effect on the caller's thread before it returns, so the result depends on the order of
-    /// the calls alone.
+    /// Opens a database in memory. Each call takes effect on the caller's thread before it returns, so the result
+    /// depends on the order of the calls alone.
     ///
     /// # Errors
     /// The error of SQLite.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn in_memory(clock: Arc<dyn Clock>, vault: &crate::Vault, ownership: &crate::Ownership) -> Result<Self, StoreError> {
+    pub(crate) fn in_memory(
+        clock: Arc<dyn Clock>,
+        vault: &crate::Vault,
+        ownership: &crate::Ownership,
+    ) -> Result<Self, StoreError> {
         let connection = rusqlite::Connection::open_in_memory()?;
         keep_statements(&connection)?;
         let database = Database { connection, clock, health: Arc::default() };
@@ -184,7 +192,8 @@ impl Sqlite {
         })
     }
 
-    /// Finishes queued calls, refuses later ones, and ends the threads. Blocks until the files are closed; safe to call twice.
+    /// Finishes queued calls, refuses later ones, and ends the threads. Blocks until the files are closed; safe to call
+    /// twice.
     pub(crate) fn close(&self) {
         self.shared.close();
     }
@@ -211,7 +220,9 @@ impl Sqlite {
         }
         let path = self.shared.path.clone();
         Box::pin(async move {
-            spawn_blocking(move || checkpoint::empty(&path)).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))?
+            spawn_blocking(move || checkpoint::empty(&path))
+                .await
+                .map_err(|_| StoreError::unavailable("the runtime is shutting down"))?
         })
     }
 
@@ -225,7 +236,10 @@ impl Sqlite {
     }
 
     /// Queues a read.
-    pub(crate) fn read<T: Send + 'static>(&self, work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static) -> StoreFuture<T> {
+    pub(crate) fn read<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<T> {
         self.submit(Queues::read, 0, work)
     }
 
@@ -239,10 +253,13 @@ impl Sqlite {
         #[cfg(any(test, feature = "fuzzing"))]
         if let Some(database) = &self.shared.in_memory {
             execute_all("BEGIN IMMEDIATE", &database.lock().unwrap_or_else(PoisonError::into_inner), vec![job]);
-            return Box::pin(async move { answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))? });
+            return Box::pin(async move {
+                answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))?
+            });
         }
         let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let sent = queues.as_ref().map_or_else(|| Err(StoreError::unavailable("it is closed")), |queues| queue(queues, job));
+        let sent =
+            queues.as_ref().map_or_else(|| Err(StoreError::unavailable("it is closed")), |queues| queue(queues, job));
         let answer = async move {
             sent?;
             answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))?
@@ -258,7 +275,12 @@ pub fn exists(directory: &Path) -> bool {
 }
 
 /// Writes a backup of a file of an earlier release, if its migration is allowed.
-fn keep_earlier(path: &Path, main: &Database, found: Option<u32>, upgrading: Upgrading) -> Result<Option<Migrated>, StoreError> {
+fn keep_earlier(
+    path: &Path,
+    main: &Database,
+    found: Option<u32>,
+    upgrading: Upgrading,
+) -> Result<Option<Migrated>, StoreError> {
     let to = upgrading.schema.number();
     let Some(from) = found.filter(|found| *found < to) else { return Ok(None) };
     if !upgrading.at_start {

@@ -70,11 +70,11 @@ impl EmbeddedStore {
     /// Opens the store, or creates one in an empty directory.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] when another process or handle has it open, [`StoreError::Corrupt`] when its files are damaged, missing or
-    /// not a store's, [`StoreError::Full`] when there is no room for them, [`StoreError::WrongKey`] when they were written under keys
-    /// that the vault does not have, [`StoreError::OtherInstallation`] when they belong to another installation,
-    /// [`StoreError::OtherSchema`] when they are of another release, [`StoreError::Unavailable`] when they cannot be reached. Nothing is
-    /// removed or created in any of these cases.
+    /// [`StoreError::InUse`] when another process or handle has it open, [`StoreError::Corrupt`] when its files are
+    /// damaged, missing or not a store's, [`StoreError::Full`] when there is no room for them, [`StoreError::WrongKey`]
+    /// when they were written under keys that the vault does not have, [`StoreError::OtherInstallation`] when they
+    /// belong to another installation, [`StoreError::OtherSchema`] when they are of another release,
+    /// [`StoreError::Unavailable`] when they cannot be reached. Nothing is removed or created in any of these cases.
     pub fn open(options: EmbeddedOptions) -> Result<Self, StoreError> {
         Self::open_within(options, None)
     }
@@ -90,7 +90,12 @@ impl EmbeddedStore {
     /// # Errors
     /// The error of SQLite.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub fn in_memory(clock: Arc<dyn Clock>, vault: Arc<Vault>, retention: Retention, ownership: &Ownership) -> Result<Self, StoreError> {
+    pub fn in_memory(
+        clock: Arc<dyn Clock>,
+        vault: Arc<Vault>,
+        retention: Retention,
+        ownership: &Ownership,
+    ) -> Result<Self, StoreError> {
         Ok(Self::over(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention, &SCHEMA))
     }
 
@@ -105,7 +110,8 @@ impl EmbeddedStore {
         self.sqlite.migrated()
     }
 
-    /// Finishes queued calls, refuses later ones, and ends the threads. Blocks until the files are closed; safe to call twice.
+    /// Finishes queued calls, refuses later ones, and ends the threads. Blocks until the files are closed; safe to call
+    /// twice.
     pub fn close(&self) {
         self.sqlite.close();
     }

@@ -21,7 +21,8 @@ pub enum Operand {
     Nothing,
 }
 
-/// A condition of a batch. A guard on a missing record fails, except [`Guard::Absent`]; a missing list or index counts as empty.
+/// A condition of a batch. A guard on a missing record fails, except [`Guard::Absent`]; a missing list or index counts
+/// as empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// The record is missing.
@@ -61,8 +62,8 @@ pub enum Op {
     Set(Key, Vec<(&'static str, Operand)>),
     /// Adds to an integer field of an existing record; results in the sum. Guards must keep it within 64 bits.
     Add(Key, &'static str, Operand),
-    /// Raises an integer field to the engine's time in milliseconds times 2048, or by 1 if it is not less than that; results in its value.
-    /// Creates a missing record. It does not raise the version.
+    /// Raises an integer field to the engine's time in milliseconds times 2048, or by 1 if it is not less than that;
+    /// results in its value. Creates a missing record. It does not raise the version.
     Number(Key, &'static str),
     /// Appends an entry with all fields of its list; results in its number.
     Append(Key, Vec<Operand>),
@@ -82,7 +83,8 @@ pub enum Op {
     Keep(Key),
     /// Removes a record with its lists and indexes, or a list, or an index.
     Remove(Key),
-    /// Notifies the other nodes named in a field of a record, each in 32 characters, that it has ended. They may miss the notice.
+    /// Notifies the other nodes named in a field of a record, each in 32 characters, that it has ended. They may miss
+    /// the notice.
     Tell(Key, &'static str),
 }
 
@@ -92,8 +94,8 @@ pub type CallId = [u8; 16];
 /// Guards and operations, applied as a whole or not at all. All keys are of one partition, or there is a single key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// For a batch that a retry must find: the call, and a record that it changes. The record keeps the id and the results, until another
-    /// call replaces them.
+    /// For a batch that a retry must find: the call, and a record that it changes. The record keeps the id and the
+    /// results, until another call replaces them.
     pub call: Option<(CallId, Key)>,
     /// True for a batch that takes little memory or frees some, so it is also applied when the memory is full.
     pub on_full: bool,
@@ -179,9 +181,17 @@ impl Guard {
     /// Returns the fields that it compares.
     pub fn fields(&self) -> Vec<&'static str> {
         match self {
-            Self::Absent(_) | Self::Present(_) | Self::Length(..) | Self::Fewer(..) | Self::Free(..) | Self::Entry(..) => vec![],
+            Self::Absent(_)
+            | Self::Present(_)
+            | Self::Length(..)
+            | Self::Fewer(..)
+            | Self::Free(..)
+            | Self::Entry(..) => vec![],
             Self::Version(..) => vec!["version"],
-            Self::Before(_, field) | Self::AtLeast(_, field, _) | Self::AtMost(_, field, _) | Self::Equal(_, field, _) => vec![field],
+            Self::Before(_, field)
+            | Self::AtLeast(_, field, _)
+            | Self::AtMost(_, field, _)
+            | Self::Equal(_, field, _) => vec![field],
             Self::Unset(_, field) => vec!["version", field],
             Self::Below(_, field, limit) => vec![field, limit],
         }
@@ -246,8 +256,14 @@ impl Operand {
         Self::Now(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Returns the value, given the engine's time, the results so far and the record that the operation changes; `None` for nothing.
-    pub fn resolve(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> Option<Value> {
+    /// Returns the value, given the engine's time, the results so far and the record that the operation changes; `None`
+    /// for nothing.
+    pub fn resolve(
+        &self,
+        now: Timestamp,
+        results: &[i64],
+        own: &dyn Fn(&'static str) -> Option<Value>,
+    ) -> Option<Value> {
         Some(match self {
             Self::Value(value) => value.clone(),
             Self::Now(more) => Value::Integer(now.millis().saturating_add(*more)),

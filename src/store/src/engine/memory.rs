@@ -9,7 +9,10 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::time::Timestamp;
 
 use super::batch::next_number;
-use super::{Answer, Answers, Applied, Batch, CallId, Engine, Form, Guard, Key, Op, Operand, Place, Query, Record, ScanFrom, Scanned};
+use super::{
+    Answer, Answers, Applied, Batch, CallId, Engine, Form, Guard, Key, Op, Operand, Place, Query, Record, ScanFrom,
+    Scanned,
+};
 use super::{Table, Value};
 use crate::error::StoreFuture;
 use crate::invariants;
@@ -54,13 +57,16 @@ impl MemoryEngine {
         Self { clock, content: Arc::default() }
     }
 
-    /// Returns a copy that no longer follows. Its delivery numbers continue elsewhere, as on a server that takes over: a delivery queued
-    /// there gets another number than a lost one.
+    /// Returns a copy that no longer follows. Its delivery numbers continue elsewhere, as on a server that takes over:
+    /// a delivery queued there gets another number than a lost one.
     #[must_use]
     pub fn replica(&self) -> Self {
         let mut content = self.lock().clone();
-        for stored in
-            content.records.iter_mut().filter(|((kind, ..), _)| *kind == crate::records::delivery::NUMBERS.name).map(|(_, stored)| stored)
+        for stored in content
+            .records
+            .iter_mut()
+            .filter(|((kind, ..), _)| *kind == crate::records::delivery::NUMBERS.name)
+            .map(|(_, stored)| stored)
         {
             let last = stored.record.integer("last") + (1 << 30);
             stored.record.fields.insert("last", Value::Integer(last));
@@ -122,8 +128,12 @@ impl Content {
     fn holds(&self, guard: &Guard, now: Timestamp) -> bool {
         match guard {
             Guard::Length(list, length) => self.list(list, now).len() as u64 == *length,
-            Guard::Fewer(index, limit) => self.members(index, now).map_or(0, BTreeSet::len) < usize::try_from(*limit).unwrap_or(usize::MAX),
-            Guard::Free(index, score) => self.members(index, now).is_none_or(|members| members.iter().all(|(known, _)| known != score)),
+            Guard::Fewer(index, limit) => {
+                self.members(index, now).map_or(0, BTreeSet::len) < usize::try_from(*limit).unwrap_or(usize::MAX)
+            }
+            Guard::Free(index, score) => {
+                self.members(index, now).is_none_or(|members| members.iter().all(|(known, _)| known != score))
+            }
             Guard::Entry(list, number, values) => {
                 let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
                 place.and_then(|place| self.list(list, now).get(place)) == Some(values)
@@ -164,9 +174,16 @@ impl Content {
 
     /// Returns the records that a batch changes.
     fn changed_by<'b>(&self, batch: &'b Batch, now: Timestamp) -> Vec<(&'b Key, Record)> {
-        let changed = batch.ops.iter().filter(|op| matches!(op, Op::Put(..) | Op::Set(..) | Op::Add(..) | Op::Number(..))).map(Op::key);
+        let changed = batch
+            .ops
+            .iter()
+            .filter(|op| matches!(op, Op::Put(..) | Op::Set(..) | Op::Add(..) | Op::Number(..)))
+            .map(Op::key);
         let is_removed = |key: &Key| batch.ops.iter().any(|op| matches!(op, Op::Remove(of) if of == key));
-        changed.filter(|key| !is_removed(key)).filter_map(|key| Some((key, self.record(key, now)?.record.clone()))).collect()
+        changed
+            .filter(|key| !is_removed(key))
+            .filter_map(|key| Some((key, self.record(key, now)?.record.clone())))
+            .collect()
     }
 
     fn operate(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
@@ -201,7 +218,8 @@ impl Content {
 
     fn change_list(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
         let list = self.lists.entry(name(op.key())).or_default();
-        let entry = |values: &[Operand]| values.iter().filter_map(|value| value.resolve(now, results, &|_| None)).collect();
+        let entry =
+            |values: &[Operand]| values.iter().filter_map(|value| value.resolve(now, results, &|_| None)).collect();
         match op {
             Op::Append(_, values) => {
                 list.push(entry(values));
@@ -261,15 +279,20 @@ impl Content {
                 };
                 let skipped = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);
                 let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-                Answer::Entries(self.list(list, now).iter().skip(skipped).take(limit).take_while(within).cloned().collect())
+                Answer::Entries(
+                    self.list(list, now).iter().skip(skipped).take(limit).take_while(within).cloned().collect(),
+                )
             }
             Query::Length(key) => Answer::Number(self.list(key, now).len() as u64),
             Query::Members { index, above, until, offset, limit } => {
                 let until = until.integer(now, &[], &|_| None);
                 let members = self.members(index, now).into_iter().flatten();
                 let members = members.filter(|(score, _)| (*above == i64::MIN || score > above) && *score <= until);
-                let (offset, limit) = (usize::try_from(*offset).unwrap_or(usize::MAX), usize::try_from(*limit).unwrap_or(usize::MAX));
-                Answer::Members(members.skip(offset).take(limit).map(|(score, member)| (member.clone(), *score)).collect())
+                let (offset, limit) =
+                    (usize::try_from(*offset).unwrap_or(usize::MAX), usize::try_from(*limit).unwrap_or(usize::MAX));
+                Answer::Members(
+                    members.skip(offset).take(limit).map(|(score, member)| (member.clone(), *score)).collect(),
+                )
             }
             Query::Last(index) => {
                 let last = self.members(index, now).and_then(BTreeSet::last);
@@ -347,7 +370,8 @@ impl Engine for MemoryEngine {
             Form::List => content.lists.keys().collect(),
             Form::Index => content.indexes.keys().collect(),
         };
-        let of_kind = |(kind, place, id): &Name| (*kind == table.name).then(|| Key { table, place: *place, id: id.clone() });
+        let of_kind =
+            |(kind, place, id): &Name| (*kind == table.name).then(|| Key { table, place: *place, id: id.clone() });
         let keys = all.into_iter().filter_map(of_kind);
         // An empty list or index counts as missing.
         let is_there = |key: &Key| match table.form {

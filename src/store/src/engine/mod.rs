@@ -1,9 +1,10 @@
 //! Engines: they store records and apply batches, without business rules.
 //!
-//! A [`Batch`] has guards and operations. If every guard holds, all operations are applied, in their order and in one step. Otherwise
-//! nothing is, and the answer names the first failed guard with the record that it saw. `transitions` decides the content of a batch, once
-//! for all engines: [`memory`], [`embedded`] (SQLite) and [`redis`]. As in etcd's transactions, and with the commutative guards of
-//! FoundationDB: two guests of one event, or two debits of one client, do not conflict.
+//! A [`Batch`] has guards and operations. If every guard holds, all operations are applied, in their order and in one
+//! step. Otherwise nothing is, and the answer names the first failed guard with the record that it saw. `transitions`
+//! decides the content of a batch, once for all engines: [`memory`], [`embedded`] (SQLite) and [`redis`]. As in etcd's
+//! transactions, and with the commutative guards of FoundationDB: two guests of one event, or two debits of one client,
+//! do not conflict.
 
 mod batch;
 pub(crate) mod embedded;
@@ -183,7 +184,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Applies batches, each by itself, those on one partition in this order.
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>>;
 
-    /// Returns about `limit` keys of a kind, in any order. A key that exists during the whole scan is returned at least once.
+    /// Returns about `limit` keys of a kind, in any order. A key that exists during the whole scan is returned at least
+    /// once.
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned>;
 
     /// Does the same for several kinds, in sequence or mixed.
@@ -199,11 +201,13 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         })
     }
 
-    /// Removes at most `limit` records of each kind that have expired at `now` and by the engine's clock, which may have jumped since the
-    /// caller read `now`. The batch is applied in the same step, at the earlier of both times. Returns the number removed of each kind.
+    /// Removes at most `limit` records of each kind that have expired at `now` and by the engine's clock, which may
+    /// have jumped since the caller read `now`. The batch is applied in the same step, at the earlier of both times.
+    /// Returns the number removed of each kind.
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>>;
 
-    /// Returns true if other nodes use the same records. Records then expire by themselves; otherwise [`Engine::sweep`] removes them.
+    /// Returns true if other nodes use the same records. Records then expire by themselves; otherwise [`Engine::sweep`]
+    /// removes them.
     fn is_shared(&self) -> bool;
 
     /// Returns true if a batch may have keys of several places. Otherwise they may be on several servers.
@@ -211,7 +215,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         !self.is_shared()
     }
 
-    /// Returns true if all work, also slow work, is done on the caller's thread: the result then depends on the order of the calls alone.
+    /// Returns true if all work, also slow work, is done on the caller's thread: the result then depends on the order
+    /// of the calls alone.
     fn works_at_once(&self) -> bool {
         false
     }
@@ -241,8 +246,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Finishes the upgrade to the schema of this release, as far as one call goes. A store that is migrated when opened has nothing left
-    /// to do.
+    /// Finishes the upgrade to the schema of this release, as far as one call goes. A store that is migrated when
+    /// opened has nothing left to do.
     fn finish_upgrade(&self) -> StoreFuture<Finish> {
         Box::pin(ready(Ok(Finish { schema: SCHEMA.number(), state: FinishState::Nothing, looked_at: 0, changed: 0 })))
     }
@@ -257,7 +262,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
-    /// Returns the nodes that use the same records, this one included, with their last heartbeats; none if there are no others.
+    /// Returns the nodes that use the same records, this one included, with their last heartbeats; none if there are no
+    /// others.
     fn members(&self) -> Vec<(NodeId, Timestamp)> {
         vec![]
     }

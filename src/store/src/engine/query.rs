@@ -16,7 +16,8 @@ pub enum Query {
     Fields(Key, &'static [&'static str]),
     /// The end of a record, in milliseconds since 1970; 0 for one without an end, and for a missing one.
     End(Key),
-    /// The entries of a list from this number on. Stops at `limit` entries, or once their last fields hold `max_bytes` bytes.
+    /// The entries of a list from this number on. Stops at `limit` entries, or once their last fields hold `max_bytes`
+    /// bytes.
     Entries {
         /// The list.
         list: Key,
@@ -89,7 +90,12 @@ impl Query {
     /// Returns the key of the record, list or index.
     pub const fn key(&self) -> &Key {
         match self {
-            Self::Record(key) | Self::Fields(key, _) | Self::End(key) | Self::Length(key) | Self::Last(key) | Self::Count(key, _) => key,
+            Self::Record(key)
+            | Self::Fields(key, _)
+            | Self::End(key)
+            | Self::Length(key)
+            | Self::Last(key)
+            | Self::Count(key, _) => key,
             Self::Entries { list, .. } => list,
             Self::Members { index, .. } => index,
         }

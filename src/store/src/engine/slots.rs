@@ -4,7 +4,12 @@ use super::{Batch, Guard, Key, Op, Place};
 
 /// Returns a key of the batch's slot.
 pub fn first_key(batch: &Batch) -> Option<&Key> {
-    batch.guards.first().map(Guard::key).or_else(|| batch.ops.first().map(Op::key)).or(batch.call.as_ref().map(|(_, key)| key))
+    batch
+        .guards
+        .first()
+        .map(Guard::key)
+        .or_else(|| batch.ops.first().map(Op::key))
+        .or(batch.call.as_ref().map(|(_, key)| key))
 }
 
 /// Returns the places of those with the same slot, in their order.

@@ -79,7 +79,8 @@ pub(crate) struct SealedOpening {
 impl SealedOpening {
     pub(crate) fn of(vault: &Vault, open: &OpenFlow) -> Result<Self, StoreError> {
         let id = open.flow.header().id;
-        let payload = open.payload.as_ref().map(|payload| sealed(vault, id, PROGRESS, payload, PAYLOAD_BYTES)).transpose()?;
+        let payload =
+            open.payload.as_ref().map(|payload| sealed(vault, id, PROGRESS, payload, PAYLOAD_BYTES)).transpose()?;
         Ok(Self { state: seal_of_flow(vault, id, &open.flow)?, payload })
     }
 }

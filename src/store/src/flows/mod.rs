@@ -1,7 +1,7 @@
 //! Flows that end upstream: opening, reporting and reading them.
 //!
-//! `record` holds the readable state of a flow. `reporting` processes a report on any store: the domain decides, and one atomic step writes
-//! it unless another change came first. `encoding` seals the written state.
+//! `record` holds the readable state of a flow. `reporting` processes a report on any store: the domain decides, and
+//! one atomic step writes it unless another change came first. `encoding` seals the written state.
 
 pub(crate) mod encoding;
 pub(crate) mod record;

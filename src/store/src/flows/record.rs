@@ -32,8 +32,8 @@ pub struct FlowDeliveries {
     pub deliveries: Vec<FlowDelivery>,
 }
 
-/// A sealed payload of a flow: the answer to polls, or the body of a webhook. It can be large, so it is neither cloned nor copied to be
-/// opened.
+/// A sealed payload of a flow: the answer to polls, or the body of a webhook. It can be large, so it is neither cloned
+/// nor copied to be opened.
 #[derive(PartialEq, Eq)]
 pub struct SealedPayload {
     owner: Vec<u8>,

@@ -29,9 +29,17 @@ use crate::vault::Vault;
 pub(crate) trait FlowStorage: Send + Sync + 'static {
     fn vault(&self) -> &Vault;
     /// Returns the flow, with the fetch of this name.
-    fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> impl Future<Output = Result<Option<StoredFlow>, StoreError>> + Send;
+    fn find(
+        &self,
+        id: FlowId,
+        fetch: Option<DedupDigest>,
+    ) -> impl Future<Output = Result<Option<StoredFlow>, StoreError>> + Send;
     /// Returns a sealed payload.
-    fn payload(&self, id: FlowId, name: DedupDigest) -> impl Future<Output = Result<Option<Vec<u8>>, StoreError>> + Send;
+    fn payload(
+        &self,
+        id: FlowId,
+        name: DedupDigest,
+    ) -> impl Future<Output = Result<Option<Vec<u8>>, StoreError>> + Send;
     /// Returns the deliveries of a flow, in any order.
     fn deliveries(&self, id: FlowId) -> impl Future<Output = Result<Vec<FlowDelivery>, StoreError>> + Send;
     /// Returns the app, and the URLs that it has registered.
@@ -113,7 +121,11 @@ const fn refused(refusal: ReportRefusal) -> ReportFlowOutcome {
     }
 }
 
-pub(crate) async fn lapse<S: FlowStorage>(storage: S, id: FlowId, result_ttl: Duration) -> Result<LapseFlowOutcome, StoreError> {
+pub(crate) async fn lapse<S: FlowStorage>(
+    storage: S,
+    id: FlowId,
+    result_ttl: Duration,
+) -> Result<LapseFlowOutcome, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(LapseFlowOutcome::NotFound) };
         let due = stored.state.deadline().is_some_and(|deadline| deadline <= stored.now);
@@ -213,12 +225,22 @@ async fn write<S: FlowStorage>(
         CommitOutcome::KeyTaken => return Ok(Some(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently))),
     };
     let (subject, app) = (Subject::Flow { flow: id, webhook: name }, flow.header().app.clone());
-    let queued = delivery.zip(receiver).map(|(id, receiver)| QueuedDelivery { id, subject, receiver, app: Some(app), stored_bytes });
+    let queued = delivery.zip(receiver).map(|(id, receiver)| QueuedDelivery {
+        id,
+        subject,
+        receiver,
+        app: Some(app),
+        stored_bytes,
+    });
     Ok(Some(ReportFlowOutcome::Accepted { flow: Box::new(flow), queued }))
 }
 
 /// Returns the current URL of a webhook.
-async fn address<S: FlowStorage>(storage: &S, target: WebhookTarget<'_>, app: AppId) -> Result<Option<WebhookUrl>, StoreError> {
+async fn address<S: FlowStorage>(
+    storage: &S,
+    target: WebhookTarget<'_>,
+    app: AppId,
+) -> Result<Option<WebhookUrl>, StoreError> {
     if let WebhookTarget::ESign { response_url: Some(own) } = target {
         return Ok(Some(own.clone()));
     }
@@ -290,9 +312,11 @@ mod tests {
             retention: ClientRetention::default(),
         };
         let webhook = DedupDigest([5; 16]);
-        for (latest, gone, expected) in
-            [(PROGRESS, 1, Ok((true, 2))), (webhook, 1, Ok((false, 1))), (PROGRESS, usize::MAX, Err(StoreError::Overloaded))]
-        {
+        for (latest, gone, expected) in [
+            (PROGRESS, 1, Ok((true, 2))),
+            (webhook, 1, Ok((false, 1))),
+            (PROGRESS, usize::MAX, Err(StoreError::Overloaded)),
+        ] {
             let reads = Arc::new(AtomicUsize::new(0));
             let storage = Racing { flow: flow.clone(), latest, gone, reads: Arc::clone(&reads) };
             let loaded = load(storage, id, flow.app.clone()).await;

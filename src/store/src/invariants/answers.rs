@@ -1,4 +1,5 @@
-//! Invariants of engine answers: possible results, real refusals, and records, entries and members as they were written.
+//! Invariants of engine answers: possible results, real refusals, and records, entries and members as they were
+//! written.
 
 use sakshi_domain::credits::EntryKind;
 
@@ -186,7 +187,9 @@ pub(super) fn of_queries(queries: &[Query], answers: &Answers) -> Broken {
 fn of_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
     match (query, answer) {
         (Query::Record(key), Answer::Record(found)) => found.as_ref().and_then(|found| kept(key, found, None)),
-        (Query::Fields(key, fields), Answer::Record(found)) => found.as_ref().and_then(|found| kept(key, found, Some(fields))),
+        (Query::Fields(key, fields), Answer::Record(found)) => {
+            found.as_ref().and_then(|found| kept(key, found, Some(fields)))
+        }
         (Query::Entries { list, first, limit, .. }, Answer::Entries(found)) => {
             unless(found.len() as u64 <= *limit, FEW_ENTRIES).or_else(|| entries(list, *first, found))
         }
@@ -207,7 +210,8 @@ fn of_query(query: &Query, answer: &Answer, answers: &Answers) -> Broken {
 /// Checks a record found under its key.
 fn kept(key: &Key, found: &Record, asked: Option<&[&'static str]>) -> Broken {
     let has_only = asked.is_none_or(|asked| found.fields.keys().all(|field| asked.contains(field)));
-    let home = || compiled(key.table).and_then(|rules| rules.home).and_then(|(name, home)| unless(home.is_of(key), name));
+    let home =
+        || compiled(key.table).and_then(|rules| rules.home).and_then(|(name, home)| unless(home.is_of(key), name));
     unless(has_only, OWN_FIELDS).or_else(|| record(key.table, found, asked)).or_else(home)
 }
 
@@ -219,7 +223,9 @@ fn record(table: &Table, found: &Record, asked: Option<&[&str]>) -> Broken {
 fn entries(list: &Key, first: u64, found: &[Vec<Value>]) -> Broken {
     let table = list.table;
     let rules = compiled(table)?;
-    let each = |entry: &Vec<Value>| unless(entry.len() == table.fields.len(), WHOLE_ENTRY).or_else(|| View::of_entry(entry).broken(rules));
+    let each = |entry: &Vec<Value>| {
+        unless(entry.len() == table.fields.len(), WHOLE_ENTRY).or_else(|| View::of_entry(entry).broken(rules))
+    };
     found.iter().find_map(each).or_else(|| match () {
         () if std::ptr::eq(table, &LEDGER) => ledger(first, found),
         () if std::ptr::eq(table, &AUDIT_LOG) => audit(first, found),
@@ -249,7 +255,8 @@ fn ledger(first: u64, found: &[Vec<Value>]) -> Broken {
 
 /// Checks the entries of the audit log from a number on.
 fn audit(first: u64, found: &[Vec<Value>]) -> Broken {
-    let number = |entry: &Vec<Value>| if let Some(Value::Integer(number)) = entry.first() { number.unsigned_abs() } else { 0 };
+    let number =
+        |entry: &Vec<Value>| if let Some(Value::Integer(number)) = entry.first() { number.unsigned_abs() } else { 0 };
     let follows = |pair: &[Vec<Value>]| pair[0].get(2) == pair[1].get(1);
     unless((first.max(1)..).zip(found).all(|(expected, entry)| number(entry) == expected), AUDIT_NUMBERS)
         .or_else(|| unless(found.windows(2).all(follows), AUDIT_CHAIN))

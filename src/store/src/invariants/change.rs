@@ -20,7 +20,8 @@ pub(crate) fn changed(table: &Table, before: &Record, after: Option<&Record>) ->
         };
         !holds(Part::Answer, name, may_follow)
     };
-    let each = fields.flat_map(|(column, changes)| changes.iter().map(move |(name, change)| (column.name, *name, *change)));
+    let each =
+        fields.flat_map(|(column, changes)| changes.iter().map(move |(name, change)| (column.name, *name, *change)));
     each.filter(is_broken).count() == 0 && holds(Part::Answer, VERSION_RISES, before.version <= after.version)
 }
 
@@ -36,11 +37,16 @@ mod tests {
 
     #[test]
     fn each_rule_on_changes_is_broken_by_another_record() {
-        let record = |version, fields: &[(&'static str, Value)]| Record { version, fields: fields.iter().cloned().collect::<Fields>() };
+        let record = |version, fields: &[(&'static str, Value)]| Record {
+            version,
+            fields: fields.iter().cloned().collect::<Fields>(),
+        };
         for table in ALL {
             let rules = compiled(table).unwrap();
             let changes = table.fields.iter().zip(&rules.changes);
-            for (field, (name, change)) in changes.flat_map(|(column, changes)| changes.iter().map(move |change| (column.name, change))) {
+            for (field, (name, change)) in
+                changes.flat_map(|(column, changes)| changes.iter().map(move |change| (column.name, change)))
+            {
                 let of = |number: i64| record(1, &[(field, Value::Integer(number))]);
                 let broken = |after: Record| broken_by(|| _ = changed(table, &of(5), Some(&after)));
                 assert!(!broken(of(5)).contains(name), "{name}");

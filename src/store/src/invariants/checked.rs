@@ -72,7 +72,11 @@ impl CheckedEngine {
         })
     }
 
-    fn read_by(&self, queries: Vec<Query>, read: fn(&dyn Engine, Vec<Query>) -> StoreFuture<Answers>) -> StoreFuture<Answers> {
+    fn read_by(
+        &self,
+        queries: Vec<Query>,
+        read: fn(&dyn Engine, Vec<Query>) -> StoreFuture<Answers>,
+    ) -> StoreFuture<Answers> {
         let asked = queries.clone();
         let answered = read(&*self.0, queries);
         Box::pin(async move {

@@ -49,11 +49,12 @@ const fn unless(holds: bool, name: &'static str) -> Broken {
 pub(super) fn broken(batch: &Batch, joins: bool) -> Broken {
     let keys = || batch.guards.iter().map(Guard::key).chain(batch.ops.iter().map(Op::key));
     let first = keys().next();
-    let is_same = |key: &Key| first.is_none_or(|first| first.place == key.place && (first.place != Place::Alone || is_with(first, key)));
-    let call_is_kept = batch
-        .call
-        .as_ref()
-        .is_none_or(|(_, record)| batch.ops.iter().any(|op| op.key() == record || op.key().parent().as_ref() == Some(record)));
+    let is_same = |key: &Key| {
+        first.is_none_or(|first| first.place == key.place && (first.place != Place::Alone || is_with(first, key)))
+    };
+    let call_is_kept = batch.call.as_ref().is_none_or(|(_, record)| {
+        batch.ops.iter().any(|op| op.key() == record || op.key().parent().as_ref() == Some(record))
+    });
     unless(joins || keys().all(is_same), ONE_PLACE)
         .or_else(|| unless(call_is_kept, CALL_CHANGED))
         .or_else(|| batch.guards.iter().find_map(guard))
@@ -120,9 +121,13 @@ fn operation(batch: &Batch, at: usize, op: &Op) -> Broken {
             .or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD))
             .or_else(|| unless(is_earlier(more), EARLIER_RESULT))
             .or_else(|| broken_changes(batch, op).into_iter().next()),
-        Op::Index(_, _, score) => found.or_else(|| unless(is_earlier(score), EARLIER_RESULT)).or_else(|| unless(fits(score), SCORE_FITS)),
+        Op::Index(_, _, score) => {
+            found.or_else(|| unless(is_earlier(score), EARLIER_RESULT)).or_else(|| unless(fits(score), SCORE_FITS))
+        }
         Op::Sweep(_, _, until) => found.or_else(|| unless(is_earlier(until), EARLIER_RESULT)),
-        Op::Number(_, field) | Op::Tell(_, field) => found.or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD)),
+        Op::Number(_, field) | Op::Tell(_, field) => {
+            found.or_else(|| unless(table.column(field).is_some(), KNOWN_FIELD))
+        }
         _ => found,
     }
 }
@@ -197,7 +202,10 @@ fn record(batch: &Batch, op: &Op, key: &Key, fields: &[(&'static str, Operand)])
     }
     let changes = || match is_whole {
         true => broken_put(batch, key, rules).next(),
-        false => places.iter().zip(fields).find_map(|(place, field)| broken_sets(batch, key, field, &rules.changes[*place]).next()),
+        false => places
+            .iter()
+            .zip(fields)
+            .find_map(|(place, field)| broken_sets(batch, key, field, &rules.changes[*place]).next()),
     };
     view.broken(rules).or_else(changes).or_else(|| unless(!is_whole || ends(batch, key, fields), GIVEN_END))
 }
@@ -207,7 +215,11 @@ fn note_guards(view: &mut View<'_>, batch: &Batch, key: &Key, rules: &Compiled) 
     for guard in of_record(batch, key) {
         match guard {
             Guard::Unset(_, field) => rules.place(field).into_iter().for_each(|place| view.note_absent(place)),
-            other => compared(other).into_iter().flatten().filter_map(|field| rules.place(field)).for_each(|place| view.note_known(place)),
+            other => compared(other)
+                .into_iter()
+                .flatten()
+                .filter_map(|field| rules.place(field))
+                .for_each(|place| view.note_known(place)),
         }
     }
     view.note_present(rules.needed);
@@ -237,7 +249,9 @@ pub(super) fn broken_changes(batch: &Batch, op: &Op) -> Vec<&'static str> {
     match op {
         Op::Put(..) => broken_put(batch, key, rules).collect(),
         Op::Set(_, fields) => fields.iter().flat_map(|field| broken_sets(batch, key, field, of(field.0))).collect(),
-        Op::Add(_, field, more) => of(field).iter().filter_map(|(name, change)| unless(may_add(batch, key, more, *change), name)).collect(),
+        Op::Add(_, field, more) => {
+            of(field).iter().filter_map(|(name, change)| unless(may_add(batch, key, more, *change), name)).collect()
+        }
         _ => vec![],
     }
 }
@@ -245,7 +259,9 @@ pub(super) fn broken_changes(batch: &Batch, op: &Op) -> Vec<&'static str> {
 /// Returns true if a written record has its end, or stays until its delivery has ended.
 fn ends(batch: &Batch, key: &Key, fields: &[(&'static str, Operand)]) -> bool {
     let gets_end = |op: &Op| matches!(op, Op::ExpireAt(of, _) if of == key);
-    !matches!(key.table.life, Life::Ends(_)) || fields.iter().any(|(name, _)| *name == "delivery") || batch.ops.iter().any(gets_end)
+    !matches!(key.table.life, Life::Ends(_))
+        || fields.iter().any(|(name, _)| *name == "delivery")
+        || batch.ops.iter().any(gets_end)
 }
 
 /// Returns the guards of a batch on a record.
@@ -262,7 +278,9 @@ fn may_set(batch: &Batch, key: &Key, field: &str, operand: &Operand, change: Cha
     let as_read = || has(batch, key, Need::Version);
     match change {
         Change::Fixed => as_read(),
-        Change::Once => *operand == Operand::Nothing || as_read() || has_guard(batch, key, |guard| compares(guard, field)),
+        Change::Once => {
+            *operand == Operand::Nothing || as_read() || has_guard(batch, key, |guard| compares(guard, field))
+        }
         Change::Rises => as_read() || has_guard(batch, key, |guard| compares(guard, field)),
         Change::Guarded(need) => *operand == Operand::Nothing || has(batch, key, need),
     }

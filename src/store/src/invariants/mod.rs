@@ -1,14 +1,18 @@
-//! Invariants of the stored data, checked in production: before a batch goes to an engine, and when an engine has answered.
+//! Invariants of the stored data, checked in production: before a batch goes to an engine, and when an engine has
+//! answered.
 //!
-//! Those of a kind of record are declared beside its fields in `records` ([`rule`]). The operations that a batch needs together are in
-//! [`money`], [`outbox`] and [`people`]; its form in [`form`]; the answers of engines in [`answers`]. They concern the store's own writes,
-//! so no input makes one false. A broken one is counted and logged by its name, and its step fails with
-//! [`StoreError::Broken`](crate::StoreError::Broken): nothing is committed, and no such record is served.
+//! Those of a kind of record are declared beside its fields in `records` ([`rule`]). The operations that a batch needs
+//! together are in [`money`], [`outbox`] and [`people`]; its form in [`form`]; the answers of engines in [`answers`].
+//! They concern the store's own writes, so no input makes one false. A broken one is counted and logged by its name,
+//! and its step fails with [`StoreError::Broken`](crate::StoreError::Broken): nothing is committed, and no such record
+//! is served.
 //!
-//! A condition is false only if it is false for all values unknown to the batch. Values that only the engine knows at commit time, such as
-//! a balance, are protected by guards; here the batch must have them. Results are checked afterwards.
+//! A condition is false only if it is false for all values unknown to the batch. Values that only the engine knows at
+//! commit time, such as a balance, are protected by guards; here the batch must have them. Results are checked
+//! afterwards.
 //!
-//! Readers that look for damage bypass the checks: the audit of ledgers, readers of the audit log, erasures, new encryption keys and moves.
+//! Readers that look for damage bypass the checks: the audit of ledgers, readers of the audit log, erasures, new
+//! encryption keys and moves.
 
 mod answers;
 mod change;

@@ -1,4 +1,5 @@
-//! Invariants of batches that move credits or open something: a debit has its entry, an entry its movement, and a transaction its debit.
+//! Invariants of batches that move credits or open something: a debit has its entry, an entry its movement, and a
+//! transaction its debit.
 
 use super::form::has;
 use super::rule::Need;
@@ -11,7 +12,12 @@ use crate::records::idempotency::IDEMPOTENCY;
 use crate::records::transaction::TRANSACTION;
 use sakshi_domain::credits::EntryKind;
 
-const fn rule(name: &'static str, table: &'static crate::engine::Table, kind: Kind, holds: fn(Step<'_>) -> bool) -> StepRule {
+const fn rule(
+    name: &'static str,
+    table: &'static crate::engine::Table,
+    kind: Kind,
+    holds: fn(Step<'_>) -> bool,
+) -> StepRule {
     StepRule { name, table, kind, holds }
 }
 
@@ -51,8 +57,10 @@ fn movement<'a>(step: Step<'a>, operand: Option<&Operand>) -> Option<i64> {
 }
 
 fn moves_with_entry(step: Step<'_>) -> bool {
-    let is_its =
-        |op: &Op| matches!(op, Op::Append(list, values) if list.id == step.key().id && values.get(2) == Some(&Operand::Result(step.at)));
+    let is_its = |op: &Op| {
+        matches!(op, Op::Append(list,
+        values) if list.id == step.key().id && values.get(2) == Some(&Operand::Result(step.at)))
+    };
     step.of(&LEDGER).filter(|(_, op)| is_its(op)).count() == 1
 }
 
@@ -96,7 +104,9 @@ fn debit_opens(step: Step<'_>) -> bool {
 
 fn grant_is_named(step: Step<'_>) -> bool {
     let names = |op: &Op| match op {
-        Op::Put(_, fields) => given(fields, "number") == Some(&Operand::Result(step.at)) && given(fields, "amount") == step.entry().get(1),
+        Op::Put(_, fields) => {
+            given(fields, "number") == Some(&Operand::Result(step.at)) && given(fields, "amount") == step.entry().get(1)
+        }
         _ => false,
     };
     kind_of(step) == Some(EntryKind::Debit) || step.of(&REFERENCE).any(|(_, op)| names(op))
@@ -111,7 +121,8 @@ fn reference_has_entry(step: Step<'_>) -> bool {
 }
 
 fn is_debited(step: Step<'_>) -> bool {
-    step.of(&LEDGER).any(|(_, op)| matches!(op, Op::Append(_, values) if values.get(3).and_then(bytes) == Some(&step.key().id)))
+    step.of(&LEDGER)
+        .any(|(_, op)| matches!(op, Op::Append(_, values) if values.get(3).and_then(bytes) == Some(&step.key().id)))
 }
 
 fn event_of(step: Step<'_>) -> Option<&[u8]> {
@@ -119,14 +130,18 @@ fn event_of(step: Step<'_>) -> Option<&[u8]> {
 }
 
 fn is_counted(step: Step<'_>) -> bool {
-    let counts = |op: &Op, event: &[u8]| matches!(op, Op::Add(key, "scans", more) if key.id == event && integer(more) == Some(1));
+    let counts = |op: &Op, event: &[u8]| {
+        matches!(op, Op::Add(key, "scans",
+        more) if key.id == event && integer(more) == Some(1))
+    };
     event_of(step).is_none_or(|event| step.of(&EVENT).filter(|(_, op)| counts(op, event)).count() == 1)
 }
 
 fn scan_waits(step: Step<'_>) -> bool {
     let (id, end) = (&step.key().id, step.gives("expires_at"));
-    event_of(step)
-        .is_none_or(|event| step.indexes(&WAITING, |index, member, score| index.id == event && member == &id[..] && Some(score) == end))
+    event_of(step).is_none_or(|event| {
+        step.indexes(&WAITING, |index, member, score| index.id == event && member == &id[..] && Some(score) == end)
+    })
 }
 
 fn scan_is_own(step: Step<'_>) -> bool {
@@ -136,15 +151,21 @@ fn scan_is_own(step: Step<'_>) -> bool {
         }
         _ => false,
     };
-    event_of(step)
-        .is_none_or(|event| ["client", "app"].iter().all(|field| step.batch.guards.iter().any(|guard| is_same(guard, event, field))))
+    event_of(step).is_none_or(|event| {
+        ["client", "app"].iter().all(|field| step.batch.guards.iter().any(|guard| is_same(guard, event, field)))
+    })
 }
 
 fn scan_is_admitted(step: Step<'_>) -> bool {
-    let needs =
-        [Need::Equal("is_active"), Need::Before("expires_at"), Need::Below("registrations", "max_guests"), Need::Below("scans", "budget")];
+    let needs = [
+        Need::Equal("is_active"),
+        Need::Before("expires_at"),
+        Need::Below("registrations", "max_guests"),
+        Need::Below("scans", "budget"),
+    ];
     let of_event = |event: &[u8]| step.of(&EVENT).map(|(_, op)| op.key()).find(|key| key.id == event);
-    event_of(step).is_none_or(|event| of_event(event).is_some_and(|key| needs.into_iter().all(|need| has(step.batch, key, need))))
+    event_of(step)
+        .is_none_or(|event| of_event(event).is_some_and(|key| needs.into_iter().all(|need| has(step.batch, key, need))))
 }
 
 fn is_pending(step: Step<'_>) -> bool {
@@ -152,7 +173,8 @@ fn is_pending(step: Step<'_>) -> bool {
 }
 
 fn scan_opens(step: Step<'_>) -> bool {
-    let opens = |op: &Op| matches!(op, Op::Put(_, fields) if given(fields, "event").and_then(bytes) == Some(&step.key().id));
+    let opens =
+        |op: &Op| matches!(op, Op::Put(_, fields) if given(fields, "event").and_then(bytes) == Some(&step.key().id));
     step.of(&TRANSACTION).filter(|(_, op)| opens(op)).count() == 1
 }
 
@@ -181,5 +203,6 @@ fn answer_has_subject(step: Step<'_>) -> bool {
 }
 
 fn answer_ends(step: Step<'_>) -> bool {
-    step.of(&IDEMPOTENCY).any(|(_, op)| matches!(op, Op::ExpireAt(key, end) if key == step.key() && Some(end) == step.gives("until")))
+    step.of(&IDEMPOTENCY)
+        .any(|(_, op)| matches!(op, Op::ExpireAt(key, end) if key == step.key() && Some(end) == step.gives("until")))
 }

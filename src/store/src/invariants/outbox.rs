@@ -1,5 +1,5 @@
-//! Invariants of batches that end something and queue its webhook: a registration takes a place, a delivery is queued with its record,
-//! claimed before its attempt, and settled after it.
+//! Invariants of batches that end something and queue its webhook: a registration takes a place, a delivery is queued
+//! with its record, claimed before its attempt, and settled after it.
 
 use super::rule::Need;
 use super::step::{Kind, Step, StepRule, bytes, given, integer};
@@ -11,14 +11,24 @@ use crate::records::flow::{FLOW, REPORT, WEBHOOKS};
 use crate::records::transaction::TRANSACTION;
 use sakshi_domain::delivery::DeliveryId;
 
-const fn rule(name: &'static str, table: &'static crate::engine::Table, kind: Kind, holds: fn(Step<'_>) -> bool) -> StepRule {
+const fn rule(
+    name: &'static str,
+    table: &'static crate::engine::Table,
+    kind: Kind,
+    holds: fn(Step<'_>) -> bool,
+) -> StepRule {
     StepRule { name, table, kind, holds }
 }
 
 /// The rules.
 pub(super) static RULES: &[StepRule] = &[
     rule("an outcome tells the nodes that watch", &TRANSACTION, Kind::Set("verified_at"), tells_watchers),
-    rule("a completed transaction has its end, or stays for its delivery", &TRANSACTION, Kind::Set("verified_at"), stays_for_delivery),
+    rule(
+        "a completed transaction has its end, or stays for its delivery",
+        &TRANSACTION,
+        Kind::Set("verified_at"),
+        stays_for_delivery,
+    ),
     rule("a registration is the number of the guest", &TRANSACTION, Kind::Set("registration"), registration_is_number),
     rule("a registration takes a place of its event", &TRANSACTION, Kind::Set("registration"), takes_place),
     rule("a registered scan waits no more", &TRANSACTION, Kind::Set("registration"), waits_no_more),
@@ -49,15 +59,40 @@ pub(super) static RULES: &[StepRule] = &[
     rule("a flow changes as it was read", &FLOW, Kind::Set("state"), flow_is_as_read),
     rule("a number is drawn for one delivery", &NUMBERS, Kind::Number("last"), number_is_used),
     rule("a delivery in the outbox can be read and is in its partition", &OUTBOX, Kind::Index, member_is_readable),
-    rule("a claim of a transaction's webhook is of a known delivery", &TRANSACTION, Kind::Set("claimed_at"), claim_is_of_known),
+    rule(
+        "a claim of a transaction's webhook is of a known delivery",
+        &TRANSACTION,
+        Kind::Set("claimed_at"),
+        claim_is_of_known,
+    ),
     rule("a claim of a transaction's webhook does nothing else", &TRANSACTION, Kind::Set("claimed_at"), claim_is_alone),
     rule("a claim of a report's webhook is of a known delivery", &REPORT, Kind::Set("claimed_at"), claim_is_of_known),
     rule("a claim of a report's webhook does nothing else", &REPORT, Kind::Set("claimed_at"), claim_is_alone),
-    rule("an attempt of a transaction's webhook is of a known delivery or holder", &TRANSACTION, Kind::Set("attempt"), attempt_is_of_known),
-    rule("an attempt of a transaction's webhook replaces none but an unknown one", &TRANSACTION, Kind::Set("attempt"), attempt_is_first),
+    rule(
+        "an attempt of a transaction's webhook is of a known delivery or holder",
+        &TRANSACTION,
+        Kind::Set("attempt"),
+        attempt_is_of_known,
+    ),
+    rule(
+        "an attempt of a transaction's webhook replaces none but an unknown one",
+        &TRANSACTION,
+        Kind::Set("attempt"),
+        attempt_is_first,
+    ),
     rule("a settled webhook of a transaction leaves the outbox", &TRANSACTION, Kind::Set("attempt"), leaves_outbox),
-    rule("an attempt of a report's webhook is of a known delivery or holder", &REPORT, Kind::Set("attempt"), attempt_is_of_known),
-    rule("an attempt of a report's webhook replaces none but an unknown one", &REPORT, Kind::Set("attempt"), attempt_is_first),
+    rule(
+        "an attempt of a report's webhook is of a known delivery or holder",
+        &REPORT,
+        Kind::Set("attempt"),
+        attempt_is_of_known,
+    ),
+    rule(
+        "an attempt of a report's webhook replaces none but an unknown one",
+        &REPORT,
+        Kind::Set("attempt"),
+        attempt_is_first,
+    ),
     rule("a settled webhook of a report leaves the outbox", &REPORT, Kind::Set("attempt"), leaves_outbox),
     rule("a webhook of a transaction is taken over unclaimed", &TRANSACTION, Kind::Set("holder"), is_taken_over),
     rule("a webhook of a report is taken over unclaimed", &REPORT, Kind::Set("holder"), is_taken_over),
@@ -81,7 +116,9 @@ fn stays_for_delivery(step: Step<'_>) -> bool {
 
 fn registration_is_number(step: Step<'_>) -> bool {
     let is_of_guest = |op: &Op| match op {
-        Op::Append(list, values) => std::ptr::eq(list.table, &GUESTS) && values.first().and_then(bytes) == Some(&step.key().id),
+        Op::Append(list, values) => {
+            std::ptr::eq(list.table, &GUESTS) && values.first().and_then(bytes) == Some(&step.key().id)
+        }
         _ => false,
     };
     step.results(step.gives("registration"), is_of_guest)
@@ -109,7 +146,8 @@ fn guest_has_place(step: Step<'_>) -> bool {
 }
 
 fn guest_shares(step: Step<'_>) -> bool {
-    step.appended(&SHARED).is_some_and(|(_, op)| matches!(op, Op::Append(_, values) if values.first() == step.entry().first()))
+    step.appended(&SHARED)
+        .is_some_and(|(_, op)| matches!(op, Op::Append(_, values) if values.first() == step.entry().first()))
 }
 
 fn guest_is_outside(step: Step<'_>) -> bool {
@@ -161,7 +199,8 @@ fn check_in_is_counted(step: Step<'_>) -> bool {
 }
 
 fn unmark_is_counted(step: Step<'_>) -> bool {
-    let was_marked = before(step).is_some_and(|before| matches!(before.get(5), Some(Value::Bytes(earlier)) if !earlier.is_empty()));
+    let was_marked =
+        before(step).is_some_and(|before| matches!(before.get(5), Some(Value::Bytes(earlier)) if !earlier.is_empty()));
     let is_marked = step.entry().get(5).and_then(bytes).is_some_and(|earlier| !earlier.is_empty());
     (!is_marked || was_marked) && (was_marked && !is_marked) == step.adds(&EVENT, "duplicates", -1)
 }
@@ -174,7 +213,8 @@ fn claims_are_as_read(step: Step<'_>) -> bool {
     let Op::Rewrite(list, number, _) = step.op else { return false };
     step.batch.guards.iter().any(|guard| match guard {
         Guard::Entry(of, known, values) => {
-            let is_same = matches!((values.first(), step.entry().first()), (Some(txn), Some(Operand::Value(own))) if txn == own);
+            let is_same =
+                matches!((values.first(), step.entry().first()), (Some(txn), Some(Operand::Value(own))) if txn == own);
             of.id == list.id && known == number && is_same
         }
         _ => false,
@@ -253,11 +293,15 @@ fn attempt_is_of_known(step: Step<'_>) -> bool {
 
 fn attempt_is_first(step: Step<'_>) -> bool {
     let unknown = Value::from("unknown");
-    step.needs(Need::Unset("attempt")) || step.guarded(|guard| matches!(guard, Guard::Equal(_, "attempt", known) if *known == unknown))
+    step.needs(Need::Unset("attempt"))
+        || step.guarded(|guard| matches!(guard, Guard::Equal(_, "attempt", known) if *known == unknown))
 }
 
 fn leaves_outbox(step: Step<'_>) -> bool {
-    let delivery = |guard: &Guard, number: i64| matches!(guard, Guard::Equal(_, "delivery", Value::Integer(known)) if *known == number);
+    let delivery = |guard: &Guard, number: i64| {
+        matches!(guard, Guard::Equal(_, "delivery",
+        Value::Integer(known)) if *known == number)
+    };
     step.of(&OUTBOX).any(|(_, op)| match op {
         Op::Sweep(_, above, until) => {
             integer(until).is_some_and(|number| *above == number - 1 && step.guarded(|guard| delivery(guard, number)))
@@ -272,7 +316,10 @@ fn is_taken_over(step: Step<'_>) -> bool {
     }
     let holder = step.gives("holder").and_then(bytes);
     let is_listed = step.indexes(&OUTBOX, |index, _, score| {
-        let is_same = |guard: &Guard| matches!(guard, Guard::Equal(_, "delivery", known) if *score == Operand::Value(known.clone()));
+        let is_same = |guard: &Guard| {
+            matches!(guard, Guard::Equal(_, "delivery",
+            known) if *score == Operand::Value(known.clone()))
+        };
         Some(&index.id[..]) == holder && step.guarded(is_same)
     });
     is_listed && step.needs(Need::Unset("claimed_at")) && step.needs(Need::Equal("holder"))

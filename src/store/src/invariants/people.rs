@@ -34,7 +34,12 @@ pub(super) static RULES: &[StepRule] = &[
     rule("a one-time code is used once", &USER, Kind::Set("step"), code_is_fresh),
     rule("a link is accepted by a user who has it and is not disabled", &USER, Kind::Set("accepted_at"), link_is_open),
     rule("a user's address is taken once, or as it was read", &USER_EMAIL, Kind::Put, address_is_free),
-    rule("a request of a grant is decided as it was read and before its end", &GRANT_REQUEST, Kind::Set("state"), request_is_open),
+    rule(
+        "a request of a grant is decided as it was read and before its end",
+        &GRANT_REQUEST,
+        Kind::Set("state"),
+        request_is_open,
+    ),
     rule("a request of a grant is listed", &GRANT_REQUEST, Kind::Put, request_is_listed),
     rule("a key's last use does not fall", &API_KEY, Kind::Set("used_at"), use_is_later),
     rule("refused requests are counted one by one", &REFUSALS, Kind::Set("kept"), refusals_count),
@@ -45,7 +50,10 @@ pub(super) static RULES: &[StepRule] = &[
 
 fn audit_follows(step: Step<'_>) -> bool {
     let number = step.entry().first().and_then(integer).and_then(|number| u64::try_from(number).ok());
-    let is_last = |guard: &Guard| matches!(guard, Guard::Length(list, length) if list == step.key() && Some(length + 1) == number);
+    let is_last = |guard: &Guard| {
+        matches!(guard, Guard::Length(list,
+        length) if list == step.key() && Some(length + 1) == number)
+    };
     step.batch.guards.iter().any(is_last)
 }
 
@@ -56,7 +64,10 @@ fn push_is_as_read(step: Step<'_>) -> bool {
 
 fn push_rises(step: Step<'_>) -> bool {
     let number = step.gives("number").and_then(integer);
-    let falls = |guard: &Guard| matches!(guard, Guard::Equal(_, "number", Value::Integer(known)) if number.is_none_or(|to| to < *known));
+    let falls = |guard: &Guard| {
+        matches!(guard, Guard::Equal(_, "number",
+        Value::Integer(known)) if number.is_none_or(|to| to < *known))
+    };
     !step.guarded(falls)
 }
 
@@ -88,19 +99,24 @@ fn name_is_own(step: Step<'_>) -> bool {
 
 fn is_prolonged(step: Step<'_>) -> bool {
     let until = step.gives("idle_until").and_then(integer);
-    step.guarded(|guard| matches!(guard, Guard::AtMost(_, "idle_until", most) if until.is_some_and(|until| *most <= until)))
+    step.guarded(
+        |guard| matches!(guard, Guard::AtMost(_, "idle_until", most) if until.is_some_and(|until| *most <= until)),
+    )
 }
 
 fn code_is_fresh(step: Step<'_>) -> bool {
     let used = step.gives("step").and_then(integer);
     // A new credential begins at zero.
     let begins = used == Some(0) && step.gives("credential").is_some();
-    let is_later = |guard: &Guard| matches!(guard, Guard::AtMost(_, "step", most) if used.is_some_and(|used| *most < used));
+    let is_later =
+        |guard: &Guard| matches!(guard, Guard::AtMost(_, "step", most) if used.is_some_and(|used| *most < used));
     begins || step.guarded(is_later) && step.needs(Need::Equal("epoch")) && step.needs(Need::Unset("disabled_at"))
 }
 
 fn link_is_open(step: Step<'_>) -> bool {
-    [Need::Equal("invite"), Need::Before("invited_until"), Need::Unset("disabled_at")].into_iter().all(|need| step.needs(need))
+    [Need::Equal("invite"), Need::Before("invited_until"), Need::Unset("disabled_at")]
+        .into_iter()
+        .all(|need| step.needs(need))
 }
 
 fn address_is_free(step: Step<'_>) -> bool {
@@ -127,7 +143,9 @@ fn use_is_later(step: Step<'_>) -> bool {
 
 fn refusals_count(step: Step<'_>) -> bool {
     let kept = step.gives("kept").and_then(integer);
-    step.guarded(|guard| matches!(guard, Guard::Equal(_, "kept", Value::Integer(before)) if kept == before.checked_add(1)))
+    step.guarded(
+        |guard| matches!(guard, Guard::Equal(_, "kept", Value::Integer(before)) if kept == before.checked_add(1)),
+    )
 }
 
 fn refusal_is_kept(step: Step<'_>) -> bool {
@@ -140,6 +158,9 @@ fn day_is_there(step: Step<'_>) -> bool {
 
 fn operator_is_listed(step: Step<'_>) -> bool {
     let id = &step.key().id;
-    let names = |op: &Op| matches!(op, Op::Put(_, fields) if super::step::given(fields, "operator").and_then(bytes) == Some(id));
+    let names = |op: &Op| {
+        matches!(op, Op::Put(_, fields) if super::step::given(fields,
+        "operator").and_then(bytes) == Some(id))
+    };
     step.indexes(&OPERATORS, |_, member, _| member == &id[..]) && step.of(&OPERATOR_TOKEN).any(|(_, op)| names(op))
 }

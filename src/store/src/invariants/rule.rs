@@ -195,11 +195,19 @@ impl Compiled {
             Rule::Sized(field, least, most) => {
                 self.add(table, &format!("{field} has its length"), Test::Sized(at(self, field), least, most));
             }
-            Rule::Word(field, is_word) => self.add(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word)),
-            Rule::NotAbove(field, other) => {
-                self.add(table, &format!("{field} is at most {other}"), Test::NotAbove(at(self, field), at(self, other)));
+            Rule::Word(field, is_word) => {
+                self.add(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word))
             }
-            Rule::Less(field, other) => self.add(table, &format!("{field} is below {other}"), Test::Less(at(self, field), at(self, other))),
+            Rule::NotAbove(field, other) => {
+                self.add(
+                    table,
+                    &format!("{field} is at most {other}"),
+                    Test::NotAbove(at(self, field), at(self, other)),
+                );
+            }
+            Rule::Less(field, other) => {
+                self.add(table, &format!("{field} is below {other}"), Test::Less(at(self, field), at(self, other)))
+            }
             Rule::SumNotAbove(field, other, most) => {
                 let test = Test::SumNotAbove(at(self, field), at(self, other), at(self, most));
                 self.add(table, &format!("{field} and {other} are at most {most}"), test);
@@ -221,7 +229,9 @@ impl Compiled {
             Rule::Fixed(fields) => each(fields, "stays as it was written", Change::Fixed),
             Rule::Once(fields) => each(fields, "gets a value once", Change::Once),
             Rule::Rises(fields) => each(fields, "never falls", Change::Rises),
-            Rule::Guarded(field, need) => each(&[field], &format!("changes under a guard: {need}"), Change::Guarded(need)),
+            Rule::Guarded(field, need) => {
+                each(&[field], &format!("changes under a guard: {need}"), Change::Guarded(need))
+            }
             _ => {}
         }
     }
@@ -236,7 +246,8 @@ impl Compiled {
 
 /// Returns true for the id of a client, an app, a key, an operator or a user.
 pub(crate) fn is_id(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 /// Returns a name as a constant: each is made once for the process.

@@ -1,4 +1,5 @@
-//! Operations that need others in their batch: a debit its entry, a claim its guard, a delivery its place in the outbox.
+//! Operations that need others in their batch: a debit its entry, a claim its guard, a delivery its place in the
+//! outbox.
 
 use std::ptr;
 
@@ -145,7 +146,8 @@ impl<'a> Step<'a> {
 
     /// Returns true if the batch adds this number to a field of a record of the kind.
     pub(super) fn adds(self, table: &'static Table, field: &str, number: i64) -> bool {
-        self.of(table).any(|(_, op)| matches!(op, Op::Add(_, of, more) if *of == field && integer(more) == Some(number)))
+        self.of(table)
+            .any(|(_, op)| matches!(op, Op::Add(_, of, more) if *of == field && integer(more) == Some(number)))
     }
 
     /// Returns true if the operand is the result of a matching operation.

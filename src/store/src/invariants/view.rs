@@ -47,9 +47,11 @@ impl Test {
     /// Returns the fields that it uses.
     pub(super) const fn fields(self) -> u64 {
         match self {
-            Self::Kind(place, _) | Self::Needed(place) | Self::Within(place, ..) | Self::Sized(place, ..) | Self::Word(place, _) => {
-                bit(place)
-            }
+            Self::Kind(place, _)
+            | Self::Needed(place)
+            | Self::Within(place, ..)
+            | Self::Sized(place, ..)
+            | Self::Word(place, _) => bit(place),
             Self::With(place, other)
             | Self::Without(place, other)
             | Self::Excludes(place, _, other)
@@ -79,7 +81,9 @@ impl<'a> View<'a> {
         }
         let all = match asked {
             None => table.fields.len().checked_sub(1).map_or(0, |last| u64::MAX >> (63 - last.min(63))),
-            Some(asked) => asked.iter().filter_map(|field| compiled.place(field)).fold(0, |all, place| all | bit(place)),
+            Some(asked) => {
+                asked.iter().filter_map(|field| compiled.place(field)).fold(0, |all, place| all | bit(place))
+            }
         };
         view.absent = all & !view.present;
         view
@@ -145,7 +149,12 @@ impl<'a> View<'a> {
     pub(super) fn all_broken(&self, compiled: &Compiled) -> impl Iterator<Item = &'static str> {
         let known = self.present | self.absent;
         let is_known = move |condition: &&Condition| condition.fields & !known == 0;
-        compiled.conditions.iter().filter(is_known).filter(|condition| !self.passes(condition.test)).map(|condition| condition.name)
+        compiled
+            .conditions
+            .iter()
+            .filter(is_known)
+            .filter(|condition| !self.passes(condition.test))
+            .map(|condition| condition.name)
     }
 
     fn passes(&self, test: Test) -> bool {
@@ -171,9 +180,9 @@ impl<'a> View<'a> {
             },
             Test::NotAbove(place, other) => both(place, other).is_none_or(|(one, other)| one <= other),
             Test::Less(place, other) => both(place, other).is_none_or(|(one, other)| one < other),
-            Test::SumNotAbove(place, other, most) => {
-                both(place, other).zip(integer(most)).is_none_or(|((one, other), most)| one.saturating_add(other) <= most)
-            }
+            Test::SumNotAbove(place, other, most) => both(place, other)
+                .zip(integer(most))
+                .is_none_or(|((one, other), most)| one.saturating_add(other) <= most),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! Copying the records of one engine to another. No node uses either meanwhile.
 //!
-//! Each key is compared with the target, and differences are written. So an interrupted move is simply restarted, and a later move carries
-//! the changes since. A pass without differences is the verification. Sealed values are carried unchanged; versions and calls start anew.
+//! Each key is compared with the target, and differences are written. So an interrupted move is simply restarted, and a
+//! later move carries the changes since. A pass without differences is the verification. Sealed values are carried
+//! unchanged; versions and calls start anew.
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::{Moved, MovedKind};
-use crate::engine::{Answers, Batch, Engine, Form, Guard, Key, Life, Op, Operand, Query, Record, ScanFrom, Scanned, Table, Value};
+use crate::engine::{
+    Answers, Batch, Engine, Form, Guard, Key, Life, Op, Operand, Query, Record, ScanFrom, Scanned, Table, Value,
+};
 use crate::error::StoreError;
 use crate::records::{ALL, idempotency, installation, node};
 
@@ -37,12 +40,16 @@ struct Pass<'a> {
     writes: bool,
 }
 
-/// Copies every record that is missing or different in the target, and removes those that the source does not have. `progress` gets the
-/// number of keys of the source so far.
+/// Copies every record that is missing or different in the target, and removes those that the source does not have.
+/// `progress` gets the number of keys of the source so far.
 ///
 /// # Errors
 /// Errors of the engines.
-pub(super) async fn copy(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
+pub(super) async fn copy(
+    from: &dyn Engine,
+    to: &dyn Engine,
+    progress: &(impl Fn(&str, u64) + Sync),
+) -> Result<Moved, StoreError> {
     Pass { from, to, writes: true }.run("copied", progress).await
 }
 
@@ -50,7 +57,11 @@ pub(super) async fn copy(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn
 ///
 /// # Errors
 /// Errors of the engines.
-pub(super) async fn compare(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
+pub(super) async fn compare(
+    from: &dyn Engine,
+    to: &dyn Engine,
+    progress: &(impl Fn(&str, u64) + Sync),
+) -> Result<Moved, StoreError> {
     Pass { from, to, writes: false }.run("compared", progress).await
 }
 
@@ -92,7 +103,8 @@ impl Pass<'_> {
     async fn settle_records(&self, keys: &[Key]) -> Result<Vec<Settled>, StoreError> {
         let mut settled = Vec::with_capacity(keys.len());
         for some in self.slices(keys).await? {
-            let asked: Vec<Query> = some.iter().flat_map(|key| [Query::Record(key.clone()), Query::End(key.clone())]).collect();
+            let asked: Vec<Query> =
+                some.iter().flat_map(|key| [Query::Record(key.clone()), Query::End(key.clone())]).collect();
             let (mut source, mut target) = (self.from.read(asked.clone()).await?, self.to.read(asked).await?);
             let mut batches = Vec::new();
             for key in some {
@@ -180,7 +192,8 @@ impl Pass<'_> {
         Ok(differs)
     }
 
-    /// Returns true if the index differs. An index with members that the source does not have is removed and written again.
+    /// Returns true if the index differs. An index with members that the source does not have is removed and written
+    /// again.
     async fn settle_index(&self, index: &Key, in_source: u64, in_target: u64) -> Result<bool, StoreError> {
         let mut differs = self.copy_members(index, in_source).await? || in_target != in_source;
         let [_, left] = self.sizes(index).await?;
@@ -198,10 +211,12 @@ impl Pass<'_> {
         let mut offset = 0;
         while offset < count {
             let query = vec![Query::page(index.clone(), offset, MEMBERS)];
-            let (members, known) = (self.from.read(query.clone()).await?.members()?, self.to.read(query).await?.members()?);
+            let (members, known) =
+                (self.from.read(query.clone()).await?.members()?, self.to.read(query).await?.members()?);
             if members != known {
                 differs = true;
-                let ops = members.into_iter().map(|(member, score)| Op::Index(index.clone(), member, score.into())).collect();
+                let ops =
+                    members.into_iter().map(|(member, score)| Op::Index(index.clone(), member, score.into())).collect();
                 self.write(vec![Batch::new(vec![], ops)]).await?;
             }
             offset += MEMBERS;
@@ -217,12 +232,15 @@ impl Pass<'_> {
             while let Some(at) = next {
                 let Scanned { keys, next: further } = self.to.scan_kinds(tables.clone(), at, KEYS).await?;
                 next = further;
-                let asked = keys.iter().flat_map(|key| [presence(key), Query::End(key.parent().unwrap_or_else(|| key.clone()))]);
+                let asked = keys
+                    .iter()
+                    .flat_map(|key| [presence(key), Query::End(key.parent().unwrap_or_else(|| key.clone()))]);
                 let mut target = self.to.read(asked.collect()).await?;
                 let mut source = self.from.read(keys.iter().map(presence).collect()).await?;
                 let mut batches = Vec::new();
                 for key in keys {
-                    let (is_in_target, end, is_in_source) = (is_there(&key, &mut target)?, target.number()?, is_there(&key, &mut source)?);
+                    let (is_in_target, end, is_in_source) =
+                        (is_there(&key, &mut target)?, target.number()?, is_there(&key, &mut source)?);
                     if is_in_target && !is_in_source && !has_passed(end, &source) {
                         batches.push(only(Op::Remove(key)));
                     }

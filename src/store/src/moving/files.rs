@@ -33,7 +33,9 @@ pub(super) struct Place {
 }
 
 /// Runs work that may wait for a disk.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Send + 'static) -> Result<T, StoreError> {
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
     spawn_blocking(work).await.unwrap_or_else(|_| Err(StoreError::unavailable("the runtime is shutting down")))
 }
 
@@ -132,7 +134,8 @@ impl Place {
             if length(&log(&draft))? > 0 {
                 return Err(StoreError::unavailable(format!("there is a log left in {}", draft.display())));
             }
-            let renamed = std::fs::rename(database(&draft), database(&self.directory)).and_then(|()| std::fs::remove_dir_all(&draft));
+            let renamed = std::fs::rename(database(&draft), database(&self.directory))
+                .and_then(|()| std::fs::remove_dir_all(&draft));
             let synced = renamed.and_then(|()| std::fs::File::open(&self.directory)?.sync_all());
             synced.map_err(|error| failed("write", &self.directory, &error))?;
             self.locked.mark()

@@ -1,9 +1,9 @@
 //! Moving a store from a file into Redis, for an installation that outgrows one machine, and back.
 //!
-//! `copy` carries the records of one engine to the other. `files` has the file: a directory or a backup as the source, or a new store,
-//! which gets its name once it equals the servers' content. `servers` has Redis, with the mark that excludes nodes: until the move into it
-//! is finished, or after a move away from it. The canary and the installation are not records: the target gets its own, for the same keys
-//! and the same installation.
+//! `copy` carries the records of one engine to the other. `files` has the file: a directory or a backup as the source,
+//! or a new store, which gets its name once it equals the servers' content. `servers` has Redis, with the mark that
+//! excludes nodes: until the move into it is finished, or after a move away from it. The canary and the installation
+//! are not records: the target gets its own, for the same keys and the same installation.
 
 mod copy;
 mod files;
@@ -57,12 +57,14 @@ impl Moved {
     }
 }
 
-/// Copies the store of a directory that no node has open, or of a backup, into Redis, and compares all of it afterwards. With `finish`,
-/// nodes can then open the target. `progress` gets the number of keys of the source so far, of each pass.
+/// Copies the store of a directory that no node has open, or of a backup, into Redis, and compares all of it
+/// afterwards. With `finish`, nodes can then open the target. `progress` gets the number of keys of the source so far,
+/// of each pass.
 ///
 /// # Errors
-/// [`StoreError::InUse`] for the directory of a running node, [`StoreError::WrongKey`] and [`StoreError::OtherInstallation`] as on opening
-/// a store, [`StoreError::Unavailable`] for a target with other content, and when source and target still differ at the end.
+/// [`StoreError::InUse`] for the directory of a running node, [`StoreError::WrongKey`] and
+/// [`StoreError::OtherInstallation`] as on opening a store, [`StoreError::Unavailable`] for a target with other
+/// content, and when source and target still differ at the end.
 pub async fn move_to_redis(
     from: &Path,
     options: RedisOptions,
@@ -85,13 +87,14 @@ pub async fn move_to_redis(
     Ok(moved)
 }
 
-/// Copies everything from Redis into a new embedded store, and compares all of it afterwards. No node may have the servers open, and none
-/// can open them afterwards. An interrupted run can be restarted. `progress` gets the number of keys so far, of each pass.
+/// Copies everything from Redis into a new embedded store, and compares all of it afterwards. No node may have the
+/// servers open, and none can open them afterwards. An interrupted run can be restarted. `progress` gets the number of
+/// keys so far, of each pass.
 ///
 /// # Errors
-/// [`StoreError::InUse`] while a node has the servers open or when the directory holds a store, [`StoreError::WrongKey`] and
-/// [`StoreError::OtherInstallation`] as on opening a store, [`StoreError::Unavailable`] for servers without a store or with keys that no
-/// store has, and when something was not copied.
+/// [`StoreError::InUse`] while a node has the servers open or when the directory holds a store,
+/// [`StoreError::WrongKey`] and [`StoreError::OtherInstallation`] as on opening a store, [`StoreError::Unavailable`]
+/// for servers without a store or with keys that no store has, and when something was not copied.
 pub async fn move_to_directory(
     options: RedisOptions,
     to: &Path,
@@ -102,7 +105,10 @@ pub async fn move_to_directory(
     let strangers = origin.strangers(false).await?;
     if strangers.keys > 0 {
         let kinds = strangers.kinds.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(StoreError::unavailable(format!("the servers have {} keys that no store has: {kinds}", strangers.keys)));
+        return Err(StoreError::unavailable(format!(
+            "the servers have {} keys that no store has: {kinds}",
+            strangers.keys
+        )));
     }
     let store = place.create(&options).await?;
     let mut moved = copy::copy(&origin.engine, &store.engine, &progress).await?;

@@ -48,7 +48,8 @@ impl Servers {
         Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
     }
 
-    /// Connects to servers that are empty or have this mark, and sets it. They are then a store of these keys and this installation.
+    /// Connects to servers that are empty or have this mark, and sets it. They are then a store of these keys and this
+    /// installation.
     pub(super) async fn target(options: RedisOptions, mark: &str) -> Result<Self, StoreError> {
         let servers = Self::connect(options);
         let shared = &servers.shared;
@@ -133,7 +134,9 @@ impl Servers {
 
     /// Finds keys that are not part of a store. Removes them if `removes` is set.
     pub(super) async fn strangers(&self, removes: bool) -> Result<Strangers, StoreError> {
-        let own = [keys::own_marks(), keys::starts().into(), Partition::all().map(keys::schema_of).collect(), keys::apart()].concat();
+        let own =
+            [keys::own_marks(), keys::starts().into(), Partition::all().map(keys::schema_of).collect(), keys::apart()]
+                .concat();
         let mut strangers = Strangers::default();
         for server in 0.. {
             let mut cursor = 0_u64;
@@ -144,8 +147,11 @@ impl Servers {
                 cursor = found.parsed()?;
                 let names = found.value()?.fields()?.all(Some)?;
                 for name in names.into_iter().filter(|name| named_in(ALL, name).is_none() && !own.contains(name)) {
-                    strangers.keys +=
-                        self.shared.read("a key", cmd(if removes { "DEL" } else { "EXISTS" }).arg(&name)).await?.parsed::<u64>()?;
+                    strangers.keys += self
+                        .shared
+                        .read("a key", cmd(if removes { "DEL" } else { "EXISTS" }).arg(&name))
+                        .await?
+                        .parsed::<u64>()?;
                     if strangers.kinds.len() < TOLD {
                         strangers.kinds.insert(kind(&name));
                     }

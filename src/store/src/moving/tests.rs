@@ -98,7 +98,8 @@ async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_aga
     let other = session::session(&SessionDigest([9; 32]));
     apply(&to, vec![Op::Set(client.clone(), vec![("name", "Another".into())])]).await;
     apply(&to, vec![Op::Rewrite(guests.clone(), 2, vec![vec![0].into(), vec![0].into()])]).await;
-    apply(&to, vec![Op::Append(ledger.clone(), vec!["debit".into(), 0.into(), 0.into(), vec![0].into(), 0.into()])]).await;
+    apply(&to, vec![Op::Append(ledger.clone(), vec!["debit".into(), 0.into(), 0.into(), vec![0].into(), 0.into()])])
+        .await;
     apply(&to, vec![Op::Index(client::clients(), b"nobody".to_vec(), 0.into())]).await;
     apply(&to, vec![Op::Put(other.clone(), vec![("ends_at", 0.into())])]).await;
     let again = moved(&test, &to).await;
@@ -107,7 +108,10 @@ async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_aga
 
     // Removing an event removes its guests and its scans.
     apply(&to, vec![Op::Remove(event.clone())]).await;
-    assert_eq!(written(&moved(&test, &to).await), [("event", 1), ("guests", 1), ("people", 1), ("shared", 1), ("waiting", 1)]);
+    assert_eq!(
+        written(&moved(&test, &to).await),
+        [("event", 1), ("guests", 1), ("people", 1), ("shared", 1), ("waiting", 1)]
+    );
     // The source is used again meanwhile.
     apply(&test.engine, vec![Op::Remove(event)]).await;
     used(&test).await;

@@ -20,7 +20,9 @@ impl Store {
                     return Ok(record);
                 }
                 // Sealed bytes never repeat, so this is the entry of this call, whose response was lost.
-                if store.read(vec![Query::entries(audit_log(), record.number, 1)]).await?.entries()?.first() == Some(&values) {
+                if store.read(vec![Query::entries(audit_log(), record.number, 1)]).await?.entries()?.first()
+                    == Some(&values)
+                {
                     return Ok(record);
                 }
             }
@@ -28,10 +30,14 @@ impl Store {
         })
     }
 
-    /// Returns entries after this number, oldest first, without checks: readers verify that each follows the one before it.
+    /// Returns entries after this number, oldest first, without checks: readers verify that each follows the one before
+    /// it.
     pub fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
         self.run(move |store| async move {
-            let entries = store.read_as_is(vec![Query::entries(audit_log(), after.saturating_add(1), limit.into())]).await?.entries()?;
+            let entries = store
+                .read_as_is(vec![Query::entries(audit_log(), after.saturating_add(1), limit.into())])
+                .await?
+                .entries()?;
             entries.iter().map(|values| entry_of(store.vault(), values)).collect()
         })
     }
@@ -41,8 +47,8 @@ impl Store {
         self.run(|store| async move { store.head().await })
     }
 
-    /// Begins to send entries that the log's receiver does not have yet, at most `limit`. No other node sends until this time has passed;
-    /// [`Store::settle_audit_push`] extends it.
+    /// Begins to send entries that the log's receiver does not have yet, at most `limit`. No other node sends until
+    /// this time has passed; [`Store::settle_audit_push`] extends it.
     ///
     /// A restored or rolled-back store may have other entries than the receiver. The whole log is then sent again.
     pub fn take_audit_push(&self, time: Duration, limit: u32) -> StoreFuture<UnsentAudit> {
@@ -50,15 +56,18 @@ impl Store {
             let mut found = store.read(vec![Query::Record(audit_push()), Query::Length(audit_log())]).await?;
             let (seen, length) = (found.record()?, found.number()?);
             let mut sent = seen.as_ref().map_or(Ok(AuditHead::NONE), received)?;
-            let is_of_other =
-                |record: &Record| record.bytes("node") != store.node().as_bytes() && found.now.millis() < record.integer("until");
+            let is_of_other = |record: &Record| {
+                record.bytes("node") != store.node().as_bytes() && found.now.millis() < record.integer("until")
+            };
             let waiting = |sent: AuditHead| length.saturating_sub(sent.number);
             if length == sent.number || store.engine().is_shared() && seen.as_ref().is_some_and(is_of_other) {
                 return Ok(UnsentAudit { waiting: waiting(sent), next: None });
             }
             // Includes the last sent entry, to check that it is still the same.
             let mut entries = store.entries_from(sent.number.max(1), u64::from(limit) + 1).await?;
-            if sent.number > 0 && entries.first().is_none_or(|first| (first.number, first.hash) != (sent.number, sent.hash)) {
+            if sent.number > 0
+                && entries.first().is_none_or(|first| (first.number, first.hash) != (sent.number, sent.hash))
+            {
                 sent = AuditHead::NONE;
                 entries = store.entries_from(1, limit.into()).await?;
             }
@@ -71,7 +80,9 @@ impl Store {
 
     /// Notes that the receiver of the log has all entries up to `to`. Returns false when another node sends.
     pub fn settle_audit_push(&self, from: AuditHead, to: AuditHead, time: Duration) -> StoreFuture<bool> {
-        self.run(move |store| async move { Ok(is_done(&store.commit(settle_push(from, to, store.node(), time, call())).await?)) })
+        self.run(move |store| async move {
+            Ok(is_done(&store.commit(settle_push(from, to, store.node(), time, call())).await?))
+        })
     }
 
     async fn entries_from(&self, first: u64, limit: u64) -> Result<Vec<AuditRecord>, StoreError> {

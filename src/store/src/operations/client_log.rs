@@ -31,13 +31,16 @@ impl Store {
         })
     }
 
-    /// Returns a part of a client's log, newest entry first. It reads a limited number of entries, so an empty page may have a next one.
+    /// Returns a part of a client's log, newest entry first. It reads a limited number of entries, so an empty page may
+    /// have a next one.
     pub fn client_log(&self, asked: AskedLog) -> StoreFuture<LogPage> {
         self.run(|store| async move {
             let (mut page, mut left) = (LogPage::default(), LOOKED_AT_MAX);
             let last = asked.before.map_or(i64::MAX, |place| place.month);
             let months: Vec<i64> = months(asked.now).rev().filter(|month| *month <= last).collect();
-            let mut lengths = store.read(months.iter().map(|month| Query::Length(client_log(&asked.client, *month))).collect()).await?;
+            let mut lengths = store
+                .read(months.iter().map(|month| Query::Length(client_log(&asked.client, *month))).collect())
+                .await?;
             for month in months {
                 let length = lengths.number()?;
                 let before = asked.before.filter(|place| place.month == month).map_or(length + 1, |place| place.number);
@@ -59,7 +62,8 @@ impl Store {
         })
     }
 
-    /// Takes entries before a place until the page is full, and moves the place to the last entry read. Returns their number.
+    /// Takes entries before a place until the page is full, and moves the place to the last entry read. Returns their
+    /// number.
     async fn log_entries(&self, asked: &AskedLog, place: &mut LogPlace, page: &mut LogPage) -> Result<u64, StoreError> {
         let (list, first) = (client_log(&asked.client, place.month), place.number.saturating_sub(AT_ONCE).max(1));
         let entries = self.read(vec![Query::entries(list.clone(), first, place.number - first)]).await?.entries()?;

@@ -21,8 +21,8 @@ const LOOKED_AT_MAX: u64 = 10_000;
 const BYTES: usize = 1_024 * 1_024;
 
 impl Store {
-    /// Stores the consent that a client declares, unless the register is switched off. A retry after a lost response may add a second
-    /// entry.
+    /// Stores the consent that a client declares, unless the register is switched off. A retry after a lost response
+    /// may add a second entry.
     pub fn keep_consent(&self, client: ClientId, entry: Consent) -> StoreFuture<()> {
         self.run(|store| async move {
             if !store.keeps_consents() {
@@ -40,7 +40,8 @@ impl Store {
         })
     }
 
-    /// Returns a part of a client's register. It reads a limited number of entries, so an empty page may have a next one.
+    /// Returns a part of a client's register. It reads a limited number of entries, so an empty page may have a next
+    /// one.
     pub fn consents(&self, asked: AskedConsents) -> StoreFuture<ConsentPage> {
         self.run(|store| async move {
             let AskedConsents { client, from, to, after, .. } = &asked;
@@ -51,7 +52,8 @@ impl Store {
                 let lengths = weeks.iter().map(|week| Query::Length(consents(client, *week))).collect();
                 let mut lengths = store.read(lengths).await?;
                 for week in weeks {
-                    let mut place = ConsentPlace { week: *week, number: if *week == after.week { after.number } else { 0 } };
+                    let mut place =
+                        ConsentPlace { week: *week, number: if *week == after.week { after.number } else { 0 } };
                     let length = lengths.number()?;
                     while place.number < length {
                         let looked_at = store.consents_of(&asked, &mut place, &mut page).await?;
@@ -71,8 +73,14 @@ impl Store {
         })
     }
 
-    /// Takes entries after a place until the page is full, and moves the place past the last entry read. Returns their number.
-    async fn consents_of(&self, asked: &AskedConsents, place: &mut ConsentPlace, page: &mut ConsentPage) -> Result<u64, StoreError> {
+    /// Takes entries after a place until the page is full, and moves the place past the last entry read. Returns their
+    /// number.
+    async fn consents_of(
+        &self,
+        asked: &AskedConsents,
+        place: &mut ConsentPlace,
+        page: &mut ConsentPage,
+    ) -> Result<u64, StoreError> {
         let (list, first) = (consents(&asked.client, place.week), place.number + 1);
         let query = Query::Entries { list, first, limit: AT_ONCE, max_bytes: BYTES };
         let mut looked_at = 0;

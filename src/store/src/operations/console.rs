@@ -40,7 +40,9 @@ impl Store {
     /// Extends a console session to `until`, at most to its own end; `false` when it has ended before.
     pub fn prolong_console_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
-            let Some(known) = store.record(console_session(&digest)).await? else { return store.confirmed(false).await };
+            let Some(known) = store.record(console_session(&digest)).await? else {
+                return store.confirmed(false).await;
+            };
             let applied = store.commit(prolong(&digest, &known, until)).await?;
             // A session that exists despite the refusal has a later end.
             if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
@@ -53,14 +55,16 @@ impl Store {
     /// Ends a console session. Repeatable.
     pub fn end_console_session(&self, digest: SessionDigest) -> StoreFuture<()> {
         // It frees memory.
-        self.run(
-            move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(console_session(&digest))])).await.map(drop) },
-        )
+        self.run(move |store| async move {
+            store.commit(Batch::on_full(vec![], vec![Op::Remove(console_session(&digest))])).await.map(drop)
+        })
     }
 
     /// Ends the sessions opened until `at` by a subject or a session at the identity provider. Repeatable.
     pub fn end_provider_sessions(&self, issuer: String, name: String, at: Timestamp) -> StoreFuture<()> {
-        self.run(move |store| async move { store.commit(end_provider_sessions(logout_digest(&issuer, &name), at)).await.map(drop) })
+        self.run(move |store| async move {
+            store.commit(end_provider_sessions(logout_digest(&issuer, &name), at)).await.map(drop)
+        })
     }
 
     /// Returns the last time at which the sessions of a subject, or one session, at the identity provider were ended.
@@ -120,6 +124,8 @@ impl Store {
 
     /// Returns true if a movement with this kind and reference was made.
     pub fn has_moved(&self, client: ClientId, kind: EntryKind, reference: String) -> StoreFuture<bool> {
-        self.run(move |store| async move { Ok(store.record(client::reference(&client, kind, &reference)).await?.is_some()) })
+        self.run(
+            move |store| async move { Ok(store.record(client::reference(&client, kind, &reference)).await?.is_some()) },
+        )
     }
 }

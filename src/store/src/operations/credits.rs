@@ -50,7 +50,8 @@ impl Store {
             let queries = vec![Query::Length(ledger.clone()), Query::entries(ledger, first, limit.into())];
             let mut answers = store.read(queries).await?;
             let total = answers.number()?;
-            let items = (first..).zip(answers.entries()?).map(|(seq, values)| entry(seq, &values)).collect::<Option<_>>();
+            let items =
+                (first..).zip(answers.entries()?).map(|(seq, values)| entry(seq, &values)).collect::<Option<_>>();
             Ok(Page { items: items.ok_or_else(|| StoreError::unreadable("a ledger"))?, total })
         })
     }
@@ -60,7 +61,8 @@ impl Store {
         self.run(|store| async move {
             let mut audits = Vec::new();
             loop {
-                let members = store.read(vec![Query::page(client::clients(), audits.len() as u64, SLICE)]).await?.members()?;
+                let members =
+                    store.read(vec![Query::page(client::clients(), audits.len() as u64, SLICE)]).await?.members()?;
                 if members.is_empty() {
                     return Ok(audits);
                 }
@@ -99,7 +101,13 @@ impl Store {
 
 /// Returns an entry of a ledger with this number.
 fn entry(seq: u64, values: &[Value]) -> Option<LedgerEntry> {
-    let [Value::Text(kind), Value::Integer(amount), Value::Integer(balance_after), Value::Bytes(reference), Value::Integer(at)] = values
+    let [
+        Value::Text(kind),
+        Value::Integer(amount),
+        Value::Integer(balance_after),
+        Value::Bytes(reference),
+        Value::Integer(at),
+    ] = values
     else {
         return None;
     };

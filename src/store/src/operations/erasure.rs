@@ -47,8 +47,8 @@ struct Whose<'a> {
 }
 
 impl Store {
-    /// Erases all data of the subject. A webhook that is not in flight is not sent any more. Repeatable: erased records are not counted
-    /// again. Data added meanwhile may stay.
+    /// Erases all data of the subject. A webhook that is not in flight is not sent any more. Repeatable: erased records
+    /// are not counted again. Data added meanwhile may stay.
     pub fn erase(&self, subject: ErasureSubject) -> StoreFuture<Erased> {
         self.run(|store| async move {
             let erased = match subject {
@@ -170,7 +170,8 @@ impl Store {
         Ok(erased)
     }
 
-    /// Erases flows with their reports, which may outlive them. The version of a flow shows if it got another report meanwhile.
+    /// Erases flows with their reports, which may outlive them. The version of a flow shows if it got another report
+    /// meanwhile.
     async fn erase_flows(&self, place: Option<Place>, flows: Vec<Key>) -> Result<u64, StoreError> {
         let ids: Ids = flows.iter().map(|key| key.id.clone()).collect();
         let (mut known, mut erased) = (self.records(flows, &["app"]).await?, 0);
@@ -233,8 +234,8 @@ impl Store {
         Ok(lists)
     }
 
-    /// Erases the personal data of an event's guest, whose number is at least `first`. Returns true if there was any, and `None` when there
-    /// is no such guest.
+    /// Erases the personal data of an event's guest, whose number is at least `first`. Returns true if there was any,
+    /// and `None` when there is no such guest.
     async fn erase_guest(&self, list: &Key, mut first: u64, id: TxnId) -> Result<Option<bool>, StoreError> {
         loop {
             let entries = self.read_as_is(vec![Query::entries(list.clone(), first, GUESTS)]).await?.entries()?;
@@ -280,7 +281,9 @@ impl Store {
             let mut answers = self.read_as_is(vec![of(list.clone()), of(list.of(&event::SHARED))]).await?;
             let guest = numbered(number - 1, answers.entries()?)?.pop();
             let Some((guest, shared)) = guest.zip(answers.entries()?.pop()) else { return Ok(was_known) };
-            let Some(batch) = guests::erase(list, &guest, &shared, self.vault(), &nothing)? else { return Ok(was_known) };
+            let Some(batch) = guests::erase(list, &guest, &shared, self.vault(), &nothing)? else {
+                return Ok(was_known);
+            };
             was_known = true;
             if is_done(&self.commit(batch).await?) {
                 return Ok(true);
@@ -289,7 +292,8 @@ impl Store {
         Err(StoreError::Overloaded)
     }
 
-    /// Removes records as they were read, until none has changed meanwhile. Returns the removed ones in their final state.
+    /// Removes records as they were read, until none has changed meanwhile. Returns the removed ones in their final
+    /// state.
     async fn remove(
         &self,
         keys: Vec<Key>,
@@ -310,11 +314,17 @@ impl Store {
     }
 
     /// Removes records that are unchanged since they were read. Returns the keys of the others.
-    async fn remove_once(&self, known: &[(Key, Record)], removal: impl Fn(&Key, &Record) -> Batch) -> Result<Vec<Key>, StoreError> {
+    async fn remove_once(
+        &self,
+        known: &[(Key, Record)],
+        removal: impl Fn(&Key, &Record) -> Batch,
+    ) -> Result<Vec<Key>, StoreError> {
         let mut refused = Vec::new();
         for some in known.chunks(STEP) {
             let applied = self.commit_as_is(some.iter().map(|(key, record)| removal(key, record)).collect()).await?;
-            refused.extend(some.iter().zip(applied).filter(|(_, applied)| !is_done(applied)).map(|((key, _), _)| key.clone()));
+            refused.extend(
+                some.iter().zip(applied).filter(|(_, applied)| !is_done(applied)).map(|((key, _), _)| key.clone()),
+            );
         }
         Ok(refused)
     }
@@ -323,7 +333,8 @@ impl Store {
     async fn records(&self, keys: Vec<Key>, fields: &'static [&'static str]) -> Result<Vec<(Key, Record)>, StoreError> {
         let mut known = Vec::new();
         for some in keys.chunks(KEYS) {
-            let mut answers = self.read_as_is(some.iter().map(|key| Query::Fields(key.clone(), fields)).collect()).await?;
+            let mut answers =
+                self.read_as_is(some.iter().map(|key| Query::Fields(key.clone(), fields)).collect()).await?;
             for key in some {
                 known.extend(answers.record()?.map(|record| (key.clone(), record)));
             }
@@ -338,7 +349,11 @@ impl Search {
     }
 
     /// Returns the next matching keys, possibly none; `None` at the end.
-    async fn step(&mut self, store: &Store, is_meant: impl Fn(&Record) -> bool) -> Result<Option<Vec<Key>>, StoreError> {
+    async fn step(
+        &mut self,
+        store: &Store,
+        is_meant: impl Fn(&Record) -> bool,
+    ) -> Result<Option<Vec<Key>>, StoreError> {
         let Some(from) = self.next.take() else { return Ok(None) };
         let scanned = store.engine().scan(self.table, from, KEYS).await?;
         self.next = scanned.next;

@@ -28,7 +28,9 @@ impl Store {
                 let (batch, creation) = transitions::create(&create, sealed, store.0.retention.events);
                 match creation.outcome(store.commit(batch).await?) {
                     // Some of them may no longer exist.
-                    CreateOutcome::LimitReached if !is_last => store.delist_gone(&event::events(id.partition(), &app)).await?,
+                    CreateOutcome::LimitReached if !is_last => {
+                        store.delist_gone(&event::events(id.partition(), &app)).await?
+                    }
                     CreateOutcome::ClientNotFound => return store.confirmed(CreateOutcome::ClientNotFound).await,
                     outcome => return Ok(outcome),
                 }
@@ -75,7 +77,8 @@ impl Store {
         })
     }
 
-    /// Changes an event of this app, by the store's clock and its current counts. The change is applied once, also when an answer is lost.
+    /// Changes an event of this app, by the store's clock and its current counts. The change is applied once, also when
+    /// an answer is lost.
     pub fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
         self.run(move |store| async move {
             let (at, call) = (event::event(id.partition(), id), call());
@@ -147,8 +150,11 @@ impl Store {
     /// Returns the events of some members of a list, without those that no longer exist.
     async fn events(&self, members: &[(Vec<u8>, i64)]) -> Result<Vec<Event>, StoreError> {
         let id = |(member, _): &(Vec<u8>, i64)| member.as_slice().try_into().map(EventId::from_bytes);
-        let ids: Vec<EventId> =
-            members.iter().map(id).collect::<Result<_, _>>().map_err(|_| StoreError::unreadable("the id of an event"))?;
+        let ids: Vec<EventId> = members
+            .iter()
+            .map(id)
+            .collect::<Result<_, _>>()
+            .map_err(|_| StoreError::unreadable("the id of an event"))?;
         let mut answers = self.read(ids.iter().flat_map(|id| queries(*id)).collect()).await?;
         ids.into_iter().filter_map(|id| self.event(id, &mut answers).transpose()).collect()
     }
@@ -178,15 +184,17 @@ impl Store {
         Ok(None)
     }
 
-    /// Removes events that no longer exist from the lists of their app. One that was scanned shortly before its end expires later.
+    /// Removes events that no longer exist from the lists of their app. One that was scanned shortly before its end
+    /// expires later.
     async fn delist_gone(&self, events: &Key) -> Result<(), StoreError> {
         let ends = events.of(&event::EVENT_ENDS);
         loop {
             let until = Operand::Now(0);
             let query = Query::Members { index: ends.clone(), above: i64::MIN, until, offset: 0, limit: SLICE };
             let members = self.read(vec![query]).await?.members()?;
-            let record =
-                |(member, _): &(Vec<u8>, i64)| Query::Fields(Key { table: &event::EVENT, id: member.clone(), ..events.clone() }, &["app"]);
+            let record = |(member, _): &(Vec<u8>, i64)| {
+                Query::Fields(Key { table: &event::EVENT, id: member.clone(), ..events.clone() }, &["app"])
+            };
             let mut answers = self.read(members.iter().map(record).collect()).await?;
             let mut ops = Vec::new();
             for (member, _) in &members {

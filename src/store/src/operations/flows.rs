@@ -15,7 +15,9 @@ use crate::engine::{Operand, Query, Value};
 use crate::error::{StoreError, StoreFuture};
 use crate::flows::encoding::SealedOpening;
 use crate::flows::reporting::{self, Commit, CommitOutcome, FlowStorage, StoredFlow};
-use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
+use crate::flows::{
+    FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload,
+};
 use crate::idempotency::CreateOutcome;
 use crate::records::flow::{flow, flows, lapsing, report, webhook_name, webhooks};
 use crate::records::tenancy;
@@ -37,8 +39,9 @@ impl Store {
         })
     }
 
-    /// Records an upstream's report of a flow. In one step the flow's state and the sealed payload are stored, and its webhook is queued if
-    /// one is due and a URL is known now; each webhook at most once. Repeatable by the report's content.
+    /// Records an upstream's report of a flow. In one step the flow's state and the sealed payload are stored, and its
+    /// webhook is queued if one is due and a URL is known now; each webhook at most once. Repeatable by the report's
+    /// content.
     pub fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
         self.run(|store| reporting::report(store, report))
     }
@@ -74,7 +77,9 @@ impl Store {
             }
             lapsed.sort_unstable();
             lapsed.truncate(limit);
-            let id = |(_, id): (i64, Vec<u8>)| id.try_into().map(FlowId::from_bytes).map_err(|_| StoreError::unreadable("an id of a flow"));
+            let id = |(_, id): (i64, Vec<u8>)| {
+                id.try_into().map(FlowId::from_bytes).map_err(|_| StoreError::unreadable("an id of a flow"))
+            };
             lapsed.into_iter().map(id).collect()
         })
     }
@@ -84,15 +89,20 @@ impl Store {
         self.run(move |store| reporting::load(store, id, app))
     }
 
-    /// Returns at most `limit` retained flows of an app, with their deliveries: those with the latest end, newest first.
+    /// Returns at most `limit` retained flows of an app, with their deliveries: those with the latest end, newest
+    /// first.
     pub fn list_flows(&self, client: ClientId, app: AppId, limit: u32) -> StoreFuture<Vec<FlowDeliveries>> {
         self.run(move |store| async move {
             let index = flows(client.partition(), &app);
             let total = store.read(vec![Query::count(index.clone())]).await?.number()?;
-            let members = store.read(vec![Query::page(index, total.saturating_sub(limit.into()), limit.into())]).await?.members()?;
+            let members = store
+                .read(vec![Query::page(index, total.saturating_sub(limit.into()), limit.into())])
+                .await?
+                .members()?;
             let mut found = Vec::with_capacity(members.len());
             for (id, _) in members {
-                let id = id.try_into().map(FlowId::from_bytes).map_err(|_| StoreError::unreadable("an id of a flow"))?;
+                let id =
+                    id.try_into().map(FlowId::from_bytes).map_err(|_| StoreError::unreadable("an id of a flow"))?;
                 found.extend(reporting::deliveries(store.clone(), id).await?);
             }
             found.sort_by_key(|flow: &FlowDeliveries| std::cmp::Reverse(flow.state.header().opened_at));
@@ -105,10 +115,12 @@ impl Store {
         self.run(move |store| reporting::deliveries(store, id))
     }
 
-    /// Returns the URL and the body of a flow's webhook, while its delivery has not ended and while its result is retained.
+    /// Returns the URL and the body of a flow's webhook, while its delivery has not ended and while its result is
+    /// retained.
     pub fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<(WebhookUrl, SealedPayload)>> {
         self.run(move |store| async move {
-            let found = store.read(vec![Query::Fields(report(flow, webhook), &["payload", "address"])]).await?.record()?;
+            let found =
+                store.read(vec![Query::Fields(report(flow, webhook), &["payload", "address"])]).await?.record()?;
             let Some(record) = found else { return store.confirmed(None).await };
             let url = unseal_of_flow(store.vault(), flow, record.bytes("address"))?;
             Ok(Some((url, SealedPayload::new(flow, webhook, record.bytes("payload").to_vec()))))

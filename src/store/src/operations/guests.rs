@@ -33,7 +33,8 @@ impl Store {
             let Rows { offset, limit, max_bytes } = rows;
             let (first, limit) = (offset + 1, limit.into());
             let shared = Query::Entries { list: list.of(&event::SHARED), first, limit, max_bytes };
-            let mut answers = store.read(vec![Query::Length(list.clone()), shared, Query::entries(list, first, limit)]).await?;
+            let mut answers =
+                store.read(vec![Query::Length(list.clone()), shared, Query::entries(list, first, limit)]).await?;
             let (total, shared) = (answers.number()?, answers.entries()?);
             let guests = numbered(offset, answers.entries()?)?;
             let registration = |(guest, shared): (Guest, Vec<Value>)| {
@@ -62,10 +63,14 @@ impl Store {
                 // Another door learns that the guest is in, so no failover may lose it.
                 let entry = Query::entries(event::guests(id.partition(), id), number, 1);
                 let found = numbered(offset, store.engine().read_confirmed(vec![entry]).await?.entries()?)?;
-                let Some(guest) = found.into_iter().next() else { return store.confirmed(CheckInOutcome::NotFound).await };
+                let Some(guest) = found.into_iter().next() else {
+                    return store.confirmed(CheckInOutcome::NotFound).await;
+                };
                 match &guest.check_in {
                     // Done by this call, whose response was lost, or by an earlier one.
-                    Some(known) if known.id == check_in.id && attempt > 0 => return Ok(CheckInOutcome::CheckedIn(guest)),
+                    Some(known) if known.id == check_in.id && attempt > 0 => {
+                        return Ok(CheckInOutcome::CheckedIn(guest));
+                    }
                     Some(known) if known.id == check_in.id => return Ok(CheckInOutcome::Repeated(guest)),
                     Some(_) => return Ok(CheckInOutcome::Already(guest)),
                     None => {}

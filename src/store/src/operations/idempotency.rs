@@ -14,7 +14,8 @@ impl Store {
     /// Returns the response stored under an idempotency key, while it is replayed.
     pub fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
-            let Some(kept) = store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()? else {
+            let Some(kept) = store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()?
+            else {
                 return Ok(None);
             };
             let unreadable = || StoreError::unreadable("a kept answer");

@@ -20,7 +20,9 @@ impl Store {
     pub fn choose_intent_key(&self, chosen: Option<ChosenIntentKey>) -> StoreFuture<()> {
         self.run(|store| async move {
             let op = match chosen {
-                Some(ChosenIntentKey { kid, since }) => Op::Put(intent_key(), vec![("kid", kid.into()), ("since", since.into())]),
+                Some(ChosenIntentKey { kid, since }) => {
+                    Op::Put(intent_key(), vec![("kid", kid.into()), ("since", since.into())])
+                }
                 None => Op::Remove(intent_key()),
             };
             store.commit(Batch { ops: vec![op], ..Batch::default() }).await.map(drop)

@@ -1,5 +1,5 @@
-//! Operations: the calls of a store. Each reads its records, lets a transition decide, and commits the batch. When a guard refuses the
-//! batch, it decides again.
+//! Operations: the calls of a store. Each reads its records, lets a transition decide, and commits the batch. When a
+//! guard refuses the batch, it decides again.
 
 mod audit_log;
 mod client_log;
@@ -241,7 +241,8 @@ impl Store {
         self.engine().read(queries).await
     }
 
-    /// Reads without checks, for operations that look for damage, remove records or reseal them: damaged records are returned unchanged.
+    /// Reads without checks, for operations that look for damage, remove records or reseal them: damaged records are
+    /// returned unchanged.
     async fn read_as_is(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
         self.0.engine.unchecked().read(queries).await
     }

@@ -47,12 +47,15 @@ impl Store {
             let (key, sealed) = (snapshot(node), store.vault().seal(node.as_bytes(), &told).into_bytes());
             let put = Op::Put(key.clone(), vec![("snapshot", sealed.into())]);
             // A few kilobytes, and an operator also watches when the memory is full.
-            store.commit(Batch::on_full(vec![], vec![put, Op::ExpireAt(key, Operand::after(SNAPSHOT_KEPT))])).await.map(drop)
+            store
+                .commit(Batch::on_full(vec![], vec![put, Op::ExpireAt(key, Operand::after(SNAPSHOT_KEPT))]))
+                .await
+                .map(drop)
         })
     }
 
-    /// Returns the other nodes that have a heartbeat, with their snapshots. Each call makes them publish further ones. None on a store of
-    /// one node.
+    /// Returns the other nodes that have a heartbeat, with their snapshots. Each call makes them publish further ones.
+    /// None on a store of one node.
     pub fn watch_nodes(&self) -> StoreFuture<Vec<OtherNode>> {
         if !self.engine().is_shared() {
             return Box::pin(ready(Ok(vec![])));

@@ -1,4 +1,5 @@
-//! The outbox. Indexes list the deliveries of each node; the claim in the record of a delivery is the only permission to attempt it.
+//! The outbox. Indexes list the deliveries of each node; the claim in the record of a delivery is the only permission
+//! to attempt it.
 
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::Partition;
@@ -15,8 +16,14 @@ use crate::transitions::delivery;
 const SLICE: usize = 100;
 
 impl Store {
-    /// Returns deliveries of this node whose attempt has not ended, in order, after a position; of one receiver or of all.
-    pub fn due_deliveries(&self, after: Option<DeliveryId>, of: Option<Receiver>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+    /// Returns deliveries of this node whose attempt has not ended, in order, after a position; of one receiver or of
+    /// all.
+    pub fn due_deliveries(
+        &self,
+        after: Option<DeliveryId>,
+        of: Option<Receiver>,
+        limit: usize,
+    ) -> StoreFuture<Vec<QueuedDelivery>> {
         self.run(move |store| async move {
             if store.has_left() || limit == 0 {
                 return Ok(Vec::new());
@@ -42,8 +49,8 @@ impl Store {
         self.run(move |store| async move { store.commit(delivery::forget(&subject, id, store.node())).await.map(drop) })
     }
 
-    /// Records the outcome of the attempt. Repeatable; the first record stands, but `unknown` is replaced by the record of the node that
-    /// made the attempt after all.
+    /// Records the outcome of the attempt. Repeatable; the first record stands, but `unknown` is replaced by the record
+    /// of the node that made the attempt after all.
     pub fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
         self.run(move |store| async move {
             let [first, given_up] = delivery::settle(&subject, id, store.node(), attempt);
@@ -76,10 +83,12 @@ impl Store {
             for (partition, _) in &holders {
                 backlog.deliveries += answers.number()?;
                 let members = answers.members()?;
-                let waiting = members.iter().filter_map(|(member, number)| of_member(delivery::id(*partition, *number), member));
+                let waiting =
+                    members.iter().filter_map(|(member, number)| of_member(delivery::id(*partition, *number), member));
                 first.extend(waiting.map(|delivery| of_subject(&delivery.subject)));
             }
-            let mut answers = store.read(first.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect()).await?;
+            let mut answers =
+                store.read(first.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect()).await?;
             for _ in &first {
                 let queued = answers.record()?.and_then(|record| record.time("queued_at"));
                 backlog.oldest = backlog.oldest.into_iter().chain(queued).min();
@@ -88,9 +97,11 @@ impl Store {
         })
     }
 
-    /// Marks unfinished attempts as `unknown`: those left by this node's previous run, and those of dead nodes. Returns their number.
+    /// Marks unfinished attempts as `unknown`: those left by this node's previous run, and those of dead nodes. Returns
+    /// their number.
     ///
-    /// Without other nodes, every attempt in the store was made by an earlier run of this node, or before the store was moved here.
+    /// Without other nodes, every attempt in the store was made by an earlier run of this node, or before the store was
+    /// moved here.
     pub fn abandon_attempts(&self) -> StoreFuture<u64> {
         self.run(|store| async move {
             if !store.engine().is_open() {
@@ -106,7 +117,8 @@ impl Store {
             nodes.sort_unstable();
             nodes.dedup();
             for node in nodes {
-                marked += if node == store.node() { store.abandon(node).await? } else { store.take_over(node).await?.1 };
+                marked +=
+                    if node == store.node() { store.abandon(node).await? } else { store.take_over(node).await?.1 };
             }
             count_unknown(marked);
             Ok(marked)
@@ -118,10 +130,12 @@ impl Store {
     /// # Errors
     /// Errors of the engine.
     pub async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
-        let mut answers = self.read(Partition::all().map(|partition| Query::page(holders(partition), 0, u64::MAX)).collect()).await?;
+        let mut answers =
+            self.read(Partition::all().map(|partition| Query::page(holders(partition), 0, u64::MAX)).collect()).await?;
         let mut found = Vec::new();
         for partition in Partition::all() {
-            found.extend(answers.members()?.iter().filter_map(|(node, _)| Some((partition, NodeId::from_bytes(node)?))));
+            found
+                .extend(answers.members()?.iter().filter_map(|(node, _)| Some((partition, NodeId::from_bytes(node)?))));
         }
         Ok(found)
     }
@@ -137,7 +151,8 @@ impl Store {
         let slice = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
         let above = |partition| after.map_or(i64::MIN, |id| delivery::number_not_after(partition, id));
         let has_some = |partition: &Partition| of.is_none_or(|receiver| receiver.client.partition() == *partition);
-        let mut asked: Vec<(Partition, i64)> = Partition::all().filter(has_some).map(|partition| (partition, above(partition))).collect();
+        let mut asked: Vec<(Partition, i64)> =
+            Partition::all().filter(has_some).map(|partition| (partition, above(partition))).collect();
         let mut deliveries = Vec::new();
         let mut found = [0; 64];
         while !asked.is_empty() {
@@ -185,7 +200,8 @@ impl Store {
             let Some(last) = page.last() else { return Ok(marked) };
             after = Some(last.id);
             let batches = page.iter().map(|delivery| delivery::abandon(&delivery.subject, delivery.id, node, call()));
-            marked += self.engine().commit(batches.collect()).await?.iter().filter(|applied| is_done(applied)).count() as u64;
+            marked +=
+                self.engine().commit(batches.collect()).await?.iter().filter(|applied| is_done(applied)).count() as u64;
         }
     }
 
@@ -206,7 +222,9 @@ impl Store {
                 unknown += u64::from(is_done(&applied[1]));
             }
         }
-        self.engine().commit(Partition::all().map(|partition| delivery::forget_holder(partition, dead)).collect()).await?;
+        self.engine()
+            .commit(Partition::all().map(|partition| delivery::forget_holder(partition, dead)).collect())
+            .await?;
         Ok((taken, unknown))
     }
 }

@@ -1,4 +1,5 @@
-//! Refused requests of an app, for its developers. They are sealed, because the names of fields and the id are the client's own.
+//! Refused requests of an app, for its developers. They are sealed, because the names of fields and the id are the
+//! client's own.
 
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::REFUSALS_KEPT_MAX;
@@ -34,7 +35,8 @@ impl Store {
         self.run(|store| async move {
             // In one step: a place that is reused meanwhile has another number.
             let places = (0..REFUSALS_KEPT_MAX).map(|place| refusal(&app, place));
-            let mut answers = store.read([refusals(&app)].into_iter().chain(places).map(Query::Record).collect()).await?;
+            let mut answers =
+                store.read([refusals(&app)].into_iter().chain(places).map(Query::Record).collect()).await?;
             let kept = answers.record()?.map_or(0, |counted| counted.integer("kept"));
             let mut found = (0..REFUSALS_KEPT_MAX).map(|_| answers.record()).collect::<Result<Vec<_>, _>>()?;
             let newest_first = (1..=i64::from(REFUSALS_KEPT_MAX)).map(|back| place(kept - back));

@@ -1,13 +1,15 @@
 //! Resealing values that are sealed under an old key: one kind of record after the other, by its sealed fields.
 //!
-//! A scan gives keys in any order. Those of a step are sorted by their digests, so that an interrupted step resumes with the following
-//! ones, even if others were added or removed.
+//! A scan gives keys in any order. Those of a step are sorted by their digests, so that an interrupted step resumes
+//! with the following ones, even if others were added or removed.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use tokio::task::spawn_blocking;
 
 use super::{Store, is_done};
-use crate::engine::{Batch, Column, ColumnKind, Form, Guard, Key, Op, Operand, Owner, Query, Record, ScanFrom, Table, Value};
+use crate::engine::{
+    Batch, Column, ColumnKind, Form, Guard, Key, Op, Operand, Owner, Query, Record, ScanFrom, Table, Value,
+};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::ALL;
 use crate::reseal::{ResealCursor, Resealed, sealed_anew};
@@ -55,8 +57,8 @@ struct Step {
 }
 
 impl Store {
-    /// Runs one step of a pass: checks about `limit` records from the cursor on, and reseals values under other keys. Repeatable; a pass
-    /// can begin again at any time.
+    /// Runs one step of a pass: checks about `limit` records from the cursor on, and reseals values under other keys.
+    /// Repeatable; a pass can begin again at any time.
     pub fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed> {
         self.run(move |store| async move {
             let Some(table) = sealed_tables().nth(from.part.into()) else { return Ok(Resealed::default()) };
@@ -117,7 +119,8 @@ impl Store {
 
     async fn records_as_rows(&self, keys: &[(Digest, Key)]) -> Result<Vec<Row>, StoreError> {
         let mut answers = self.read_as_is(keys.iter().map(|(_, key)| Query::Record(key.clone())).collect()).await?;
-        let rows = keys.iter().map(|(_, key)| Ok(answers.record()?.map(|record| Row { key: key.clone(), number: 0, record })));
+        let rows =
+            keys.iter().map(|(_, key)| Ok(answers.record()?.map(|record| Row { key: key.clone(), number: 0, record })));
         rows.filter_map(Result::transpose).collect()
     }
 
@@ -152,7 +155,8 @@ impl Store {
         let mut sent = Vec::with_capacity(ready.len());
         let mut batches = Vec::with_capacity(ready.len());
         for Replacement { row, old, fresh } in ready {
-            let (opened, unopened): (Vec<_>, Vec<_>) = old.into_iter().partition(|(name, _)| fresh.iter().any(|(known, _)| known == name));
+            let (opened, unopened): (Vec<_>, Vec<_>) =
+                old.into_iter().partition(|(name, _)| fresh.iter().any(|(known, _)| known == name));
             unopened.iter().for_each(|(_, sealed)| resealed.leave(sealed));
             if !opened.is_empty() {
                 let (key, number) = (row.key.clone(), row.number);
@@ -175,7 +179,12 @@ impl Store {
     }
 
     /// Returns true if the values of a row are under the sealing key.
-    async fn is_sealed_anew(&self, key: &Key, number: u64, old: &[(&'static str, Vec<u8>)]) -> Result<bool, StoreError> {
+    async fn is_sealed_anew(
+        &self,
+        key: &Key,
+        number: u64,
+        old: &[(&'static str, Vec<u8>)],
+    ) -> Result<bool, StoreError> {
         let rows = if key.table.form == Form::List {
             self.entries_as_rows(key, number, 1).await?
         } else {
@@ -232,7 +241,8 @@ fn replace(row: Row, old: &[(&'static str, Vec<u8>)], fresh: Vec<(&'static str, 
 
 /// Returns the keys after a place, in the order of their digests.
 fn following(keys: Vec<Key>, place: Place) -> Vec<(Digest, Key)> {
-    let is_next = |(digest, _): &(Digest, Key)| *digest > place.after || (*digest == place.after && place.entry != [0; 8]);
+    let is_next =
+        |(digest, _): &(Digest, Key)| *digest > place.after || (*digest == place.after && place.entry != [0; 8]);
     let mut keys: Vec<_> = keys.into_iter().map(|key| (digest_of(&key), key)).filter(is_next).collect();
     keys.sort_unstable_by_key(|(digest, _)| *digest);
     // A scan may return a key twice.

@@ -61,7 +61,8 @@ impl Store {
         self.run(move |store| async move {
             let Some(found) = store.load_session(digest).await? else { return Ok(None) };
             let key = session(&digest);
-            let applied = store.commit(Batch::on_full(vec![Guard::Present(key.clone())], vec![Op::Remove(key)])).await?;
+            let applied =
+                store.commit(Batch::on_full(vec![Guard::Present(key.clone())], vec![Op::Remove(key)])).await?;
             Ok(Some(found).filter(|_| is_done(&applied)))
         })
     }
@@ -82,7 +83,9 @@ impl Store {
     /// Ends a session. Repeatable.
     pub fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
         // It frees memory.
-        self.run(move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(session(&digest))])).await.map(drop) })
+        self.run(move |store| async move {
+            store.commit(Batch::on_full(vec![], vec![Op::Remove(session(&digest))])).await.map(drop)
+        })
     }
 
     /// Ends all sessions of a user.
@@ -95,7 +98,9 @@ impl Store {
 
     pub(super) async fn sessions_of(&self, id: &UserId) -> Result<Vec<SessionDigest>, StoreError> {
         let members = self.read(vec![Query::page(user_sessions(id), 0, u64::MAX)]).await?.members()?;
-        let digest = |(member, _): (Vec<u8>, i64)| member.try_into().map(SessionDigest).map_err(|_| StoreError::unreadable("a session"));
+        let digest = |(member, _): (Vec<u8>, i64)| {
+            member.try_into().map(SessionDigest).map_err(|_| StoreError::unreadable("a session"))
+        };
         members.into_iter().map(digest).collect()
     }
 }

@@ -20,7 +20,8 @@ use crate::records::{client, tenancy};
 use crate::sealing::{seal_app, seal_urls, unseal_app, unseal_urls};
 use crate::tenancy::KeyGrant;
 use crate::transitions::tenancy::{
-    Changes, client_of, create_client, key_of, list, name_key, note_use, of_client, of_key, put_app, put_key, retired, write,
+    Changes, client_of, create_client, key_of, list, name_key, note_use, of_client, of_key, put_app, put_key, retired,
+    write,
 };
 
 impl Store {
@@ -79,7 +80,9 @@ impl Store {
     pub fn load_logo(&self, id: LogoId) -> StoreFuture<Option<Icon>> {
         self.run(move |store| async move {
             match store.record(tenancy::logo(id)).await? {
-                Some(record) => Icon::of_picture(record.bytes("file").to_vec()).map(Some).ok_or_else(|| StoreError::unreadable("a logo")),
+                Some(record) => Icon::of_picture(record.bytes("file").to_vec())
+                    .map(Some)
+                    .ok_or_else(|| StoreError::unreadable("a logo")),
                 None => store.confirmed(None).await,
             }
         })
@@ -87,7 +90,9 @@ impl Store {
 
     /// Removes a logo that is no longer used. Repeatable.
     pub fn remove_logo(&self, id: LogoId) -> StoreFuture<()> {
-        self.run(move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(tenancy::logo(id))])).await.map(drop) })
+        self.run(move |store| async move {
+            store.commit(Batch::on_full(vec![], vec![Op::Remove(tenancy::logo(id))])).await.map(drop)
+        })
     }
 
     /// Creates an app; `false` when its client does not exist. Repeatable by app id.
@@ -95,7 +100,8 @@ impl Store {
         self.run(|store| async move {
             let (id, owner) = (&app.app_id, &app.client_id);
             for _ in 0..ATTEMPTS {
-                let Some((listed, [known])) = store.read_of(owner, tenancy::apps(owner), [tenancy::app(id)]).await? else {
+                let Some((listed, [known])) = store.read_of(owner, tenancy::apps(owner), [tenancy::app(id)]).await?
+                else {
                     return store.confirmed(false).await;
                 };
                 if known.is_some() {
@@ -148,14 +154,16 @@ impl Store {
             let (id, owner) = (&key.key_id, &key.client_id);
             for _ in 0..ATTEMPTS {
                 let asked = [tenancy::api_key_id(id), tenancy::api_key(&digest)];
-                let Some((listed, [named, known])) = store.read_of(owner, tenancy::api_keys(owner), asked).await? else {
+                let Some((listed, [named, known])) = store.read_of(owner, tenancy::api_keys(owner), asked).await?
+                else {
                     return store.confirmed(false).await;
                 };
                 // The first digest of an id stays.
                 if known.is_some() || named.as_ref().is_some_and(|named| named.bytes("digest") != digest.0) {
                     return Ok(true);
                 }
-                let mut batches = Vec::from_iter(list(tenancy::api_keys(owner), &listed, [(id.as_str(), key.created_at)]));
+                let mut batches =
+                    Vec::from_iter(list(tenancy::api_keys(owner), &listed, [(id.as_str(), key.created_at)]));
                 batches.extend(named.is_none().then(|| name_key(id, &digest)));
                 batches.push(put_key(&key, &digest, None));
                 if store.commit_in_order(batches).await? {
@@ -175,21 +183,35 @@ impl Store {
     pub fn key_uses(&self, client: ClientId) -> StoreFuture<Vec<(KeyId, Timestamp)>> {
         self.run(|store| async move {
             let ids: Vec<KeyId> = store.ids(tenancy::api_keys(&client), 0, u64::MAX).await?;
-            let named = store.records_of(ids, tenancy::api_key_id, |id, named| Ok((id, KeyDigest(named.array("digest")?)))).await?;
+            let named = store
+                .records_of(ids, tenancy::api_key_id, |id, named| Ok((id, KeyDigest(named.array("digest")?))))
+                .await?;
             let key = |named: &(KeyId, KeyDigest)| tenancy::api_key(&named.1);
-            let uses = store.records_of(named, key, |(id, _), record| Ok(record.time("used_at").map(|at| (id, at)))).await?;
+            let uses =
+                store.records_of(named, key, |(id, _), record| Ok(record.time("used_at").map(|at| (id, at)))).await?;
             Ok(uses.into_iter().flatten().collect())
         })
     }
 
     /// Notes that a key is used, unless a use was noted within the interval.
-    pub fn note_key_use(&self, digest: KeyDigest, known: Option<Timestamp>, at: Timestamp, interval: Duration) -> StoreFuture<()> {
+    pub fn note_key_use(
+        &self,
+        digest: KeyDigest,
+        known: Option<Timestamp>,
+        at: Timestamp,
+        interval: Duration,
+    ) -> StoreFuture<()> {
         self.run(move |store| async move { store.commit(note_use(&digest, known, at, interval)).await.map(drop) })
     }
 
-    /// Sets the end of a key: `revoked_at` at once, `expires_at` later; with neither, the key is only read. `None` when there is no such
-    /// key. The first revocation stands, and of two expiry times the earlier one.
-    pub fn retire_key(&self, id: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
+    /// Sets the end of a key: `revoked_at` at once, `expires_at` later; with neither, the key is only read. `None` when
+    /// there is no such key. The first revocation stands, and of two expiry times the earlier one.
+    pub fn retire_key(
+        &self,
+        id: KeyId,
+        revoked_at: Option<Timestamp>,
+        expires_at: Option<Timestamp>,
+    ) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
             let Some(named) = store.record(tenancy::api_key_id(&id)).await? else { return store.confirmed(None).await };
             let change = |record: &Record| {
@@ -204,22 +226,30 @@ impl Store {
     /// Returns the key with this digest, with its client and an app.
     pub fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
-            let Some(record) = store.record(tenancy::api_key(&digest)).await? else { return store.confirmed(None).await };
+            let Some(record) = store.record(tenancy::api_key(&digest)).await? else {
+                return store.confirmed(None).await;
+            };
             let (key, used_at) = (key_of(&record)?, record.time("used_at"));
             let queries = [client::client(&key.client_id), tenancy::app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
             let Some(client) = answers.record()? else { return store.confirmed(None).await };
             let client = client_of(key.client_id.clone(), &client)?;
-            let app = answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
+            let app =
+                answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
             Ok(Some(KeyGrant { key, used_at, client, app }))
         })
     }
 
-    /// Registers the URL for webhooks of an API type, or removes it. Returns the URLs that the app has now, or `None` when there is no such
-    /// app.
+    /// Registers the URL for webhooks of an API type, or removes it. Returns the URLs that the app has now, or `None`
+    /// when there is no such app.
     ///
     /// URLs that the vault cannot open stay as they are.
-    pub fn set_webhook_url(&self, id: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
+    pub fn set_webhook_url(
+        &self,
+        id: AppId,
+        api_type: ApiType,
+        url: Option<WebhookUrl>,
+    ) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
                 let before = store.urls_of(&id, record)?;
@@ -242,8 +272,8 @@ impl Store {
         })
     }
 
-    /// Commits batches in this order, or as one where places can be joined. Returns false when a guard has refused one; those after it were
-    /// then not committed. None of them uses the result of an operation.
+    /// Commits batches in this order, or as one where places can be joined. Returns false when a guard has refused one;
+    /// those after it were then not committed. None of them uses the result of an operation.
     pub(super) async fn commit_in_order(&self, mut batches: Vec<Batch>) -> Result<bool, StoreError> {
         if !self.engine().is_shared() {
             let (guards, ops): (Vec<_>, Vec<_>) = batches.into_iter().map(|batch| (batch.guards, batch.ops)).unzip();
@@ -257,8 +287,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes the result of `change` for a record, if it is unchanged since it was read, and otherwise retries; `None` when there is none.
-    /// An empty change is not written, so a repeated call sees the first one's result.
+    /// Writes the result of `change` for a record, if it is unchanged since it was read, and otherwise retries; `None`
+    /// when there is none. An empty change is not written, so a repeated call sees the first one's result.
     pub(super) async fn change<T>(
         &self,
         key: Key,
@@ -295,7 +325,8 @@ impl Store {
     /// Returns the ids on a page of a list.
     pub(super) async fn ids<T: FromStr>(&self, index: Key, offset: u64, limit: u64) -> Result<Vec<T>, StoreError> {
         let members = self.read(vec![Query::page(index, offset, limit)]).await?.members()?;
-        let ids = members.iter().map(|(member, _)| std::str::from_utf8(member).ok()?.parse().ok()).collect::<Option<_>>();
+        let ids =
+            members.iter().map(|(member, _)| std::str::from_utf8(member).ok()?.parse().ok()).collect::<Option<_>>();
         ids.ok_or_else(|| StoreError::unreadable("a list"))
     }
 
@@ -323,12 +354,17 @@ impl Store {
     /// Returns the keys of a client by creation time.
     pub(super) async fn keys_of(&self, client: &ClientId) -> Result<Vec<TransferredKey>, StoreError> {
         let ids = self.ids(tenancy::api_keys(client), 0, u64::MAX).await?;
-        let digests = self.records_of(ids, tenancy::api_key_id, |_, named| named.array("digest").map(KeyDigest)).await?;
+        let digests =
+            self.records_of(ids, tenancy::api_key_id, |_, named| named.array("digest").map(KeyDigest)).await?;
         let key = |digest, record: Record| Ok(TransferredKey { key: key_of(&record)?, digest });
         self.records_of(digests, tenancy::api_key, key).await
     }
 
     fn urls_of(&self, id: &AppId, record: &Record) -> Result<RegisteredUrls, StoreError> {
-        if record.has("urls") { unseal_urls(self.vault(), id, record.bytes("urls")) } else { Ok(RegisteredUrls::default()) }
+        if record.has("urls") {
+            unseal_urls(self.vault(), id, record.bytes("urls"))
+        } else {
+            Ok(RegisteredUrls::default())
+        }
     }
 }

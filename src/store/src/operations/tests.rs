@@ -38,7 +38,13 @@ fn test_store_keeping(retention: Retention) -> MemoryTestStore {
 }
 
 /// Opens the store of a node over the engine's records, with these keys; the first seals.
-fn store_with(engine: MemoryEngine, clock: Arc<ManualClock>, keys: &[u8], node: NodeId, retention: Retention) -> MemoryTestStore {
+fn store_with(
+    engine: MemoryEngine,
+    clock: Arc<ManualClock>,
+    keys: &[u8],
+    node: NodeId,
+    retention: Retention,
+) -> MemoryTestStore {
     let store = Store::new(Box::new(engine.clone()), Arc::new(test_vault(keys)), retention, node, None);
     MemoryTestStore { store, engine, clock }
 }
@@ -68,7 +74,8 @@ mod models {
 
     // Every call is executed at once.
     crate::conformance::models::store_models!(
-        Behaviour { in_order: true, expires: false }, test_store(), test_store_keeping(event::KEPT), transactions: 64, events: 64, flows: 48
+        Behaviour { in_order: true, expires: false }, test_store(), test_store_keeping(event::KEPT), transactions: 64,
+        events: 64, flows: 48
     );
 }
 

@@ -18,21 +18,25 @@ use crate::records::{client, credential, event, tenancy};
 use crate::redis::NodeId;
 use crate::sealing::{seal_terms, unseal_app, unseal_event};
 use crate::transactions::{
-    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord, TransactionSummary,
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord,
+    TransactionSummary,
 };
 use crate::transitions::guests::{self, People};
 use crate::transitions::{complete, credential as memory, event as events, open, summary};
 use crate::vault::Sealed;
 
 impl Store {
-    /// Checks that the event, if there is one, takes guests now; checks and debits the balance; writes the transaction with its ledger
-    /// entry; counts the scan; and stores the response for its idempotency key. Does all of it or nothing. Repeatable by transaction id.
+    /// Checks that the event, if there is one, takes guests now; checks and debits the balance; writes the transaction
+    /// with its ledger entry; counts the scan; and stores the response for its idempotency key. Does all of it or
+    /// nothing. Repeatable by transaction id.
     pub fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
-        self.run(|store| async move { store.open_all(vec![open]).await?.pop().unwrap_or_else(|| Err(StoreError::unreadable("an answer"))) })
+        self.run(|store| async move {
+            store.open_all(vec![open]).await?.pop().unwrap_or_else(|| Err(StoreError::unreadable("an answer")))
+        })
     }
 
-    /// Does [`Store::open_transaction`] for several transactions, each by itself; those of one client in this order, and in one step of the
-    /// engine. After an error each of them may have been opened or not.
+    /// Does [`Store::open_transaction`] for several transactions, each by itself; those of one client in this order,
+    /// and in one step of the engine. After an error each of them may have been opened or not.
     pub fn open_transactions(&self, opens: Vec<OpenTransaction>) -> StoreFuture<Vec<Result<OpenOutcome, StoreError>>> {
         count("open_transaction", opens.len());
         let store = self.clone();
@@ -56,10 +60,19 @@ impl Store {
                     known_event = of_event;
                     continue;
                 }
-                let completion = match complete::complete(store.vault(), &complete, &read, call, store.node(), store.keeps_consents()) {
+                let completion = match complete::complete(
+                    store.vault(),
+                    &complete,
+                    &read,
+                    call,
+                    store.node(),
+                    store.keeps_consents(),
+                ) {
                     Ok(completion) => completion,
                     Err(outcome) => match *outcome {
-                        final_one @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => return store.confirmed(final_one).await,
+                        final_one @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => {
+                            return store.confirmed(final_one).await;
+                        }
                         outcome => return Ok(outcome),
                     },
                 };
@@ -78,7 +91,9 @@ impl Store {
             let opened = match seen_of(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
                 None => return store.confirmed(ExpireOutcome::NotFound).await,
                 Some(TransactionRecord::Completed(record)) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
-                Some(TransactionRecord::Expired(opened)) => return store.confirmed(ExpireOutcome::Expired(opened)).await,
+                Some(TransactionRecord::Expired(opened)) => {
+                    return store.confirmed(ExpireOutcome::Expired(opened)).await;
+                }
                 Some(TransactionRecord::Pending(opened)) => opened,
             };
             let applied = store.commit(complete::expire(&opened)).await?;
@@ -97,7 +112,8 @@ impl Store {
     /// Returns summaries of transactions, in the order of the ids; `None` for one that is not retained.
     pub fn summarise_transactions(&self, ids: Vec<TxnId>) -> StoreFuture<Vec<Option<TransactionSummary>>> {
         self.run(|store| async move {
-            let mut answers = store.read(ids.iter().map(|id| Query::Fields(transaction(*id), summary::FIELDS)).collect()).await?;
+            let mut answers =
+                store.read(ids.iter().map(|id| Query::Fields(transaction(*id), summary::FIELDS)).collect()).await?;
             let now = answers.now;
             ids.into_iter().map(|id| summary::summary_of(store.vault(), id, answers.record()?.as_ref(), now)).collect()
         })
@@ -129,8 +145,8 @@ impl Store {
         })
     }
 
-    /// Loads as [`Store::load_transaction`] does, for a node that keeps a copy of a pending transaction: [`Store::ended_elsewhere`] reports
-    /// when another node ends it.
+    /// Loads as [`Store::load_transaction`] does, for a node that keeps a copy of a pending transaction:
+    /// [`Store::ended_elsewhere`] reports when another node ends it.
     pub fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
@@ -149,11 +165,16 @@ impl Store {
         })
     }
 
-    /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled, so this also returns
-    /// a result that can no longer be polled.
-    pub fn load_transaction_with_app(&self, id: TxnId, app: AppId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
+    /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled,
+    /// so this also returns a result that can no longer be polled.
+    pub fn load_transaction_with_app(
+        &self,
+        id: TxnId,
+        app: AppId,
+    ) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.run(move |store| async move {
-            let mut answers = store.read(vec![Query::Record(transaction(id)), Query::Record(tenancy::app(&app))]).await?;
+            let mut answers =
+                store.read(vec![Query::Record(transaction(id)), Query::Record(tenancy::app(&app))]).await?;
             let Some(record) = answers.record()? else { return store.confirmed(None).await };
             let found = transaction_of(store.vault(), id, &record, answers.now)?;
             let kept = answers.record()?;
@@ -161,8 +182,9 @@ impl Store {
         })
     }
 
-    /// Returns a receiver of transactions that this node opened or watches and another node ends from now on; `None` when there are no
-    /// other nodes. A notice may be lost, so a waiting caller must also read the transaction from time to time.
+    /// Returns a receiver of transactions that this node opened or watches and another node ends from now on; `None`
+    /// when there are no other nodes. A notice may be lost, so a waiting caller must also read the transaction from
+    /// time to time.
     pub fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
         self.0.ended_elsewhere.as_ref().map(broadcast::Sender::subscribe)
     }
@@ -179,7 +201,11 @@ impl Store {
         for (place, open) in opens.iter().enumerate() {
             let Pending { id, client, event, terms, .. } = &*open.pending;
             // No client has a transaction outside its own partition.
-            outcomes.push(Ok(if event.is_some() { OpenOutcome::EventNotFound } else { OpenOutcome::InsufficientCredits }));
+            outcomes.push(Ok(if event.is_some() {
+                OpenOutcome::EventNotFound
+            } else {
+                OpenOutcome::InsufficientCredits
+            }));
             if id.partition() == client.partition() {
                 let sealed = seal_terms(self.vault(), *id, terms)?;
                 let (batch, opening) = open::open(open, sealed, self.0.retention.expired, watcher);
@@ -204,7 +230,8 @@ impl Store {
         let Pending { id, client, event, terms, .. } = &*open.pending;
         let Some(event) = event else { return Ok(OpenOutcome::EventNotFound) };
         self.commit(events::abandon(client.partition(), *event)).await?;
-        let (batch, opening) = open::open(open, seal_terms(self.vault(), *id, terms)?, self.0.retention.expired, watcher);
+        let (batch, opening) =
+            open::open(open, seal_terms(self.vault(), *id, terms)?, self.0.retention.expired, watcher);
         let applied = self.commit(batch).await?;
         self.opened(client, opening.outcome(applied)).await
     }
@@ -227,9 +254,14 @@ impl Store {
         }
     }
 
-    /// Returns the transaction that was read. A client stops polling at a final state, so a final state is confirmed by a second read
-    /// behind the replicas.
-    async fn seen(&self, id: TxnId, record: Option<Record>, now: Timestamp) -> Result<Option<TransactionRecord>, StoreError> {
+    /// Returns the transaction that was read. A client stops polling at a final state, so a final state is confirmed by
+    /// a second read behind the replicas.
+    async fn seen(
+        &self,
+        id: TxnId,
+        record: Option<Record>,
+        now: Timestamp,
+    ) -> Result<Option<TransactionRecord>, StoreError> {
         match seen_of(self.vault(), id, record.as_ref(), now)? {
             Some(TransactionRecord::Completed(_)) if self.engine().may_be_ahead() => {
                 let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
@@ -240,8 +272,8 @@ impl Store {
         }
     }
 
-    /// Reads the records that decide a completion at this event. A known transaction without an event is assumed to be pending, and its
-    /// credential to be new: if either is wrong, nothing is committed.
+    /// Reads the records that decide a completion at this event. A known transaction without an event is assumed to be
+    /// pending, and its credential to be new: if either is wrong, nothing is committed.
     async fn read_for(
         &self,
         command: &CompleteTransaction,
@@ -273,8 +305,14 @@ impl Store {
         })
     }
 
-    /// Returns the people of the event that was read who matter for this guest; those who share a trait with the guest only on request.
-    async fn people(&self, command: &CompleteTransaction, read: &complete::Snapshot, with_known: bool) -> Result<People, StoreError> {
+    /// Returns the people of the event that was read who matter for this guest; those who share a trait with the guest
+    /// only on request.
+    async fn people(
+        &self,
+        command: &CompleteTransaction,
+        read: &complete::Snapshot,
+        with_known: bool,
+    ) -> Result<People, StoreError> {
         let event = read.transaction.as_ref().and_then(|record| record.opened().event).filter(|_| command.passed);
         let (Some(id), Some(record)) = (event, &read.event) else { return Ok(People::default()) };
         let EventTerms { on_duplicate, secret, .. } = unseal_event(self.vault(), id, record.bytes("terms"))?;
@@ -285,17 +323,26 @@ impl Store {
         let mut known = Vec::new();
         if with_known {
             let index = event::event(command.id.partition(), id).of(&event::PEOPLE);
-            let with = |score: &i64| Query::Members { index: index.clone(), above: score - 1, until: (*score).into(), offset: 0, limit: 2 };
+            let with = |score: &i64| Query::Members {
+                index: index.clone(),
+                above: score - 1,
+                until: (*score).into(),
+                offset: 0,
+                limit: 2,
+            };
             let mut answers = self.engine().read_confirmed(scores.iter().map(with).collect()).await?;
             for score in &scores {
-                known.extend(answers.members()?.iter().filter_map(|(member, _)| Some((*score, guests::guest_of(member)?))));
+                known.extend(
+                    answers.members()?.iter().filter_map(|(member, _)| Some((*score, guests::guest_of(member)?))),
+                );
             }
         }
         Ok(People { on_duplicate, scores, known })
     }
 
-    /// Commits a completion of this call; `None` when the records have changed since they were read. Where places cannot be joined, the
-    /// memory of the credential is reserved before, and released if the transaction does not end so.
+    /// Commits a completion of this call; `None` when the records have changed since they were read. Where places
+    /// cannot be joined, the memory of the credential is reserved before, and released if the transaction does not end
+    /// so.
     async fn commit_completion(
         &self,
         mut completion: complete::Completion,
@@ -328,7 +375,8 @@ impl Store {
         }
         let outcome = completion.outcome(&applied);
         // This answer has ended the transaction if another call changed the record before the retry.
-        let has_ended_so = matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);
+        let has_ended_so =
+            matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);
         if let (None, false, Some((call, presented))) = (&outcome, has_ended_so, reserved) {
             self.commit(memory::release(&presented, call, read.memory.as_ref())).await?;
         }

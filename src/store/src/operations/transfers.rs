@@ -23,9 +23,13 @@ impl Store {
         })
     }
 
-    /// Makes the client, its apps and its keys the same here; other records here stay. Repeatable by content. Returns the changes, or the
-    /// conflicting ids and digests; in case of conflicts nothing is done.
-    pub fn import_client(&self, transfer: ClientTransfer, at: Timestamp) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
+    /// Makes the client, its apps and its keys the same here; other records here stay. Repeatable by content. Returns
+    /// the changes, or the conflicting ids and digests; in case of conflicts nothing is done.
+    pub fn import_client(
+        &self,
+        transfer: ClientTransfer,
+        at: Timestamp,
+    ) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
         self.run(move |store| async move {
             let mut imported = None;
             for _ in 0..ATTEMPTS {
@@ -56,7 +60,8 @@ impl Store {
     /// Reads the records of a transfer.
     async fn existing_records(&self, transfer: &ClientTransfer) -> Result<(ExistingRecords, KnownClient), StoreError> {
         let (id, keys) = (&transfer.client.client_id, keys(transfer));
-        let mut queries = vec![Query::page(tenancy::apps(id), 0, u64::MAX), Query::page(tenancy::api_keys(id), 0, u64::MAX)];
+        let mut queries =
+            vec![Query::page(tenancy::apps(id), 0, u64::MAX), Query::page(tenancy::api_keys(id), 0, u64::MAX)];
         queries.extend(keys.iter().cloned().map(Query::Record));
         let mut answers = self.read(queries).await?;
         let mut existing = ExistingRecords { apps: answers.members()?, keys: answers.members()?, records: Vec::new() };
@@ -64,7 +69,8 @@ impl Store {
             existing.records.extend(answers.record()?.map(|record| (key, record)));
         }
         let digests = existing.digests(transfer)?;
-        let mut answers = self.read(digests.iter().flatten().map(|digest| Query::Record(tenancy::api_key(digest))).collect()).await?;
+        let mut answers =
+            self.read(digests.iter().flatten().map(|digest| Query::Record(tenancy::api_key(digest))).collect()).await?;
         let mut by_id = Vec::with_capacity(digests.len());
         for digest in digests {
             let record = if digest.is_some() { answers.record()? } else { None };

@@ -13,8 +13,9 @@ use crate::redis::Finish;
 use crate::upkeep::Swept;
 
 impl Store {
-    /// Removes at most `limit` records of each kind that have expired, at `now` and by the store's clock. Their ends were set when they
-    /// were written, by the retention of the store and of the client. A record with an unsettled delivery has no end.
+    /// Removes at most `limit` records of each kind that have expired, at `now` and by the store's clock. Their ends
+    /// were set when they were written, by the retention of the store and of the client. A record with an unsettled
+    /// delivery has no end.
     pub fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Swept> {
         self.run(move |store| async move {
             if store.engine().is_shared() {
@@ -44,7 +45,8 @@ impl Store {
         self.engine().check()
     }
 
-    /// Accepts that the store has lost data, so that nodes use it again. Returns the time of the loss, or `None` when nothing is missing.
+    /// Accepts that the store has lost data, so that nodes use it again. Returns the time of the loss, or `None` when
+    /// nothing is missing.
     pub fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.engine().accept_loss()
     }

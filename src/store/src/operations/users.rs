@@ -15,7 +15,9 @@ use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy, user};
 use crate::sealing::{unseal_app, unseal_credential};
 use crate::transitions::tenancy::{client_of, write};
-use crate::transitions::user::{accept, list, name_email, name_invite, of_user, put, remove, reset, use_recovery, use_step, user_of};
+use crate::transitions::user::{
+    accept, list, name_email, name_invite, of_user, put, remove, reset, use_recovery, use_step, user_of,
+};
 use crate::users::{Credential, InviteDigest, InviteOutcome, SigningIn, UserGrant};
 use crate::vault::Sealed;
 
@@ -54,7 +56,8 @@ impl Store {
                     return Ok(InviteOutcome::EmailTaken);
                 }
                 let has_email = named.as_ref().is_some_and(|named| named.text("user") == id.as_str());
-                let mut batches = Vec::from_iter((!has_email).then(|| name_email(&mark, id, answers.now, named.as_ref())));
+                let mut batches =
+                    Vec::from_iter((!has_email).then(|| name_email(&mark, id, answers.now, named.as_ref())));
                 batches.push(list(owner, id, invited.created_at));
                 batches.extend((!has_link).then(|| name_invite(&invite, id, until)));
                 batches.push(put(store.vault(), &invited, &mark, &invite, until)?);
@@ -77,7 +80,8 @@ impl Store {
     pub fn reset_user(&self, id: UserId, invite: InviteDigest, until: Timestamp) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                let mut answers = store.read(vec![Query::Record(user::user(&id)), Query::Record(user::user_invite(&invite))]).await?;
+                let mut answers =
+                    store.read(vec![Query::Record(user::user(&id)), Query::Record(user::user_invite(&invite))]).await?;
                 let (known, has_link) = (answers.record()?, answers.record()?.is_some());
                 let Some(known) = known else { return store.confirmed(None).await };
                 if known.bytes("invite") == invite.0 {
@@ -96,7 +100,9 @@ impl Store {
     /// Returns the user of a usable link.
     pub fn find_invite(&self, invite: InviteDigest) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
-            let Some(named) = store.record(user::user_invite(&invite)).await? else { return store.confirmed(None).await };
+            let Some(named) = store.record(user::user_invite(&invite)).await? else {
+                return store.confirmed(None).await;
+            };
             let id: UserId = named.parsed("user")?;
             let mut answers = store.read(vec![Query::Record(user::user(&id))]).await?;
             let now = answers.now;
@@ -109,7 +115,9 @@ impl Store {
     /// Uses a link: the user signs in with this credential from now on; `None` when the link cannot be used.
     pub fn accept_invite(&self, invite: InviteDigest, credential: Credential) -> StoreFuture<Option<User>> {
         self.run(move |store| async move {
-            let Some(named) = store.record(user::user_invite(&invite)).await? else { return store.confirmed(None).await };
+            let Some(named) = store.record(user::user_invite(&invite)).await? else {
+                return store.confirmed(None).await;
+            };
             let id: UserId = named.parsed("user")?;
             let batch = accept(store.vault(), &id, &invite, &credential, call())?;
             if is_done(&store.commit(batch).await?) { store.user(id).await } else { store.confirmed(None).await }
@@ -132,7 +140,8 @@ impl Store {
         })
     }
 
-    /// Uses up the one-time code of a time step; `false` when it or a later one was used, or the credential has changed.
+    /// Uses up the one-time code of a time step; `false` when it or a later one was used, or the credential has
+    /// changed.
     pub fn use_code(&self, id: UserId, epoch: i64, step: i64) -> StoreFuture<bool> {
         self.run(move |store| async move { Ok(is_done(&store.commit(use_step(&id, epoch, step, call())).await?)) })
     }
@@ -229,7 +238,8 @@ impl Store {
             let mut answers = store.read(queries.into()).await?;
             let Some(client) = answers.record()? else { return store.confirmed(None).await };
             let client = client_of(user.client_id.clone(), &client)?;
-            let app = answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
+            let app =
+                answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
             Ok(Some(UserGrant { user, epoch: record.integer("epoch"), client, app }))
         })
     }
@@ -239,13 +249,16 @@ impl Store {
         let key = user::email_secret();
         for _ in 0..ATTEMPTS {
             if let Some(record) = self.record(key.clone()).await? {
-                let sealed = Sealed::from_bytes(record.bytes("secret")).ok_or_else(|| StoreError::unreadable("the secret of addresses"))?;
-                let secret = self.vault().open(&key.id, &sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+                let sealed = Sealed::from_bytes(record.bytes("secret"))
+                    .ok_or_else(|| StoreError::unreadable("the secret of addresses"))?;
+                let secret =
+                    self.vault().open(&key.id, &sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
                 let secret = hmac::Key::new(hmac::HMAC_SHA256, &secret);
                 return Ok(hmac::sign(&secret, email.as_str().as_bytes()).as_ref().to_vec());
             }
             let mut secret = Zeroizing::new([0; 32]);
-            rand::fill(&mut *secret).map_err(|_| StoreError::Unavailable("the system gives no random bytes".to_owned()))?;
+            rand::fill(&mut *secret)
+                .map_err(|_| StoreError::Unavailable("the system gives no random bytes".to_owned()))?;
             let sealed = self.vault().seal(&key.id, &*secret).into_bytes();
             self.commit(write(key.clone(), None, vec![("secret", sealed.into())])).await?;
         }

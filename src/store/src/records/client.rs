@@ -7,8 +7,8 @@ use super::{in_partition, of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` and `brand` are JSON. With
-    /// `key_sign_in_refused`, nobody signs in to the portal with an API key.
+    /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` and `brand` are
+    /// JSON. With `key_sign_in_refused`, nobody signs in to the portal with an API key.
     CLIENT = "client", Record Stays {
         name: Text,
         created_at: Integer,

@@ -6,8 +6,9 @@ use super::{alone, table};
 use crate::engine::Key;
 
 table! {
-    /// The last transaction of a credential, and the call that wrote this. `under` is the kind of memory that this one replaced: 0 none, 1
-    /// one of the same transaction, 2 one of another transaction, because the holder had bound the credential.
+    /// The last transaction of a credential, and the call that wrote this. `under` is the kind of memory that this one
+    /// replaced: 0 none, 1 one of the same transaction, 2 one of another transaction, because the holder had bound the
+    /// credential.
     CREDENTIAL = "credential", Record Ends {
         txn: Bytes,
         call: Bytes,

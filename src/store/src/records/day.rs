@@ -7,7 +7,8 @@ use super::{in_partition, table};
 use crate::engine::Key;
 
 table! {
-    /// The figures of an app on a day. `took_…` counts the answers that took at most this many seconds, and more than those before.
+    /// The figures of an app on a day. `took_…` counts the answers that took at most this many seconds, and more than
+    /// those before.
     DAY = "day", Record Ends {
         opened: Integer,
         verified: Integer,

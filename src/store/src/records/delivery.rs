@@ -1,8 +1,10 @@
-//! Deliveries: each is part of the record of its subject, a transaction or a report. Indexes list the deliveries of each node.
+//! Deliveries: each is part of the record of its subject, a transaction or a report. Indexes list the deliveries of
+//! each node.
 //!
-//! The fields of a delivery in such a record: `delivery` is its number, `holder` the node that is to attempt it, `queued_at`, `origin` and
-//! `address` (the sealed URL, if it was copied); `claimed_at` and `claim`, the call with the permission, once its attempt has begun;
-//! `attempt`, `reason` and `part` of a failure, `status` and `duration_ms` once that has ended. The record stays until then.
+//! The fields of a delivery in such a record: `delivery` is its number, `holder` the node that is to attempt it,
+//! `queued_at`, `origin` and `address` (the sealed URL, if it was copied); `claimed_at` and `claim`, the call with the
+//! permission, once its attempt has begun; `attempt`, `reason` and `part` of a failure, `status` and `duration_ms` once
+//! that has ended. The record stays until then.
 
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::{AppId, Partition};
@@ -65,12 +67,13 @@ pub(crate) fn of_subject(subject: &Subject) -> Key {
     }
 }
 
-/// Returns a delivery as a member of an index: its subject, its client and its app, each after its length in one byte; the stored bytes of
-/// its body in four; its origin.
+/// Returns a delivery as a member of an index: its subject, its client and its app, each after its length in one byte;
+/// the stored bytes of its body in four; its origin.
 #[must_use]
 pub(crate) fn member(subject: &Subject, receiver: &Receiver, app: Option<&AppId>, stored_bytes: usize) -> Vec<u8> {
     let mut member = Vec::new();
-    for part in [&subject.to_bytes()[..], receiver.client.as_str().as_bytes(), app.map_or("", AppId::as_str).as_bytes()] {
+    for part in [&subject.to_bytes()[..], receiver.client.as_str().as_bytes(), app.map_or("", AppId::as_str).as_bytes()]
+    {
         member.push(u8::try_from(part.len()).unwrap_or(u8::MAX));
         member.extend(part);
     }

@@ -8,9 +8,9 @@ use crate::engine::Key;
 use crate::invariants::is_id;
 
 table! {
-    /// An event of an app. `origin` is the destination of its webhook, without the path. `abandoned` counts the scans whose window has
-    /// passed and that no longer wait. `budget` is above all counts where there is none. `changes` are the calls of the last changes of its
-    /// terms, newest first.
+    /// An event of an app. `origin` is the destination of its webhook, without the path. `abandoned` counts the scans
+    /// whose window has passed and that no longer wait. `budget` is above all counts where there is none. `changes` are
+    /// the calls of the last changes of its terms, newest first.
     EVENT = "event", Record Ends(GUESTS, SHARED, PEOPLE, WAITING) {
         client: Text,
         app: Text,
@@ -61,8 +61,9 @@ table! {
 }
 
 table! {
-    /// Registered guests, numbered from 1. `check_in` is the id of the request that checked in the guest at `checked_in_at`, which is 0
-    /// until then; `duplicate_of` is the transaction of a guest who may be the same person, or empty.
+    /// Registered guests, numbered from 1. `check_in` is the id of the request that checked in the guest at
+    /// `checked_in_at`, which is 0 until then; `duplicate_of` is the transaction of a guest who may be the same person,
+    /// or empty.
     GUESTS = "guests", List With(EVENT) {
         txn: Bytes,
         verified_at: Integer,
@@ -91,7 +92,8 @@ table! {
 }
 
 table! {
-    /// Traits of the guests: a member is the transaction and the place of the trait, its score the digest under the event's secret.
+    /// Traits of the guests: a member is the transaction and the place of the trait, its score the digest under the
+    /// event's secret.
     PEOPLE = "people", Index With(EVENT) {} always {
         Home(Home::OfId(12)),
     }
@@ -118,7 +120,8 @@ table! {
     }
 }
 
-/// Returns the key of the record of an event, in the partition of the caller: an event of another client is not found there.
+/// Returns the key of the record of an event, in the partition of the caller: an event of another client is not found
+/// there.
 #[must_use]
 pub(crate) fn event(partition: Partition, id: EventId) -> Key {
     in_partition(&EVENT, partition, id.as_bytes().to_vec())

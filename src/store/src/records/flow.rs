@@ -10,8 +10,8 @@ use crate::engine::Key;
 use crate::invariants::is_id;
 
 table! {
-    /// A flow. `fetches` are the states of the fetches under a wealth-data consent, by the digest of their names; `latest` names the report
-    /// that polls return; `lapses_at` is the end of an open invitation.
+    /// A flow. `fetches` are the states of the fetches under a wealth-data consent, by the digest of their names;
+    /// `latest` names the report that polls return; `lapses_at` is the end of an open invitation.
     FLOW = "flow", Record Ends(WEBHOOKS) {
         client: Text,
         app: Text,
@@ -52,8 +52,8 @@ table! {
 }
 
 table! {
-    /// A report, by flow and webhook: the digest of the webhook's deduplication key, or zeros for one that queued none. One whose
-    /// delivery has not ended outlives its flow.
+    /// A report, by flow and webhook: the digest of the webhook's deduplication key, or zeros for one that queued none.
+    /// One whose delivery has not ended outlives its flow.
     REPORT = "report", Record Ends {
         until: Integer,
         delivery: Integer,
@@ -99,8 +99,8 @@ table! {
 }
 
 table! {
-    /// The flow that a webhook's deduplication key belongs to: an upstream may report the same consent or fetch under two flows of an
-    /// app, and a key has one webhook.
+    /// The flow that a webhook's deduplication key belongs to: an upstream may report the same consent or fetch under
+    /// two flows of an app, and a key has one webhook.
     WEBHOOK_NAME = "webhook_name", Record Ends {
         flow: Bytes,
     } always {

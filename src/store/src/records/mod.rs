@@ -1,4 +1,5 @@
-//! Records: each kind with its key, its fields and its lifetime. Engines, moves, erasures and new encryption keys are driven by this.
+//! Records: each kind with its key, its fields and its lifetime. Engines, moves, erasures and new encryption keys are
+//! driven by this.
 
 pub(crate) mod audit;
 pub(crate) mod client;
@@ -25,10 +26,15 @@ use sakshi_domain::ids::Partition;
 
 use crate::engine::{Key, Place, Table};
 
-/// Declares a kind of record, with its invariants. Kinds and fields after the first release name their schema number with `since`.
+/// Declares a kind of record, with its invariants. Kinds and fields after the first release name their schema number
+/// with `since`.
 macro_rules! table {
-    ($(#[$doc:meta])* $constant:ident = $name:literal, $form:ident $life:ident $(($($with:ident),*))? $(since $since:literal)? {
-        $($(#[$field_attribute:meta])* $field:ident: $kind:ident $(($($owner:tt)*))? $(since $field_since:literal)?),* $(,)?
+    ($(#[$doc:meta])* $constant:ident = $name:literal,
+        $form:ident $life:ident $(($($with:ident),*))? $(since $since:literal)? {
+        $(
+            $(#[$field_attribute:meta])*
+            $field:ident: $kind:ident $(($($owner:tt)*))? $(since $field_since:literal)?
+        ),* $(,)?
     } $(always { $($rule:expr),* $(,)? })?) => {
         $(#[$doc])*
         pub(crate) static $constant: $crate::engine::Table = $crate::engine::Table {
@@ -57,7 +63,8 @@ macro_rules! table {
 }
 use table;
 
-/// Every kind of record. Data that is neither personal nor secret is not sealed. A kind comes before the kinds that copy from it.
+/// Every kind of record. Data that is neither personal nor secret is not sealed. A kind comes before the kinds that
+/// copy from it.
 pub(crate) static ALL: &[&Table] = &[
     &installation::INTENT_KEY,
     &installation::SWEPT,

@@ -40,5 +40,9 @@ pub(crate) fn refusals(app: &AppId) -> Key {
 /// Returns the key of a refused request of an app.
 #[must_use]
 pub(crate) fn refusal(app: &AppId, place: u32) -> Key {
-    in_partition(&REFUSAL, Partition::of_name(app.as_str()), [app.as_str().as_bytes(), b" ", place.to_string().as_bytes()].concat())
+    in_partition(
+        &REFUSAL,
+        Partition::of_name(app.as_str()),
+        [app.as_str().as_bytes(), b" ", place.to_string().as_bytes()].concat(),
+    )
 }

@@ -15,10 +15,11 @@ use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
 
 table! {
-    /// A transaction. `intent` is made by its pages while it is pending. `origin` is the destination of its webhook, without the path;
-    /// `watchers` are the nodes that keep a copy of a pending one. One with `verified_at` is completed, by `call`, and is returned until
-    /// `until`. `code` is that of a failure, `refused` the number of the reason for refusing its guest, `registration` the number of a
-    /// registered guest. `page_seen_at` is the first opening of its page, `polled_at` the first fetch of its outcome.
+    /// A transaction. `intent` is made by its pages while it is pending. `origin` is the destination of its webhook,
+    /// without the path; `watchers` are the nodes that keep a copy of a pending one. One with `verified_at` is
+    /// completed, by `call`, and is returned until `until`. `code` is that of a failure, `refused` the number of the
+    /// reason for refusing its guest, `registration` the number of a registered guest. `page_seen_at` is the first
+    /// opening of its page, `polled_at` the first fetch of its outcome.
     TRANSACTION = "txn", Record Ends {
         client: Text,
         app: Text,
@@ -123,11 +124,17 @@ pub(crate) fn transaction(id: TxnId) -> Key {
     in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
 }
 
-/// Returns the transaction of a record as callers see it at this time; `None` when there is none, or its result can no longer be fetched.
+/// Returns the transaction of a record as callers see it at this time; `None` when there is none, or its result can no
+/// longer be fetched.
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn seen_of(vault: &Vault, id: TxnId, record: Option<&Record>, now: Timestamp) -> Result<Option<TransactionRecord>, StoreError> {
+pub(crate) fn seen_of(
+    vault: &Vault,
+    id: TxnId,
+    record: Option<&Record>,
+    now: Timestamp,
+) -> Result<Option<TransactionRecord>, StoreError> {
     let is_over = |record: &Record| record.time("until").is_some_and(|until| until <= now);
     record.filter(|record| !is_over(record)).map(|record| transaction_of(vault, id, record, now)).transpose()
 }
@@ -136,13 +143,24 @@ pub(crate) fn seen_of(vault: &Vault, id: TxnId, record: Option<&Record>, now: Ti
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Timestamp) -> Result<TransactionRecord, StoreError> {
+pub(crate) fn transaction_of(
+    vault: &Vault,
+    id: TxnId,
+    record: &Record,
+    now: Timestamp,
+) -> Result<TransactionRecord, StoreError> {
     let unreadable = || StoreError::unreadable("a transaction");
     let opened = pending_of(vault, id, record)?;
     if !record.has("verified_at") {
-        return Ok(if opened.is_expired(now) { TransactionRecord::Expired(opened) } else { TransactionRecord::Pending(opened) });
+        return Ok(if opened.is_expired(now) {
+            TransactionRecord::Expired(opened)
+        } else {
+            TransactionRecord::Pending(opened)
+        });
     }
-    let refused = record.has("refused").then(|| u8::try_from(record.integer("refused")).map_err(|_| unreadable()).and_then(refusal));
+    let refused = record
+        .has("refused")
+        .then(|| u8::try_from(record.integer("refused")).map_err(|_| unreadable()).and_then(refusal));
     Ok(TransactionRecord::Completed(CompletedRecord {
         opened,
         verified_at: Timestamp::from_millis(record.integer("verified_at")),

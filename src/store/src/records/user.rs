@@ -1,4 +1,5 @@
-//! Users of clients. Names and secrets are sealed; an address is found by an HMAC of it, and a link by a digest of its secret.
+//! Users of clients. Names and secrets are sealed; an address is found by an HMAC of it, and a link by a digest of its
+//! secret.
 
 use sakshi_domain::ids::{ClientId, UserId};
 use sakshi_domain::user::UserRole;
@@ -20,8 +21,8 @@ table! {
 }
 
 table! {
-    /// A user. `profile` is the name and the address, `step` the time step of the last one-time code, and `epoch` the number of the
-    /// credential: a session of another one has ended.
+    /// A user. `profile` is the name and the address, `step` the time step of the last one-time code, and `epoch` the
+    /// number of the credential: a session of another one has ended.
     USER = "user", Record Stays {
         client: Text,
         role: Text,

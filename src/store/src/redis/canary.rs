@@ -1,4 +1,5 @@
-//! Checks that this node has the keys of the store. A node opens the canary, or the first node writes it, before any other write.
+//! Checks that this node has the keys of the store. A node opens the canary, or the first node writes it, before any
+//! other write.
 
 use redis::cmd;
 

@@ -32,7 +32,8 @@ impl Shared {
         if !self.link.loss_guard().has_joined() {
             self.join().await?;
         }
-        // A server with wrong settings stays unhealthy until they are corrected, and one that is nearly full refuses until it has room.
+        // A server with wrong settings stays unhealthy until they are corrected, and one that is nearly full refuses
+        // until it has room.
         let is_impaired = !self.is_fit.load(Ordering::Relaxed) || self.is_nearly_full.load(Ordering::Relaxed);
         if is_impaired || self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(CHECKS_PER_LOOK) {
             self.check_servers().await?;

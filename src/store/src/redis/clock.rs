@@ -1,8 +1,8 @@
 //! A node's estimate of the server's time.
 //!
-//! Scripts decide expiry with the server's own time. For a node's own decisions and displays (the opening time of a transaction, the state
-//! of an event) it uses this clock, which follows the server's within a few milliseconds. So all nodes agree although their machines'
-//! clocks differ.
+//! Scripts decide expiry with the server's own time. For a node's own decisions and displays (the opening time of a
+//! transaction, the state of an event) it uses this clock, which follows the server's within a few milliseconds. So all
+//! nodes agree although their machines' clocks differ.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -37,8 +37,8 @@ impl ServerClock {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Corrects the clock by the server's time in the answer to a request sent at `asked`. A slow answer counts only if there was none
-    /// before.
+    /// Corrects the clock by the server's time in the answer to a request sent at `asked`. A slow answer counts only if
+    /// there was none before.
     pub(crate) fn correct(&self, asked: Timestamp, server: i64, round_trip: Duration) {
         if round_trip > ROUND_TRIP_MAX && self.is_known.load(Ordering::Relaxed) {
             return;
@@ -66,7 +66,9 @@ mod tests {
     #[test]
     fn a_slow_answer_counts_only_as_the_first() {
         let (clock, here, slow) = (ServerClock::default(), SystemClock.now(), Duration::from_millis(102));
-        for (server, round_trip, ahead) in [(3_051, slow, 3_000), (9_051, slow, 3_000), (4_050, Duration::from_millis(100), 4_000)] {
+        for (server, round_trip, ahead) in
+            [(3_051, slow, 3_000), (9_051, slow, 3_000), (4_050, Duration::from_millis(100), 4_000)]
+        {
             clock.correct(here, here.millis() + server, round_trip);
             assert_eq!(clock.ahead_ms(), ahead);
         }

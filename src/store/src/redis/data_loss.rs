@@ -1,10 +1,11 @@
-//! Detection of data loss on the servers: a restart that read only part of its file, an older file, a failover to a lagging replica.
+//! Detection of data loss on the servers: a restart that read only part of its file, an older file, a failover to a
+//! lagging replica.
 //!
-//! Ledgers and the audit log only grow. A node remembers their latest lengths and compares them on each new connection, before it sends
-//! anything else there. The store also keeps marks of its own beside the canary, which every node reads: each start is counted by a step of
-//! several commands and then by a single command, because a Redis can lose the steps and keep the single commands
-//! (`deploy/redis/README.md`). A node that finds less than before records the loss. From then on no node sends anything until the data is
-//! back or an operator accepts the loss.
+//! Ledgers and the audit log only grow. A node remembers their latest lengths and compares them on each new connection,
+//! before it sends anything else there. The store also keeps marks of its own beside the canary, which every node
+//! reads: each start is counted by a step of several commands and then by a single command, because a Redis can lose
+//! the steps and keep the single commands (`deploy/redis/README.md`). A node that finds less than before records the
+//! loss. From then on no node sends anything until the data is back or an operator accepts the loss.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +35,8 @@ pub(crate) struct LossGuard {
     pub(crate) level: Level,
     is_lost: AtomicBool,
     known: Mutex<Knowledge>,
-    /// Held from a reading of the store to its conclusion, so that no reading from before an acceptance is evaluated after it.
+    /// Held from a reading of the store to its conclusion, so that no reading from before an acceptance is evaluated
+    /// after it.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -128,7 +130,11 @@ impl LossGuard {
     }
 
     /// Evaluates the answers of one server; `None` for a query that it does not answer.
-    pub(crate) fn conclude_for_server(&self, comparison: &Comparison, answers: Vec<Option<Value>>) -> Result<(), StoreError> {
+    pub(crate) fn conclude_for_server(
+        &self,
+        comparison: &Comparison,
+        answers: Vec<Option<Value>>,
+    ) -> Result<(), StoreError> {
         self.conclude(comparison, answers, false).map(drop)
     }
 
@@ -244,7 +250,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Accepts a loss of data. Returns its time, or `None` when nothing is missing. Other nodes continue within a second.
+    /// Accepts a loss of data. Returns its time, or `None` when nothing is missing. Other nodes continue within a
+    /// second.
     pub(crate) async fn accept_loss(&self) -> Result<Option<Timestamp>, StoreError> {
         let guard = self.link.loss_guard();
         let _reading = guard.reading.lock().await;
@@ -269,7 +276,8 @@ impl Shared {
 mod tests {
     use super::*;
 
-    const WHOLE: OwnMarks = OwnMarks { has_canary: true, starts: 3, steps: 3, lost_since: None, acceptances: 1, schema: None };
+    const WHOLE: OwnMarks =
+        OwnMarks { has_canary: true, starts: 3, steps: 3, lost_since: None, acceptances: 1, schema: None };
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
@@ -283,9 +291,21 @@ mod tests {
     #[test]
     fn a_store_whose_own_marks_went_back_has_lost_data() {
         assert_eq!(judged(WHOLE), None);
-        assert_eq!(judged(OwnMarks { steps: 4, ..WHOLE }), None, "a node may end between its step and its single command");
-        assert_eq!(judged(OwnMarks { acceptances: 2, has_canary: false, ..WHOLE }), None, "an operator has accepted it meanwhile");
-        assert_eq!(judged(OwnMarks { lost_since: Some(at(4)), acceptances: 2, ..WHOLE }), Some(at(4)), "another node has noticed");
+        assert_eq!(
+            judged(OwnMarks { steps: 4, ..WHOLE }),
+            None,
+            "a node may end between its step and its single command"
+        );
+        assert_eq!(
+            judged(OwnMarks { acceptances: 2, has_canary: false, ..WHOLE }),
+            None,
+            "an operator has accepted it meanwhile"
+        );
+        assert_eq!(
+            judged(OwnMarks { lost_since: Some(at(4)), acceptances: 2, ..WHOLE }),
+            Some(at(4)),
+            "another node has noticed"
+        );
         for own in [
             OwnMarks { steps: 2, ..WHOLE },
             OwnMarks { has_canary: false, ..WHOLE },
@@ -300,7 +320,10 @@ mod tests {
     fn an_empty_store_that_nobody_has_opened_has_lost_nothing() {
         let empty = OwnMarks { has_canary: false, starts: 0, steps: 0, lost_since: None, acceptances: 0, schema: None };
         assert_eq!(Knowledge::default().judge(Some(empty), &[], at(9)), None);
-        assert_eq!(Knowledge::default().judge(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)), Some(at(9)));
+        assert_eq!(
+            Knowledge::default().judge(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)),
+            Some(at(9))
+        );
     }
 
     #[test]
@@ -330,7 +353,14 @@ mod tests {
     fn a_loss_that_is_written_down_is_told_from_one_that_is_not() {
         let guard = LossGuard::default();
         let told = |lost: Value| {
-            let marks = Value::Array(vec![Value::BulkString(b"c".to_vec()), Value::Int(3), Value::Int(2), lost, Value::Int(0), Value::Nil]);
+            let marks = Value::Array(vec![
+                Value::BulkString(b"c".to_vec()),
+                Value::Int(3),
+                Value::Int(2),
+                lost,
+                Value::Int(0),
+                Value::Nil,
+            ]);
             let (lost_since, own) = guard.conclude(&LossGuard::brief_comparison(), vec![Some(marks)], true).unwrap();
             assert!(lost_since.is_some() && guard.admit().is_err());
             own.unwrap().lost_since

@@ -1,5 +1,5 @@
-//! The installation of the store. When several nodes start at once on a store without one, the first writes it, and the others are compared
-//! with it.
+//! The installation of the store. When several nodes start at once on a store without one, the first writes it, and the
+//! others are compared with it.
 
 use redis::{Cmd, cmd};
 

@@ -1,5 +1,5 @@
-//! Every kind of key of a store in Redis: the kinds of records, and the store's own marks, which are not records. Tests compare it with a
-//! server's keys.
+//! Every kind of key of a store in Redis: the kinds of records, and the store's own marks, which are not records. Tests
+//! compare it with a server's keys.
 
 use crate::engine::redis::{name, named};
 use crate::engine::{Form, Key, Life, Table};
@@ -35,8 +35,8 @@ const fn mark(name: &'static str, of_type: &'static str, ends: Ends) -> KeyKind 
     KeyKind { name, of_type, ends, table: None }
 }
 
-/// Keys of a store besides its records. Those of starts, losses and the schema share the slot of the canary. On a cluster each partition
-/// has a copy of the schema number once an upgrade was finished.
+/// Keys of a store besides its records. Those of starts, losses and the schema share the slot of the canary. On a
+/// cluster each partition has a copy of the schema number once an upgrade was finished.
 const MARKS: [KeyKind; 12] = [
     mark("canary", "string", Ends::Never),
     mark("{canary}starts", "string", Ends::Never),

@@ -1,5 +1,5 @@
-//! Names of keys that are not records: the store's own marks, and the nodes. Names of records are made of their kinds and ids; `key_table`
-//! has all of them.
+//! Names of keys that are not records: the store's own marks, and the nodes. Names of records are made of their kinds
+//! and ids; `key_table` has all of them.
 
 use sakshi_domain::ids::Partition;
 
@@ -37,7 +37,8 @@ pub(crate) fn note_of_loss() -> Vec<Vec<u8>> {
     vec![data_lost(), acceptances()]
 }
 
-/// Returns the keys of node starts: counted by single commands, by steps of several commands, and the time of the latest.
+/// Returns the keys of node starts: counted by single commands, by steps of several commands, and the time of the
+/// latest.
 pub(crate) fn starts() -> [Vec<u8>; 3] {
     [b"{canary}starts".to_vec(), b"{canary}steps".to_vec(), b"{canary}started".to_vec()]
 }
@@ -69,8 +70,8 @@ pub(crate) fn apart() -> Vec<Vec<u8>> {
     vec![moving(), installation(), probe(), beats(), node_schemas()]
 }
 
-/// Prefix of a node's channel; a colon and the node's id follow. A message reports the end of a transaction that the node has a copy of:
-/// `t` and its id.
+/// Prefix of a node's channel; a colon and the node's id follow. A message reports the end of a transaction that the
+/// node has a copy of: `t` and its id.
 pub(crate) const NOTICES: &str = "sakshi:changes";
 
 /// Returns the prefix on a cluster, where a node has a channel for each partition.

@@ -130,7 +130,9 @@ impl Fields {
     /// Returns the remaining fields, each parsed by `read`.
     pub(crate) fn all<T>(self, mut read: impl FnMut(Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
         let what = self.what;
-        self.rest().map(|field| field.bytes()?.and_then(&mut read).ok_or_else(|| StoreError::unreadable(what))).collect()
+        self.rest()
+            .map(|field| field.bytes()?.and_then(&mut read).ok_or_else(|| StoreError::unreadable(what)))
+            .collect()
     }
 
     /// Returns the remaining fields in pairs.

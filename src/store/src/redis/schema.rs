@@ -1,14 +1,16 @@
 //! The schema of the servers: the number at which a node works, and finishing the upgrade to this release's schema.
 //!
-//! `{canary}schema` has the number. A node reads it on each new connection, with each heartbeat and at each health check. It opens servers
-//! of its own number and of the one before, where it works as a node of the release before (`Schema::at`), so the two run side by side and
-//! a rollback is possible. [`Shared::finish_upgrade`] checks that every node with a heartbeat knows the new number, raises it, waits until
-//! all work at it, and runs the steps while they serve; "28 from 27" means that the steps are unfinished.
+//! `{canary}schema` has the number. A node reads it on each new connection, with each heartbeat and at each health
+//! check. It opens servers of its own number and of the one before, where it works as a node of the release before
+//! (`Schema::at`), so the two run side by side and a rollback is possible. [`Shared::finish_upgrade`] checks that every
+//! node with a heartbeat knows the new number, raises it, waits until all work at it, and runs the steps while they
+//! serve; "28 from 27" means that the steps are unfinished.
 //!
-//! The race is a node that has not read the new number. Each batch states its node's number. The script compares it with the current number
-//! in the same step, and applies nothing of a lower one. The node then reads the number, and sends the batch in the right form or refuses
-//! everything. On a cluster each partition has a copy of the number for this. A key outside partitions has none in its slot: a node that
-//! was frozen during the change-over can still write one such record in the earlier form, which this release reads as well.
+//! The race is a node that has not read the new number. Each batch states its node's number. The script compares it
+//! with the current number in the same step, and applies nothing of a lower one. The node then reads the number, and
+//! sends the batch in the right form or refuses everything. On a cluster each partition has a copy of the number for
+//! this. A key outside partitions has none in its slot: a node that was frozen during the change-over can still write
+//! one such record in the earlier form, which this release reads as well.
 
 use std::fmt;
 use std::str::FromStr;
@@ -122,9 +124,15 @@ impl Level {
         let found = self.schema.in_words(standing.number);
         Err(StoreError::OtherSchema(match standing.from {
             Some(_) if is_next => {
-                format!("the store is being upgraded to {found}: run `sakshi admin finish-upgrade` of that release to its end first")
+                format!(
+                    "the store is being upgraded to {found}: run `sakshi admin finish-upgrade` of that release to its \
+                        end first"
+                )
             }
-            _ => format!("the store has {found}, and this release, with schema {known}, follows a later one: upgrade to that one first"),
+            _ => format!(
+                "the store has {found}, and this release, with schema {known}, follows a later one: upgrade to that \
+                    one first"
+            ),
         }))
     }
 
@@ -133,7 +141,11 @@ impl Level {
         if !self.is_refused.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), |why| Err(Failure::OtherSchema(why)))
+        self.refusal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .map_or(Ok(()), |why| Err(Failure::OtherSchema(why)))
     }
 
     /// Does the same for a caller.
@@ -190,7 +202,8 @@ impl Shared {
     /// Reads the number, and adopts it.
     pub(crate) async fn read_schema(&self) -> Result<Option<Standing>, StoreError> {
         let found = self.send_always(vec![cmd("GET").arg(keys::schema()).to_owned()]).await?;
-        let found = found.into_iter().next().map(|value| Reply::new(WHAT, value).optional_parsed()).transpose()?.flatten();
+        let found =
+            found.into_iter().next().map(|value| Reply::new(WHAT, value).optional_parsed()).transpose()?.flatten();
         self.level().follow(found);
         Ok(found)
     }
@@ -230,7 +243,8 @@ impl Shared {
         let number = self.level().schema.number();
         match self.check_schema().await? {
             Some(standing) if standing != (Standing { number, from: None }) => Err(StoreError::OtherSchema(format!(
-                "the store has schema {standing}, and this release has {number}: run `sakshi admin finish-upgrade` first"
+                "the store has schema {standing}, and this release has {number}: run `sakshi admin finish-upgrade` \
+                    first"
             ))),
             _ => Ok(()),
         }
@@ -252,7 +266,8 @@ impl Shared {
     /// Returns the nodes with a heartbeat whose numbers, known and current, are not as required.
     async fn nodes_that_lack(&self, is_right: impl Fn(u32, u32) -> bool) -> Result<Vec<NodeId>, StoreError> {
         let beats = self.heartbeat(false).await?;
-        let told = self.read("the schemas of nodes", cmd("HGETALL").arg(keys::node_schemas())).await?.fields()?.pairs()?;
+        let told =
+            self.read("the schemas of nodes", cmd("HGETALL").arg(keys::node_schemas())).await?.fields()?.pairs()?;
         let numbers = |node: NodeId| {
             let (_, told) = told.iter().find(|(name, _)| NodeId::from_bytes(name) == Some(node))?;
             let (knows, works_at) = std::str::from_utf8(told).ok()?.split_once(' ')?;
@@ -262,15 +277,16 @@ impl Shared {
         Ok(live.filter(|node| !numbers(*node).is_some_and(|(knows, works_at)| is_right(knows, works_at))).collect())
     }
 
-    /// Finishes the upgrade to this release's schema, as far as one call goes: [`FinishState::Walking`] asks for another. Safe to repeat,
-    /// also on another node and after this one was killed.
+    /// Finishes the upgrade to this release's schema, as far as one call goes: [`FinishState::Walking`] asks for
+    /// another. Safe to repeat, also on another node and after this one was killed.
     ///
     /// # Errors
     /// Those of the store.
     pub(crate) async fn finish_upgrade(&self, engine: &RedisEngine) -> Result<Finish, StoreError> {
         let mut walk = self.walk.lock().await;
         let number = self.level().schema.number();
-        let as_it_is = |state, walk: &Walk| Finish { schema: number, state, looked_at: walk.looked_at, changed: walk.changed };
+        let as_it_is =
+            |state, walk: &Walk| Finish { schema: number, state, looked_at: walk.looked_at, changed: walk.changed };
         let found = self.check_schema().await?.ok_or_else(|| StoreError::unreadable(WHAT))?;
         let (fresh, done) = (Standing { number, from: Some(number - 1) }, Standing { number, from: None });
         if found == done {
@@ -342,7 +358,12 @@ impl Shared {
     }
 
     /// Changes these records, each at the version that was read; one that has changed meanwhile is read again.
-    async fn rewrite(&self, engine: &RedisEngine, rewrite: &Rewrite, mut keys: Vec<crate::engine::Key>) -> Result<u64, StoreError> {
+    async fn rewrite(
+        &self,
+        engine: &RedisEngine,
+        rewrite: &Rewrite,
+        mut keys: Vec<crate::engine::Key>,
+    ) -> Result<u64, StoreError> {
         let mut changed = 0;
         while !keys.is_empty() {
             let mut found = engine.read(keys.iter().cloned().map(Query::Record).collect()).await?;
@@ -356,7 +377,8 @@ impl Shared {
             }
             let (batches, of): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
             let applied = engine.commit(batches).await?;
-            let is_done: Vec<bool> = applied.iter().map(|applied| matches!(applied, crate::engine::Applied::Done { .. })).collect();
+            let is_done: Vec<bool> =
+                applied.iter().map(|applied| matches!(applied, crate::engine::Applied::Done { .. })).collect();
             changed += is_done.iter().filter(|is_done| **is_done).count() as u64;
             keys = of.into_iter().zip(is_done).filter(|(_, is_done)| !is_done).map(|(key, _)| key).collect();
         }

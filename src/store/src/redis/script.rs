@@ -1,7 +1,7 @@
 //! The scripts, on a cluster each on keys of one hash slot, each repeatable with the same arguments.
 //!
-//! A script that is repeated after its reply was lost recognises its earlier execution and replies the same: it finds the call, or the
-//! value, that it wrote.
+//! A script that is repeated after its reply was lost recognises its earlier execution and replies the same: it finds
+//! the call, or the value, that it wrote.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -41,13 +41,15 @@ impl Script {
 }
 
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $constant:ident = $name:literal, $is_confirmed:literal, $flags:literal, [$($part:literal),*];)+) => {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal, $is_confirmed:literal, $flags:literal,
+        [$($part:literal),*];)+) => {
         $(
             $(#[$doc])*
             pub(crate) static $constant: Script = Script::new(
                 $name,
                 concat!("the reply to ", $name),
-                concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part, ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
+                concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part,
+                    ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
                 $is_confirmed,
             );
         )+

@@ -1,5 +1,6 @@
-//! Checks that the servers can hold the store. The scripts need Redis 7. A server that evicts keys when its memory is full would silently
-//! lose credits and unsent webhooks, and one without an append-only file loses them when it ends. The same INFO feeds two gauges.
+//! Checks that the servers can hold the store. The scripts need Redis 7. A server that evicts keys when its memory is
+//! full would silently lose credits and unsent webhooks, and one without an append-only file loses them when it ends.
+//! The same INFO feeds two gauges.
 
 use std::sync::atomic::Ordering;
 
@@ -39,7 +40,9 @@ impl Shared {
         let is_nearly_full = memory > NEARLY_FULL;
         if self.is_nearly_full.swap(is_nearly_full, Ordering::Relaxed) != is_nearly_full {
             if is_nearly_full {
-                tracing::error!("the memory of Redis is nearly full; nothing new is begun, so that what is open can end");
+                tracing::error!(
+                    "the memory of Redis is nearly full; nothing new is begun, so that what is open can end"
+                );
             } else {
                 tracing::info!("Redis has room again");
             }
@@ -63,7 +66,9 @@ fn memory_ratio(info: &str) -> f64 {
 /// Returns true if a server has an append-only file, and its last write and its last rewrite succeeded.
 fn writes_its_file(info: &str) -> bool {
     let succeeded = |name| field(info, name).is_none_or(|status| status == "ok");
-    field(info, "aof_enabled") == Some("1") && succeeded("aof_last_write_status") && succeeded("aof_last_bgrewrite_status")
+    field(info, "aof_enabled") == Some("1")
+        && succeeded("aof_last_write_status")
+        && succeeded("aof_last_bgrewrite_status")
 }
 
 /// Returns the reason why the server with this INFO cannot hold the store, if any.
@@ -79,7 +84,8 @@ fn unsupported(info: &str, must_persist: bool) -> Option<String> {
         return Some(format!("its maxmemory-policy is {policy}; it must be noeviction, or records vanish"));
     }
     let has_file = field("aof_enabled") == Some("1");
-    (must_persist && !has_file).then(|| "its appendonly is off; it must be on, or everything is lost when the server ends".to_owned())
+    (must_persist && !has_file)
+        .then(|| "its appendonly is off; it must be on, or everything is lost when the server ends".to_owned())
 }
 
 #[cfg(test)]
@@ -88,11 +94,14 @@ mod tests {
 
     #[test]
     fn memory_is_a_share_of_the_bound_and_a_file_is_whole_after_writes_and_rewrites() {
-        let ratio = |most: &str| memory_ratio(&format!("used_memory:750\r\nused_memory_peak:900\r\nmaxmemory:{most}\r\n"));
+        let ratio =
+            |most: &str| memory_ratio(&format!("used_memory:750\r\nused_memory_peak:900\r\nmaxmemory:{most}\r\n"));
         assert!((ratio("1000") - 0.75).abs() < 1e-9);
         assert!(ratio("0") == 0.0 && memory_ratio("") == 0.0);
         let writes = |enabled: &str, write: &str, rewrite: &str| {
-            let info = format!("aof_enabled:{enabled}\r\naof_last_bgrewrite_status:{rewrite}\r\naof_last_write_status:{write}\r\n");
+            let info = format!(
+                "aof_enabled:{enabled}\r\naof_last_bgrewrite_status:{rewrite}\r\naof_last_write_status:{write}\r\n"
+            );
             writes_its_file(&info)
         };
         assert!(writes("1", "ok", "ok"));
@@ -102,7 +111,8 @@ mod tests {
     #[test]
     fn a_server_that_is_too_old_or_evicts_keys_is_refused() {
         let says = |version: &str, memory: &str, policy: &str| {
-            let info = format!("# Server\r\nredis_version:{version}\r\nmaxmemory:{memory}\r\nmaxmemory_policy:{policy}\r\n");
+            let info =
+                format!("# Server\r\nredis_version:{version}\r\nmaxmemory:{memory}\r\nmaxmemory_policy:{policy}\r\n");
             unsupported(&info, false)
         };
         assert_eq!(says("7.0.15", "0", "noeviction"), None);

@@ -65,8 +65,8 @@ impl Shared {
         timed
     }
 
-    /// Confirms a final answer: that something does not exist or has ended. Fails on servers that lack data, that no replica follows any
-    /// more, or that take no writes.
+    /// Confirms a final answer: that something does not exist or has ended. Fails on servers that lack data, that no
+    /// replica follows any more, or that take no writes.
     pub(crate) async fn confirm<T>(&self, answer: T) -> Result<T, StoreError> {
         self.compare().await?;
         if self.link.waits_for_replicas() {
@@ -78,12 +78,22 @@ impl Shared {
     }
 
     /// Calls a script. The link repeats it while its reply is lost, until the call times out.
-    pub(crate) async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Reply, StoreError> {
+    pub(crate) async fn call(
+        &self,
+        script: &'static Script,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    ) -> Result<Reply, StoreError> {
         self.call_timed(script, keys, self.timed(args)).await
     }
 
     /// Calls a script whose arguments begin with the time, or with an empty one for the server's.
-    pub(crate) async fn call_timed(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Reply, StoreError> {
+    pub(crate) async fn call_timed(
+        &self,
+        script: &'static Script,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    ) -> Result<Reply, StoreError> {
         #[cfg(feature = "fuzzing")]
         if let Some(given) = &self.given {
             return given.next().map(|value| Reply::new(script.reply, value));
@@ -120,7 +130,11 @@ impl Shared {
     }
 
     /// Reads with several commands at once; the replies are in their order.
-    pub(crate) async fn read_all(&self, what: &'static str, commands: impl Iterator<Item = Cmd>) -> Result<Vec<Reply>, StoreError> {
+    pub(crate) async fn read_all(
+        &self,
+        what: &'static str,
+        commands: impl Iterator<Item = Cmd>,
+    ) -> Result<Vec<Reply>, StoreError> {
         #[cfg(feature = "fuzzing")]
         if let Some(given) = &self.given {
             return commands.map(|_| given.next().map(|value| Reply::new(what, value))).collect();

@@ -31,13 +31,14 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// Connects to Redis. A store that has lost data is opened, and refuses everything until an operator accepts the loss. With
-    /// `waits_at_start`, an unreachable store is opened too: health checks retry.
+    /// Connects to Redis. A store that has lost data is opened, and refuses everything until an operator accepts the
+    /// loss. With `waits_at_start`, an unreachable store is opened too: health checks retry.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, evicts keys when its memory is full, or has no
-    /// append-only file and must have one; [`StoreError::WrongKey`] when it was written under other keys; [`StoreError::OtherInstallation`]
-    /// when it belongs to another installation, [`StoreError::OtherSchema`] when it is of another release.
+    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, evicts keys when its memory is
+    /// full, or has no append-only file and must have one; [`StoreError::WrongKey`] when it was written under other
+    /// keys; [`StoreError::OtherInstallation`] when it belongs to another installation, [`StoreError::OtherSchema`]
+    /// when it is of another release.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         Self::open_with_heartbeats(options, HEARTBEAT_INTERVAL).await
     }
@@ -48,7 +49,9 @@ impl RedisStore {
         let shared = unwatched(options);
         match Box::pin(shared.join()).await {
             Err(StoreError::DataLost(_)) => {}
-            Err(StoreError::Unavailable(reason)) if waits => tracing::warn!(reason, "the store cannot be opened yet; the node waits"),
+            Err(StoreError::Unavailable(reason)) if waits => {
+                tracing::warn!(reason, "the store cannot be opened yet; the node waits")
+            }
             joined => joined?,
         }
         let store = records(&shared);
@@ -105,7 +108,19 @@ impl Shared {
 
 /// Returns the shared state of a store, without the tasks of a node.
 pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
-    let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, ownership, schema, must_persist, clock, .. } = options;
+    let RedisOptions {
+        servers,
+        wait_replicas,
+        node,
+        vault,
+        retention,
+        max_waiting,
+        ownership,
+        schema,
+        must_persist,
+        clock,
+        ..
+    } = options;
     let link = Link::new(LinkOptions { schema, max_waiting, wait_replicas, ..LinkOptions::new(servers) });
     let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
     Arc::new(Shared {

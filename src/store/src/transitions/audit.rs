@@ -1,5 +1,5 @@
-//! The audit log of operators' changes. The hash of an entry is made here, so an entry is appended only if its predecessor is still the
-//! newest.
+//! The audit log of operators' changes. The hash of an entry is made here, so an entry is appended only if its
+//! predecessor is still the newest.
 
 use std::time::Duration;
 
@@ -35,16 +35,23 @@ pub(crate) fn received(record: &Record) -> Result<AuditHead, StoreError> {
     Ok(AuditHead { number: record.integer("number").unsigned_abs(), hash: AuditHash(record.array("hash")?) })
 }
 
-/// Returns the batch with which a node begins to send, for this time, the entries after the receiver's last one. It is refused when another
-/// node was first.
+/// Returns the batch with which a node begins to send, for this time, the entries after the receiver's last one. It is
+/// refused when another node was first.
 #[must_use]
-pub(crate) fn take_push(seen: Option<&Record>, received: AuditHead, node: NodeId, time: Duration, call: CallId) -> Batch {
+pub(crate) fn take_push(
+    seen: Option<&Record>,
+    received: AuditHead,
+    node: NodeId,
+    time: Duration,
+    call: CallId,
+) -> Batch {
     let key = audit_push();
     let guard = seen.map_or_else(|| Guard::Absent(key.clone()), |record| Guard::Version(key.clone(), record.version));
     Batch::on_full(vec![guard], vec![Op::Put(key.clone(), place(received, node, time))]).called(call, key)
 }
 
-/// Returns the batch with which the sending node notes that the receiver has further entries. It is refused when another node sends.
+/// Returns the batch with which the sending node notes that the receiver has further entries. It is refused when
+/// another node sends.
 #[must_use]
 pub(crate) fn settle_push(from: AuditHead, to: AuditHead, node: NodeId, time: Duration, call: CallId) -> Batch {
     let key = audit_push();
@@ -55,7 +62,12 @@ pub(crate) fn settle_push(from: AuditHead, to: AuditHead, node: NodeId, time: Du
 
 fn place(received: AuditHead, node: NodeId, time: Duration) -> Vec<(&'static str, Operand)> {
     let (number, hash) = (Value::number(received.number), Value::from(&received.hash.0[..]));
-    vec![("number", number.into()), ("hash", hash.into()), ("node", node.as_bytes().into()), ("until", Operand::after(time))]
+    vec![
+        ("number", number.into()),
+        ("hash", hash.into()),
+        ("node", node.as_bytes().into()),
+        ("until", Operand::after(time)),
+    ]
 }
 
 /// The number of an entry, the hash before it, its own hash, and the sealed text.

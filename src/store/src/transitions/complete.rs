@@ -1,7 +1,7 @@
 //! Completing a transaction, and ending its window early.
 //!
-//! The records that were read decide the outcome: a guest who passed is registered if the event has a place. The guards hold only while
-//! those records are unchanged; otherwise the caller reads them again.
+//! The records that were read decide the outcome: a guest who passed is registered if the event has a place. The guards
+//! hold only while those records are unchanged; otherwise the caller reads them again.
 
 use sakshi_domain::consent::Consent;
 use sakshi_domain::delivery::{QueuedDelivery, Receiver, Subject};
@@ -20,7 +20,9 @@ use crate::records::transaction::{self, seen_of};
 use crate::records::{event, evidence};
 use crate::redis::NodeId;
 use crate::sealing::seal_outcome;
-use crate::transactions::{CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, TransactionRecord, refusal_number};
+use crate::transactions::{
+    CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, TransactionRecord, refusal_number,
+};
 use crate::vault::{Sealed, Vault};
 
 /// The records that a completion reads.
@@ -72,7 +74,8 @@ pub(crate) fn complete(
         Some(TransactionRecord::Expired(_)) => return Err(Box::new(CompleteOutcome::Expired)),
         Some(TransactionRecord::Pending(pending)) => pending,
     };
-    let memory = |presented| credential::reserve(presented, command.id, call, command.replay_window, read.memory.as_ref());
+    let memory =
+        |presented| credential::reserve(presented, command.id, call, command.replay_window, read.memory.as_ref());
     let reservation = match command.credential.as_ref().map(memory) {
         Some(None) => return Err(Box::new(CompleteOutcome::CredentialReplayed)),
         reservation => reservation.flatten(),
@@ -117,13 +120,16 @@ fn code(command: &CompleteTransaction, ended: &CompletedRecord) -> Option<String
     ended.refused.map_or_else(|| command.code.clone(), |refusal| Some(refusal.code().to_owned()))
 }
 
-/// Returns the reason why an event takes no guest now: the first failed guard of a registration, or that the person has a place. A missing
-/// event has ended.
+/// Returns the reason why an event takes no guest now: the first failed guard of a registration, or that the person has
+/// a place. A missing event has ended.
 fn refusal(at: &Key, guest: TxnId, read: &Snapshot) -> Option<EventRefusal> {
     if read.event.is_none() {
         return Some(EventRefusal::Expired);
     }
-    let no_place = place(at).into_iter().find(|(_, guard)| !guard.holds(read.event.as_ref(), read.now)).map(|(refusal, _)| refusal);
+    let no_place = place(at)
+        .into_iter()
+        .find(|(_, guard)| !guard.holds(read.event.as_ref(), read.now))
+        .map(|(refusal, _)| refusal);
     let refuses_twice = read.people.on_duplicate == OnDuplicate::Refuse && read.people.earlier(guest).is_some();
     no_place.or_else(|| refuses_twice.then_some(EventRefusal::Duplicate))
 }
@@ -164,7 +170,8 @@ fn end(
     fields.extend(ended.refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
     fields.extend(registered.map(|op| ("registration", Operand::Result(op))));
     let queued = target(ended, read).map(|target| {
-        let member = member(&Subject::Transaction(command.id), &target.receiver, Some(&ended.opened.app), ended.outcome.size());
+        let member =
+            member(&Subject::Transaction(command.id), &target.receiver, Some(&ended.opened.app), ended.outcome.size());
         let queued = (ops.len(), target.receiver.clone());
         ended.address.clone_from(&target.address);
         fields.extend(delivery::queue(&mut ops, command.id.partition(), member, target, node));
@@ -172,7 +179,10 @@ fn end(
     });
     if let Some(proof) = &command.evidence {
         let kept = evidence::evidence(command.id);
-        ops.extend([Op::Put(kept.clone(), vec![("proof", proof.as_bytes().into())]), Op::ExpireAt(kept, until.clone())]);
+        ops.extend([
+            Op::Put(kept.clone(), vec![("proof", proof.as_bytes().into())]),
+            Op::ExpireAt(kept, until.clone()),
+        ]);
     }
     // The record stays until its delivery has ended.
     let stays = if queued.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
@@ -200,8 +210,8 @@ fn conclude(
     Some(register(&at, ended.opened.id, (name, &ended.outcome), &read.people, guards, ops))
 }
 
-/// Returns the URL of the webhook: the transaction's own or, for a registered guest without one, the event's at this moment. A guest who
-/// was refused a place has no webhook.
+/// Returns the URL of the webhook: the transaction's own or, for a registered guest without one, the event's at this
+/// moment. A guest who was refused a place has no webhook.
 fn target(ended: &CompletedRecord, read: &Snapshot) -> Option<Target> {
     let receiver = |origin| Receiver { client: ended.opened.client.clone(), origin };
     if let Some(own) = &ended.opened.terms.webhook_url {
@@ -209,20 +219,22 @@ fn target(ended: &CompletedRecord, read: &Snapshot) -> Option<Target> {
     }
     ended.opened.event.filter(|_| ended.passed)?;
     let record = read.event.as_ref()?;
-    record
-        .has("origin")
-        .then(|| Target { receiver: receiver(record.text("origin").to_owned()), address: Some(record.bytes("webhook").to_vec()) })
+    record.has("origin").then(|| Target {
+        receiver: receiver(record.text("origin").to_owned()),
+        address: Some(record.bytes("webhook").to_vec()),
+    })
 }
 
 impl Completion {
-    /// Returns the outcome of the batch; `None` when the records have changed since they were read. After a lost response the record
-    /// decides.
+    /// Returns the outcome of the batch; `None` when the records have changed since they were read. After a lost
+    /// response the record decides.
     pub(crate) fn outcome(self, applied: &Applied) -> Option<CompleteOutcome> {
         let mut record = self.record;
         let number = match applied {
             Applied::Done { results, now } => {
                 record.verified_at = *now;
-                record.registration = self.registered.and_then(|op| results.get(op)).map(|number| number.unsigned_abs());
+                record.registration =
+                    self.registered.and_then(|op| results.get(op)).map(|number| number.unsigned_abs());
                 self.queued.as_ref().and_then(|(op, _)| results.get(*op).copied())
             }
             Applied::Refused { seen: Some(seen), .. } if seen.bytes("call") == self.call => {
@@ -283,18 +295,24 @@ pub(crate) fn note_page(id: TxnId) -> Batch {
 #[must_use]
 pub(crate) fn note_poll(id: TxnId) -> Batch {
     let record = transaction::transaction(id);
-    let guards = vec![Guard::AtLeast(record.clone(), "verified_at", i64::MIN), Guard::Unset(record.clone(), "polled_at")];
+    let guards =
+        vec![Guard::AtLeast(record.clone(), "verified_at", i64::MIN), Guard::Unset(record.clone(), "polled_at")];
     Batch::on_full(guards, vec![Op::Set(record, vec![("polled_at", Operand::Now(0))])])
 }
 
-/// Returns the batch that adds a node to those that keep a copy of a pending transaction; `None` when it is one already.
+/// Returns the batch that adds a node to those that keep a copy of a pending transaction; `None` when it is one
+/// already.
 #[must_use]
 pub(crate) fn watch(record: &Record, id: TxnId, node: NodeId) -> Option<Batch> {
     let (key, known, name) = (transaction::transaction(id), record.text("watchers"), node.to_string());
     if known.contains(&name) || record.has("verified_at") {
         return None;
     }
-    let seen = if known.is_empty() { Guard::Unset(key.clone(), "watchers") } else { Guard::Equal(key.clone(), "watchers", known.into()) };
+    let seen = if known.is_empty() {
+        Guard::Unset(key.clone(), "watchers")
+    } else {
+        Guard::Equal(key.clone(), "watchers", known.into())
+    };
     // It is unchanged: neither completed, nor has its window been ended.
     let window = Guard::Equal(key.clone(), "expires_at", record.integer("expires_at").into());
     let guards = vec![Guard::Unset(key.clone(), "verified_at"), window, seen];

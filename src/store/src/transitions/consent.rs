@@ -33,7 +33,12 @@ pub(crate) fn begin(client: &ClientId, at: Timestamp, kept: Duration) -> Batch {
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn entry_of(vault: &Vault, client: &ClientId, week: i64, values: Vec<Value>) -> Result<KeptConsent, StoreError> {
+pub(crate) fn entry_of(
+    vault: &Vault,
+    client: &ClientId,
+    week: i64,
+    values: Vec<Value>,
+) -> Result<KeptConsent, StoreError> {
     let Ok([Value::Integer(answered_at), Value::Bytes(sealed)]) = <[Value; 2]>::try_from(values) else {
         return Err(StoreError::unreadable("a consent"));
     };

@@ -26,8 +26,8 @@ pub(crate) fn open(opened: &ConsoleSession, grant: Vec<u8>) -> Batch {
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
-/// Returns the batch that extends a session to `until`, at most to its own end. It is refused for one with a later end, and for an expired
-/// one.
+/// Returns the batch that extends a session to `until`, at most to its own end. It is refused for one with a later end,
+/// and for an expired one.
 #[must_use]
 pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
     let (key, until) = (console_session(digest), until.millis().min(known.integer("ends_at")));
@@ -50,7 +50,8 @@ pub(crate) fn logout_digest(issuer: &str, name: &str) -> [u8; 32] {
 #[must_use]
 pub(crate) fn end_provider_sessions(digest: [u8; 32], at: Timestamp) -> Batch {
     let key = provider_logout(digest);
-    let ops = vec![Op::Put(key.clone(), vec![("at", at.into())]), Op::ExpireAt(key, Operand::after(CONSOLE_SESSION_MAX))];
+    let ops =
+        vec![Op::Put(key.clone(), vec![("at", at.into())]), Op::ExpireAt(key, Operand::after(CONSOLE_SESSION_MAX))];
     Batch::on_full(vec![], ops)
 }
 
@@ -70,7 +71,13 @@ struct SealedRequest {
 /// It cannot be sealed.
 pub(crate) fn ask(vault: &Vault, asked: &AskGrant) -> Result<Batch, StoreError> {
     let AskGrant { id, client, movement: CreditMove { kind, amount, reference }, by } = asked;
-    let request = SealedRequest { client: client.clone(), kind: *kind, amount: *amount, reference: reference.clone(), by: by.clone() };
+    let request = SealedRequest {
+        client: client.clone(),
+        kind: *kind,
+        amount: *amount,
+        reference: reference.clone(),
+        by: by.clone(),
+    };
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), &request)?;
     let (key, end) = (grant_request(id), Operand::after(GRANT_REQUEST_TTL));
     let ended = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
@@ -93,10 +100,17 @@ pub(crate) fn ask(vault: &Vault, asked: &AskGrant) -> Result<Batch, StoreError> 
 ///
 /// # Errors
 /// The name cannot be sealed.
-pub(crate) fn decide(vault: &Vault, id: &GrantId, known: &Record, by: &Signatory, decision: GrantState) -> Result<Batch, StoreError> {
+pub(crate) fn decide(
+    vault: &Vault,
+    id: &GrantId,
+    known: &Record,
+    by: &Signatory,
+    decision: GrantState,
+) -> Result<Batch, StoreError> {
     let key = grant_request(id);
     let sealed = seal_of_console(vault, id.as_str().as_bytes(), by)?;
-    let fields = vec![("state", decision.as_str().into()), ("decided_at", Operand::Now(0)), ("decided_by", sealed.into())];
+    let fields =
+        vec![("state", decision.as_str().into()), ("decided_at", Operand::Now(0)), ("decided_by", sealed.into())];
     let guards = vec![Guard::Version(key.clone(), known.version), Guard::Before(key.clone(), "ends_at")];
     Ok(Batch::on_full(guards, vec![Op::Set(key, fields)]))
 }
@@ -107,7 +121,8 @@ pub(crate) fn decide(vault: &Vault, id: &GrantId, known: &Record, by: &Signatory
 /// It cannot be read.
 pub(crate) fn request_of(vault: &Vault, id: GrantId, record: &Record) -> Result<GrantRequest, StoreError> {
     let owner = id.as_str().as_bytes();
-    let SealedRequest { client, kind, amount, reference, by } = unseal_of_console(vault, owner, record.bytes("request"))?;
+    let SealedRequest { client, kind, amount, reference, by } =
+        unseal_of_console(vault, owner, record.bytes("request"))?;
     let decided = match record.time("decided_at") {
         Some(at) => Some((unseal_of_console(vault, owner, record.bytes("decided_by"))?, at)),
         None => None,

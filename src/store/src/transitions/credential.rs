@@ -15,11 +15,18 @@ const SAME: i64 = 1;
 /// The memory replaced one of another transaction.
 const OTHER: i64 = 2;
 
-/// Returns the batch that remembers a credential under a transaction, given the memory that was read; `None` when it is refused there.
+/// Returns the batch that remembers a credential under a transaction, given the memory that was read; `None` when it is
+/// refused there.
 ///
 /// A credential that its holder bound to the transaction may have been accepted under another one.
 #[must_use]
-pub(crate) fn reserve(presented: &PresentedCredential, txn: TxnId, call: CallId, window: Duration, seen: Option<&Record>) -> Option<Batch> {
+pub(crate) fn reserve(
+    presented: &PresentedCredential,
+    txn: TxnId,
+    call: CallId,
+    window: Duration,
+    seen: Option<&Record>,
+) -> Option<Batch> {
     let memory = credential(&presented.digest);
     let under = match seen {
         None => NOTHING,
@@ -34,7 +41,12 @@ pub(crate) fn reserve(presented: &PresentedCredential, txn: TxnId, call: CallId,
         Some(before) => Guard::Equal(memory.clone(), "call", before.bytes("call").into()),
     };
     let until = Operand::after(window);
-    let fields = vec![("txn", txn.as_bytes()[..].into()), ("call", call[..].into()), ("under", under.into()), ("until", until.clone())];
+    let fields = vec![
+        ("txn", txn.as_bytes()[..].into()),
+        ("call", call[..].into()),
+        ("under", under.into()),
+        ("until", until.clone()),
+    ];
     let ops = vec![Op::Put(memory.clone(), fields), Op::ExpireAt(memory.clone(), until)];
     Some(Batch::new(vec![guard], ops))
 }

@@ -22,7 +22,10 @@ pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
     let ops = vec![
         Op::Add(account, "balance", (*amount).into()),
         append(id, *kind, *amount, reference.as_bytes().to_vec(), balance.clone()),
-        Op::Put(known, vec![("number", number), ("amount", (*amount).into()), ("balance_after", balance), ("at", Operand::Now(0))]),
+        Op::Put(
+            known,
+            vec![("number", number), ("amount", (*amount).into()), ("balance_after", balance), ("at", Operand::Now(0))],
+        ),
     ];
     Batch::new(guards, ops)
 }
@@ -53,13 +56,22 @@ pub(crate) fn moved(movement: &CreditMove, applied: Applied) -> CreditOutcome {
     let CreditMove { kind, amount, reference } = movement;
     let entry = |number: i64, balance: i64, at: Timestamp| {
         let (seq, balance_after) = (number.unsigned_abs(), balance.unsigned_abs());
-        CreditOutcome::Moved(LedgerEntry { seq, kind: *kind, amount: *amount, balance_after, reference: reference.clone(), at })
+        CreditOutcome::Moved(LedgerEntry {
+            seq,
+            kind: *kind,
+            amount: *amount,
+            balance_after,
+            reference: reference.clone(),
+            at,
+        })
     };
     match applied {
         Applied::Done { results, now } => entry(results[1], results[0], now),
         Applied::Refused { guard: 0, .. } => CreditOutcome::NotFound,
         Applied::Refused { .. } if !is_allowed(movement) => CreditOutcome::OutOfRange,
-        Applied::Refused { guard: 1, seen: Some(known), .. } if known.integer("amount") == *amount => repeated(&known, entry),
+        Applied::Refused { guard: 1, seen: Some(known), .. } if known.integer("amount") == *amount => {
+            repeated(&known, entry)
+        }
         Applied::Refused { guard: 1, .. } => CreditOutcome::ReferenceReused,
         Applied::Refused { .. } => CreditOutcome::OutOfRange,
     }

@@ -8,17 +8,22 @@ use crate::records::day::day;
 
 /// The fields that count answers by their duration, in the order of [`ANSWER_SPANS`].
 const TOOK: [&str; ANSWER_SPANS.len()] = [
-    "took_2", "took_5", "took_10", "took_15", "took_20", "took_30", "took_45", "took_60", "took_90", "took_120", "took_180", "took_300",
-    "took_600", "took_900",
+    "took_2", "took_5", "took_10", "took_15", "took_20", "took_30", "took_45", "took_60", "took_90", "took_120",
+    "took_180", "took_300", "took_600", "took_900",
 ];
 
 fn fields(figures: &DayFigures) -> impl Iterator<Item = (&'static str, u64)> {
     let DayFigures { opened, verified, declined, failed, delivered, lost, took } = figures;
     let named = [("opened", *opened), ("verified", *verified), ("declined", *declined), ("failed", *failed)];
-    named.into_iter().chain([("delivered", *delivered), ("lost", *lost)]).chain(TOOK.into_iter().zip(*took)).filter(|(_, count)| *count > 0)
+    named
+        .into_iter()
+        .chain([("delivered", *delivered), ("lost", *lost)])
+        .chain(TOOK.into_iter().zip(*took))
+        .filter(|(_, count)| *count > 0)
 }
 
-/// Returns the batches that add to the figures of a day. One is applied: the first if there are any figures, the second if there are none.
+/// Returns the batches that add to the figures of a day. One is applied: the first if there are any figures, the second
+/// if there are none.
 #[must_use]
 pub(crate) fn add(app: &AppId, at: Day, more: &DayFigures, call: CallId) -> [Batch; 2] {
     let key = day(app, at);

@@ -1,8 +1,10 @@
-//! Deliveries: each is queued with its subject, for the node that accepted that; claimed before its one attempt; and settled after it, when
-//! it leaves the outbox. The claim in the record is the only permission to make the attempt, so a node that was declared dead too early
-//! makes none that another has begun.
+//! Deliveries: each is queued with its subject, for the node that accepted that; claimed before its one attempt; and
+//! settled after it, when it leaves the outbox. The claim in the record is the only permission to make the attempt, so
+//! a node that was declared dead too early makes none that another has begun.
 
-use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{
+    Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject,
+};
 use sakshi_domain::ids::Partition;
 
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Place, Record};
@@ -11,11 +13,13 @@ use crate::outbox::Target;
 use crate::records::delivery::{holders, member, numbers, of_subject, outbox};
 use crate::redis::NodeId;
 
-/// Number of bits of an id for the partition. The bits before are the number of the delivery, so that ids are in the order of time.
+/// Number of bits of an id for the partition. The bits before are the number of the delivery, so that ids are in the
+/// order of time.
 const PARTITION_BITS: u32 = 6;
 
 /// The delivery fields of a record.
-pub(crate) const FIELDS: &[&str] = &["delivery", "origin", "queued_at", "claimed_at", "attempt", "reason", "part", "status", "duration_ms"];
+pub(crate) const FIELDS: &[&str] =
+    &["delivery", "origin", "queued_at", "claimed_at", "attempt", "reason", "part", "status", "duration_ms"];
 
 /// Returns the delivery with this number.
 pub(crate) fn id(partition: Partition, number: i64) -> DeliveryId {
@@ -33,8 +37,8 @@ pub(crate) fn number_not_after(partition: Partition, id: DeliveryId) -> i64 {
     number(id) - i64::from(u64::from(partition.number()) > of_id)
 }
 
-/// Adds the operations that queue a delivery; the first results in its number. Returns its fields. The `member` of the index is its
-/// [`member`](crate::records::delivery::member).
+/// Adds the operations that queue a delivery; the first results in its number. Returns its fields. The `member` of the
+/// index is its [`member`](crate::records::delivery::member).
 pub(crate) fn queue(
     ops: &mut Vec<Op>,
     partition: Partition,
@@ -48,8 +52,12 @@ pub(crate) fn queue(
         Op::Index(outbox(partition, node), member, number.clone()),
         Op::Index(holders(partition), name.clone().into_bytes(), 0.into()),
     ]);
-    let mut fields: Vec<(&'static str, Operand)> =
-        vec![("delivery", number), ("holder", name.into()), ("queued_at", Operand::Now(0)), ("origin", target.receiver.origin.into())];
+    let mut fields: Vec<(&'static str, Operand)> = vec![
+        ("delivery", number),
+        ("holder", name.into()),
+        ("queued_at", Operand::Now(0)),
+        ("origin", target.receiver.origin.into()),
+    ];
     fields.extend(target.address.map(|address| ("address", address.into())));
     fields
 }
@@ -79,18 +87,22 @@ pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
     }
 }
 
-/// Returns the batches that record an attempt. At most one is applied: the first for an attempt without a record, the second for one that
-/// was abandoned.
+/// Returns the batches that record an attempt. At most one is applied: the first for an attempt without a record, the
+/// second for one that was abandoned.
 pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: Attempt) -> [Batch; 2] {
     let record = of_subject(subject);
-    [Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into())]
-        .map(|guard| end(subject, &record, id, node, attempt, vec![guard]))
+    [
+        Guard::Unset(record.clone(), "attempt"),
+        Guard::Equal(record.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into()),
+    ]
+    .map(|guard| end(subject, &record, id, node, attempt, vec![guard]))
 }
 
 /// Returns the batch that abandons an attempt which a node has begun.
 pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = of_subject(subject);
-    let guards = vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
+    let guards =
+        vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
     end(subject, &record, id, node, Attempt::unknown(), guards).called(call, record)
 }
 
@@ -128,8 +140,8 @@ pub(crate) fn forget(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
     Batch::on_full(vec![Guard::Absent(of_subject(subject))], vec![leave(subject.partition(), node, number(id))])
 }
 
-/// Returns the batches for a delivery of a dead node, in this order: the first gives it to another node if it waits, the second abandons
-/// its attempt if that has begun, and the last removes it from the outbox.
+/// Returns the batches for a delivery of a dead node, in this order: the first gives it to another node if it waits,
+/// the second abandons its attempt if that has begun, and the last removes it from the outbox.
 pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, call: CallId) -> [Batch; 3] {
     let QueuedDelivery { id, subject, receiver, app, stored_bytes } = delivery;
     let (partition, record, name) = (subject.partition(), of_subject(subject), node.to_string());
@@ -145,7 +157,10 @@ pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, c
 
 /// Returns the batch that forgets a node without deliveries.
 pub(crate) fn forget_holder(partition: Partition, node: NodeId) -> Batch {
-    Batch::on_full(vec![Guard::Fewer(outbox(partition, node), 1)], vec![Op::Unindex(holders(partition), node.to_string().into_bytes())])
+    Batch::on_full(
+        vec![Guard::Fewer(outbox(partition, node), 1)],
+        vec![Op::Unindex(holders(partition), node.to_string().into_bytes())],
+    )
 }
 
 /// Returns the operations that remove a delivery from the outbox, for a record that is removed.
@@ -163,14 +178,21 @@ pub(crate) fn delivery_of(partition: Partition, record: &Record) -> Result<Optio
     let Some(queued_at) = record.time("queued_at") else { return Ok(None) };
     let attempt = record.has("attempt").then(|| attempt_of(record)).transpose()?;
     let id = id(partition, record.integer("delivery"));
-    Ok(Some(DeliveryRecord { id, origin: record.text("origin").to_owned(), queued_at, claimed_at: record.time("claimed_at"), attempt }))
+    Ok(Some(DeliveryRecord {
+        id,
+        origin: record.text("origin").to_owned(),
+        queued_at,
+        claimed_at: record.time("claimed_at"),
+        attempt,
+    }))
 }
 
 fn attempt_of(record: &Record) -> Result<Attempt, StoreError> {
     let unreadable = || StoreError::unreadable("a delivery");
     let part = record.has("part").then(|| record.text("part").parse().map_err(|_| unreadable())).transpose()?;
     let reason = record.has("reason").then(|| record.text("reason").parse().map_err(|_| unreadable())).transpose()?;
-    let status = record.has("status").then(|| u16::try_from(record.integer("status")).map_err(|_| unreadable())).transpose()?;
+    let status =
+        record.has("status").then(|| u16::try_from(record.integer("status")).map_err(|_| unreadable())).transpose()?;
     Ok(Attempt {
         outcome: record.text("attempt").parse().map_err(|_| unreadable())?,
         failure: reason.map(|reason| AttemptFailure { reason, part }),

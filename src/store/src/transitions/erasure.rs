@@ -19,7 +19,11 @@ pub(crate) fn transaction(key: &Key, record: &Record) -> Batch {
         let at = waiting.of(&event::EVENT);
         // A scan that is not pending was counted before.
         let known = Operand::Result(ops.len());
-        ops.extend([Op::Unindex(waiting, key.id.clone()), Op::Add(at.clone(), "abandoned", known), Op::Add(at, "abandoned", 1.into())]);
+        ops.extend([
+            Op::Unindex(waiting, key.id.clone()),
+            Op::Add(at.clone(), "abandoned", known),
+            Op::Add(at, "abandoned", 1.into()),
+        ]);
     }
     ops.extend([Op::Tell(key.clone(), "watchers"), Op::Remove(key.of(&EVIDENCE)), Op::Remove(key.clone())]);
     as_read(key, record, ops)
@@ -39,7 +43,11 @@ pub(crate) fn flow(key: &Key, record: &Record) -> Batch {
     as_read(
         key,
         record,
-        [lapsing, listed].map(|index| Op::Unindex(index, key.id.clone())).into_iter().chain([Op::Remove(key.clone())]).collect(),
+        [lapsing, listed]
+            .map(|index| Op::Unindex(index, key.id.clone()))
+            .into_iter()
+            .chain([Op::Remove(key.clone())])
+            .collect(),
     )
 }
 

@@ -16,8 +16,8 @@ use crate::sealing::{SealedTerms, unseal_event};
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
-/// Number of last changes of an event that are known by their calls: a change with a lost response is found unless this many others came
-/// after it.
+/// Number of last changes of an event that are known by their calls: a change with a lost response is found unless this
+/// many others came after it.
 const CHANGES_KNOWN: usize = 8;
 
 /// Returns the guards of an event that takes a guest now, each with the reason of its failure.
@@ -47,7 +47,9 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration)
     let (partition, at) = (id.partition(), event::event(id.partition(), *id));
     let gone_at = terms.expires_at + terms.retention.registrations(usual);
     let mut guards = vec![(Meaning::Known, Guard::Absent(at.clone()))];
-    guards.extend(idempotency.iter().map(|kept| (Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&kept.scope)))));
+    guards.extend(
+        idempotency.iter().map(|kept| (Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&kept.scope)))),
+    );
     guards.push((Meaning::NoClient, Guard::Present(client::client(owner))));
     guards.extend(most.map(|most| (Meaning::Limit, Guard::Fewer(event::events(partition, app), most.into()))));
     let mut fields: Vec<(&'static str, Operand)> = vec![
@@ -115,14 +117,23 @@ pub(crate) fn is_changed_by(event: &Record, call: &CallId) -> bool {
     event.bytes("changes").chunks(call.len()).any(|known| known == call)
 }
 
-/// Returns the batch that gives an event other terms, if it is unchanged since it was read. `last` is the end of the last pending scan: the
-/// event outlives it.
-pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: Option<Timestamp>, kept: Retention, call: CallId) -> Batch {
+/// Returns the batch that gives an event other terms, if it is unchanged since it was read. `last` is the end of the
+/// last pending scan: the event outlives it.
+pub(crate) fn patch(
+    before: &Record,
+    after: &Event,
+    sealed: SealedTerms,
+    last: Option<Timestamp>,
+    kept: Retention,
+    call: CallId,
+) -> Batch {
     let (id, at) = (after.id, event::event(after.id.partition(), after.id));
     let gone_at = after.terms.expires_at + after.terms.retention.registrations(kept.events);
     let gone_at = last.map_or(gone_at, |last| gone_at.max(last + kept.expired));
-    let mut guards =
-        vec![Guard::Version(at.clone(), before.version), Guard::AtMost(at.clone(), "registrations", after.terms.max_guests.get().into())];
+    let mut guards = vec![
+        Guard::Version(at.clone(), before.version),
+        Guard::AtMost(at.clone(), "registrations", after.terms.max_guests.get().into()),
+    ];
     let ends = if after.terms.expires_at.millis() < before.integer("expires_at") {
         // No guest has scanned it meanwhile, so no later scan needs it longer.
         guards.push(Guard::Equal(at.clone(), "scans", before.integer("scans").into()));
@@ -152,8 +163,10 @@ pub(crate) fn patched(mut after: Event, results: &[i64]) -> Event {
 /// Returns the batch that counts scans whose window has passed as abandoned.
 pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
     let at = event::event(partition, id);
-    let ops =
-        vec![Op::Sweep(event::waiting(partition, id), i64::MIN, Operand::Now(0)), Op::Add(at.clone(), "abandoned", Operand::Result(0))];
+    let ops = vec![
+        Op::Sweep(event::waiting(partition, id), i64::MIN, Operand::Now(0)),
+        Op::Add(at.clone(), "abandoned", Operand::Result(0)),
+    ];
     Batch::on_full(vec![Guard::Present(at)], ops)
 }
 
@@ -162,11 +175,18 @@ pub(crate) fn delist(events: &Key, member: &[u8]) -> [Op; 2] {
     [Op::Unindex(events.clone(), member.to_vec()), Op::Unindex(events.of(&event::EVENT_ENDS), member.to_vec())]
 }
 
-/// Returns the event of a record. `listed` is the number of scans without an answer; for `passed` of them the window has passed.
+/// Returns the event of a record. `listed` is the number of scans without an answer; for `passed` of them the window
+/// has passed.
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, listed: u64, passed: u64) -> Result<Event, StoreError> {
+pub(crate) fn event_of(
+    vault: &Vault,
+    id: EventId,
+    record: &Record,
+    listed: u64,
+    passed: u64,
+) -> Result<Event, StoreError> {
     let unreadable = || StoreError::unreadable("an event");
     let count = |name: &str| u64::try_from(record.integer(name)).map_err(|_| unreadable());
     let guests = |name: &str| u32::try_from(record.integer(name)).map_err(|_| unreadable());

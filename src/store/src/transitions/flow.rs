@@ -50,7 +50,10 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     if let Some(payload) = sealed.payload {
         fields.push(("latest", PROGRESS.0[..].into()));
         let progress = report(*id, PROGRESS);
-        ops.extend([Op::Put(progress.clone(), report_fields(payload, *until)), Op::ExpireAt(progress, (*until).into())]);
+        ops.extend([
+            Op::Put(progress.clone(), report_fields(payload, *until)),
+            Op::ExpireAt(progress, (*until).into()),
+        ]);
     }
     ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, (*until).into())]);
     ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
@@ -81,7 +84,8 @@ pub(crate) fn stored_of(
     fetch: Option<DedupDigest>,
     now: Timestamp,
 ) -> Result<StoredFlow, StoreError> {
-    let fetch = fetch.map(|name| Ok::<_, StoreError>(fetches(vault, id, record)?.remove(&name.to_string()))).transpose()?;
+    let fetch =
+        fetch.map(|name| Ok::<_, StoreError>(fetches(vault, id, record)?.remove(&name.to_string()))).transpose()?;
     let latest = record.has("latest").then(|| record.array("latest").map(DedupDigest));
     Ok(StoredFlow {
         state: unseal_of_flow(vault, id, record.bytes("state"))?,
@@ -128,8 +132,12 @@ pub(crate) fn commit(
     let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
     let (record, own) = (flow(id), report(id, name));
     let version = version.cast_signed();
-    let Some(known) = read.flow.as_ref().filter(|known| known.version == version) else { return Ok(Err(CommitOutcome::Conflict)) };
-    let Some((guard, mut ops)) = take_name(id, name, until, read.owner.as_ref()) else { return Ok(Err(CommitOutcome::KeyTaken)) };
+    let Some(known) = read.flow.as_ref().filter(|known| known.version == version) else {
+        return Ok(Err(CommitOutcome::Conflict));
+    };
+    let Some((guard, mut ops)) = take_name(id, name, until, read.owner.as_ref()) else {
+        return Ok(Err(CommitOutcome::KeyTaken));
+    };
     let mut guards = vec![Guard::Version(record.clone(), version)];
     guards.extend(guard);
     let mut fields: Vec<(&'static str, Operand)> = vec![("until", until.into())];
@@ -169,7 +177,12 @@ pub(crate) fn commit(
 }
 
 /// Takes the deduplication key of a webhook for a flow; `None` when another flow has it.
-fn take_name(id: FlowId, name: DedupDigest, until: Timestamp, owner: Option<&Record>) -> Option<(Option<Guard>, Vec<Op>)> {
+fn take_name(
+    id: FlowId,
+    name: DedupDigest,
+    until: Timestamp,
+    owner: Option<&Record>,
+) -> Option<(Option<Guard>, Vec<Op>)> {
     if name == PROGRESS {
         return Some((None, vec![]));
     }
@@ -201,7 +214,8 @@ pub(crate) fn forget_lapse(id: FlowId) -> Batch {
     Batch::on_full(vec![Guard::Absent(flow(id))], vec![line_up(id, None)])
 }
 
-/// Returns the outcome of the batch of [`commit`]. A refusal by a guard means that the flow has changed since it was read.
+/// Returns the outcome of the batch of [`commit`]. A refusal by a guard means that the flow has changed since it was
+/// read.
 #[must_use]
 pub(crate) fn committed(id: FlowId, number: Option<usize>, applied: &Applied) -> CommitOutcome {
     let Applied::Done { results, .. } = applied else { return CommitOutcome::Conflict };
@@ -238,7 +252,10 @@ mod tests {
     /// Returns a flow of the version 1.
     async fn flow_of(engine: &MemoryEngine, owner: &ClientId) -> FlowId {
         let id = FlowId::generate(owner.partition(), 3);
-        let ops = vec![Op::Put(flow(id), vec![("app", AppId::generate().as_str().into())]), Op::ExpireAt(flow(id), UNTIL.into())];
+        let ops = vec![
+            Op::Put(flow(id), vec![("app", AppId::generate().as_str().into())]),
+            Op::ExpireAt(flow(id), UNTIL.into()),
+        ];
         apply(engine, Batch { ops, ..Batch::default() }).await;
         id
     }
@@ -246,7 +263,8 @@ mod tests {
     async fn read(engine: &MemoryEngine, id: FlowId) -> Snapshot {
         let queries = [flow(id), webhook_name(id.partition(), NAME), report(id, NAME)].map(Query::Record);
         let mut answers: Answers = engine.read(queries.into()).await.unwrap();
-        let (flow, owner, is_reported) = (answers.record().unwrap(), answers.record().unwrap(), answers.record().unwrap().is_some());
+        let (flow, owner, is_reported) =
+            (answers.record().unwrap(), answers.record().unwrap(), answers.record().unwrap().is_some());
         Snapshot { flow, owner, is_reported }
     }
 

@@ -59,12 +59,15 @@ impl People {
         let people = at.of(&event::PEOPLE);
         let fresh = (0..).zip(&self.scores).filter(|(_, score)| self.known.iter().all(|(known, _)| known != *score));
         fresh
-            .map(|(place, score)| (Guard::Free(people.clone(), *score), Op::Index(people.clone(), member(txn, place), (*score).into())))
+            .map(|(place, score)| {
+                (Guard::Free(people.clone(), *score), Op::Index(people.clone(), member(txn, place), (*score).into()))
+            })
             .unzip()
     }
 }
 
-/// Adds the guards and operations that register a guest, who takes a place. Returns the operation that results in the guest's number.
+/// Adds the guards and operations that register a guest, who takes a place. Returns the operation that results in the
+/// guest's number.
 pub(crate) fn register(
     at: &Key,
     txn: TxnId,
@@ -80,7 +83,15 @@ pub(crate) fn register(
     ops.extend(earlier.map(|_| Op::Add(at.clone(), "duplicates", 1.into())));
     let number = ops.len();
     let earlier = earlier.map_or_else(Vec::new, |earlier| earlier.as_bytes().to_vec());
-    let guest = vec![txn.as_bytes()[..].into(), Operand::Now(0), 0.into(), 0.into(), "".into(), earlier.into(), name.as_bytes().into()];
+    let guest = vec![
+        txn.as_bytes()[..].into(),
+        Operand::Now(0),
+        0.into(),
+        0.into(),
+        "".into(),
+        earlier.into(),
+        name.as_bytes().into(),
+    ];
     ops.push(Op::Append(at.of(&event::GUESTS), guest));
     ops.push(Op::Append(at.of(&event::SHARED), vec![txn.as_bytes()[..].into(), outcome.as_bytes().into()]));
     ops.extend(remembered);
@@ -89,7 +100,9 @@ pub(crate) fn register(
 
 /// Returns the guest of an entry.
 pub(crate) fn guest(number: u64, entry: &[Value]) -> Option<Guest> {
-    let [Value::Bytes(txn), Value::Integer(verified_at), check_in @ .., Value::Bytes(earlier), Value::Bytes(name)] = entry else {
+    let [Value::Bytes(txn), Value::Integer(verified_at), check_in @ .., Value::Bytes(earlier), Value::Bytes(name)] =
+        entry
+    else {
         return None;
     };
     let [Value::Integer(request), Value::Integer(at), Value::Text(gate)] = check_in else { return None };
@@ -98,7 +111,11 @@ pub(crate) fn guest(number: u64, entry: &[Value]) -> Option<Guest> {
         number,
         txn: id(txn)?,
         verified_at: Timestamp::from_millis(*verified_at),
-        check_in: (*at != 0).then(|| CheckIn { id: CheckInId::new(*request), at: Timestamp::from_millis(*at), gate: gate.clone() }),
+        check_in: (*at != 0).then(|| CheckIn {
+            id: CheckInId::new(*request),
+            at: Timestamp::from_millis(*at),
+            gate: gate.clone(),
+        }),
         duplicate_of: if earlier.is_empty() { None } else { Some(id(earlier)?) },
         name: Sealed::from_bytes(name.clone())?,
     })
@@ -106,10 +123,19 @@ pub(crate) fn guest(number: u64, entry: &[Value]) -> Option<Guest> {
 
 /// Returns the entry of a guest.
 fn entry(guest: &Guest) -> Vec<Value> {
-    let (request, at, gate) = guest.check_in.as_ref().map_or((0, 0, ""), |known| (known.id.get(), known.at.millis(), &known.gate));
+    let (request, at, gate) =
+        guest.check_in.as_ref().map_or((0, 0, ""), |known| (known.id.get(), known.at.millis(), &known.gate));
     let earlier = guest.duplicate_of.map_or_else(Vec::new, |earlier| earlier.as_bytes().to_vec());
     let txn = Value::from(&guest.txn.as_bytes()[..]);
-    vec![txn, guest.verified_at.into(), request.into(), at.into(), gate.into(), earlier.into(), guest.name.as_bytes().into()]
+    vec![
+        txn,
+        guest.verified_at.into(),
+        request.into(),
+        at.into(),
+        gate.into(),
+        earlier.into(),
+        guest.name.as_bytes().into(),
+    ]
 }
 
 fn rewrite(list: Key, guest: &Guest, after: &Guest) -> (Guard, Op) {
@@ -139,16 +165,26 @@ pub(crate) fn unmark(list: &Key, guest: &Guest) -> Batch {
 ///
 /// # Errors
 /// The claims of the guest cannot be read.
-pub(crate) fn erase(list: &Key, guest: &Guest, shared: &[Value], vault: &Vault, nothing: &Sealed) -> Result<Option<Batch>, StoreError> {
+pub(crate) fn erase(
+    list: &Key,
+    guest: &Guest,
+    shared: &[Value],
+    vault: &Vault,
+    nothing: &Sealed,
+) -> Result<Option<Batch>, StoreError> {
     let [txn, Value::Bytes(outcome)] = shared else { return Err(StoreError::unreadable("a registration")) };
     // An erased outcome always has this length, and every other is longer.
     if outcome.len() == nothing.size() {
         return Ok(None);
     }
-    let (guard, op) = rewrite(list.clone(), guest, &Guest { duplicate_of: None, name: no_name(vault, guest.txn), ..guest.clone() });
+    let (guard, op) =
+        rewrite(list.clone(), guest, &Guest { duplicate_of: None, name: no_name(vault, guest.txn), ..guest.clone() });
     let blank = vec![Operand::Value(txn.clone()), nothing.as_bytes().into()];
     let forgotten = (0..TRAITS_MAX).map(|place| Op::Unindex(list.of(&event::PEOPLE), member(guest.txn, place)));
-    let ops = [op, Op::Rewrite(list.of(&event::SHARED), guest.number, blank)].into_iter().chain(uncount(list, guest)).chain(forgotten);
+    let ops = [op, Op::Rewrite(list.of(&event::SHARED), guest.number, blank)]
+        .into_iter()
+        .chain(uncount(list, guest))
+        .chain(forgotten);
     Ok(Some(Batch::on_full(vec![guard], ops.collect())))
 }
 

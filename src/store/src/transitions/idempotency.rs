@@ -27,14 +27,17 @@ pub(crate) fn replayed(request: Option<[u8; 32]>, seen: Option<Record>) -> Optio
     Sealed::from_bytes(kept.bytes("answer").to_vec()).filter(|_| same)
 }
 
-/// Returns the batches that take the lease on an order. At most one is applied: the first for a free one, the second for one that the
-/// holder has already.
+/// Returns the batches that take the lease on an order. At most one is applied: the first for a free one, the second
+/// for one that the holder has already.
 #[must_use]
 pub(crate) fn take_lease(lease: &OrderLease, lasting: Duration) -> [Batch; 2] {
     let (key, holder) = (order_lease(&lease.scope), lease.holder.as_bytes());
     let ends = Op::ExpireAt(key.clone(), Operand::after(lasting));
     [
-        Batch::new(vec![Guard::Absent(key.clone())], vec![Op::Put(key.clone(), vec![("holder", holder[..].into())]), ends.clone()]),
+        Batch::new(
+            vec![Guard::Absent(key.clone())],
+            vec![Op::Put(key.clone(), vec![("holder", holder[..].into())]), ends.clone()],
+        ),
         Batch::new(vec![Guard::Equal(key, "holder", holder[..].into())], vec![ends]),
     ]
 }

@@ -1,5 +1,6 @@
-//! Transitions: each turns a command into a [`Batch`](crate::engine::Batch), and a refused guard into an outcome. They call the rules
-//! of the domain in the order of the specification, and have no engine, no clock and no I/O of their own.
+//! Transitions: each turns a command into a [`Batch`](crate::engine::Batch), and a refused guard into an outcome. They
+//! call the rules of the domain in the order of the specification, and have no engine, no clock and no I/O of their
+//! own.
 
 pub(crate) mod audit;
 pub(crate) mod client_log;

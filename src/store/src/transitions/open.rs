@@ -1,5 +1,5 @@
-//! Opening a transaction: the guest's admission, the debit, the ledger entry, the record, the count of the scan and the response for its
-//! idempotency key, all or none of them.
+//! Opening a transaction: the guest's admission, the debit, the ledger entry, the record, the count of the scan and the
+//! response for its idempotency key, all or none of them.
 
 use std::time::Duration;
 
@@ -36,10 +36,15 @@ enum Meaning {
     Unpaid,
 }
 
-/// Returns the batch that opens a transaction with these sealed terms. It is retained for `grace` after its window. `watcher` is the node
-/// that keeps a copy, if there are others.
+/// Returns the batch that opens a transaction with these sealed terms. It is retained for `grace` after its window.
+/// `watcher` is the node that keeps a copy, if there are others.
 #[must_use]
-pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, watcher: Option<NodeId>) -> (Batch, Opening) {
+pub(crate) fn open(
+    open: &OpenTransaction,
+    sealed: Vec<u8>,
+    grace: Duration,
+    watcher: Option<NodeId>,
+) -> (Batch, Opening) {
     let OpenTransaction { pending, cost, idempotency, pending_max, intent } = open;
     let Pending { id, client: owner, app, opened_at, expires_at, terms, event } = &**pending;
     let (record, account) = (transaction::transaction(*id), client::client(owner));

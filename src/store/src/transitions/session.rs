@@ -29,8 +29,8 @@ pub(crate) fn list(id: &UserId, opened: &SessionRecord) -> Batch {
     Batch::new(vec![], vec![ended, Op::Index(index, digest, opened.ends_at.into())])
 }
 
-/// Returns the batch that extends a session to `until`, at most to its own end. It is refused for one with a later end, and for an expired
-/// one.
+/// Returns the batch that extends a session to `until`, at most to its own end. It is refused for one with a later end,
+/// and for an expired one.
 #[must_use]
 pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
     let (key, until) = (session(digest), until.millis().min(known.integer("ends_at")));
@@ -42,7 +42,8 @@ pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) 
 #[must_use]
 pub(crate) fn end_all(id: &UserId, listed: &[SessionDigest], call: CallId) -> Vec<Batch> {
     let ended = listed.iter().map(|digest| Batch::on_full(vec![], vec![Op::Remove(session(digest))]));
-    let raised = Batch::on_full(vec![Guard::Present(user(id))], vec![Op::Add(user(id), "epoch", 1.into())]).called(call, user(id));
+    let raised = Batch::on_full(vec![Guard::Present(user(id))], vec![Op::Add(user(id), "epoch", 1.into())])
+        .called(call, user(id));
     [raised].into_iter().chain(ended).chain([Batch::on_full(vec![], vec![Op::Remove(user_sessions(id))])]).collect()
 }
 

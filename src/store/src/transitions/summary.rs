@@ -36,7 +36,8 @@ pub(crate) const FIELDS: &[&str] = &[
     "duration_ms",
 ];
 
-/// Returns the summary of a record with the fields of [`FIELDS`]; `None` when there is none, or its result can no longer be fetched.
+/// Returns the summary of a record with the fields of [`FIELDS`]; `None` when there is none, or its result can no
+/// longer be fetched.
 ///
 /// # Errors
 /// It cannot be read.
@@ -46,7 +47,9 @@ pub(crate) fn summary_of(
     record: Option<&Record>,
     now: Timestamp,
 ) -> Result<Option<TransactionSummary>, StoreError> {
-    let Some(record) = record.filter(|record| record.time("until").is_none_or(|until| now < until)) else { return Ok(None) };
+    let Some(record) = record.filter(|record| record.time("until").is_none_or(|until| now < until)) else {
+        return Ok(None);
+    };
     let opened = pending_of(vault, id, record)?;
     let status = match (record.has("verified_at"), record.integer("passed") == 1) {
         (true, true) => TransactionStatus::Passed,

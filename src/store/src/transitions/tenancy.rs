@@ -1,6 +1,6 @@
-//! Clients, apps and keys. Index entries come before their records: a batch that creates something in several places is ordered so that it
-//! can be repeated after a crash. First the list, whose readers skip ids without a record; then the id of a key; last the record, which
-//! makes it valid.
+//! Clients, apps and keys. Index entries come before their records: a batch that creates something in several places is
+//! ordered so that it can be repeated after a crash. First the list, whose readers skip ids without a record; then the
+//! id of a key; last the record, which makes it valid.
 
 use std::time::Duration;
 
@@ -15,13 +15,15 @@ use crate::error::StoreError;
 use crate::records::{client, tenancy};
 use crate::tenancy::{join_environments, parse_environments, parse_networks};
 
-/// Bits for the members of a list that are created within one millisecond and keep their order. Years of four digits leave 5 of 53 bits.
+/// Bits for the members of a list that are created within one millisecond and keep their order. Years of four digits
+/// leave 5 of 53 bits.
 const ORDER_BITS: u32 = 5;
 
 /// Fields with their new values.
 pub(crate) type Changes = Vec<(&'static str, Operand)>;
 
-/// Returns the batch that writes a record: one that was read only if it is unchanged, and one that was missing only if it still is.
+/// Returns the batch that writes a record: one that was read only if it is unchanged, and one that was missing only if
+/// it still is.
 pub(crate) fn write(key: Key, known: Option<&Record>, fields: Changes) -> Batch {
     let (guard, op) = match known {
         Some(known) => (Guard::Version(key.clone(), known.version), Op::Set(key, fields)),
@@ -90,9 +92,13 @@ pub(crate) fn client_of(client_id: ClientId, record: &Record) -> Result<Client, 
     })
 }
 
-/// Returns the batch that adds new members to a list of a client, by creation and then by arrival, given the members that were read; `None`
-/// when it has all of them.
-pub(crate) fn list<'a>(index: Key, listed: &[(Vec<u8>, i64)], created: impl IntoIterator<Item = (&'a str, Timestamp)>) -> Option<Batch> {
+/// Returns the batch that adds new members to a list of a client, by creation and then by arrival, given the members
+/// that were read; `None` when it has all of them.
+pub(crate) fn list<'a>(
+    index: Key,
+    listed: &[(Vec<u8>, i64)],
+    created: impl IntoIterator<Item = (&'a str, Timestamp)>,
+) -> Option<Batch> {
     let (mut members, mut ops) = (listed.to_vec(), Vec::new());
     for (id, created_at) in created {
         if members.iter().any(|(member, _)| member == id.as_bytes()) {
@@ -198,6 +204,7 @@ mod tests {
         assert_eq!(list(index.clone(), &listed, [("a", at(7))]), None);
         let end_of_time = Timestamp::parse_iso8601("9999-12-31T23:59:59.999Z").unwrap();
         let last = list(index, &[], [("last", end_of_time)]).unwrap();
-        assert!(matches!(last.ops[0], Op::Index(_, _, Operand::Value(crate::engine::Value::Integer(score))) if score < 1 << 53));
+        assert!(matches!(last.ops[0], Op::Index(_, _,
+                Operand::Value(crate::engine::Value::Integer(score))) if score < 1 << 53));
     }
 }

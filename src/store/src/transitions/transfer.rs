@@ -1,5 +1,5 @@
-//! Importing a client. The import is decided on the records read, and again if they have changed since. Keys come last: until they exist, a
-//! new client cannot be used.
+//! Importing a client. The import is decided on the records read, and again if they have changed since. Keys come last:
+//! until they exist, a new client cannot be used.
 
 use sakshi_domain::client_transfer::{ClientImport, ClientTransfer, KnownClient, TransferredKey};
 use sakshi_domain::tenancy::{App, Client, KeyDigest};
@@ -76,7 +76,12 @@ impl ExistingRecords {
 ///
 /// # Errors
 /// An app cannot be sealed.
-pub(crate) fn import(vault: &Vault, import: &ClientImport, existing: &ExistingRecords, at: Timestamp) -> Result<Vec<Batch>, StoreError> {
+pub(crate) fn import(
+    vault: &Vault,
+    import: &ClientImport,
+    existing: &ExistingRecords,
+    at: Timestamp,
+) -> Result<Vec<Batch>, StoreError> {
     let ClientImport { client: owner @ Client { client_id, name, .. }, apps, keys, .. } = import;
     let mut batches = Vec::new();
     let account = client::client(client_id);
@@ -86,12 +91,21 @@ pub(crate) fn import(vault: &Vault, import: &ClientImport, existing: &ExistingRe
         Some(known) if known.has("imported_at") && known.text("name") == name => {}
         Some(known) => {
             let imported_at = known.time("imported_at").unwrap_or(at);
-            batches.push(write(account, Some(known), vec![("name", name.as_str().into()), ("imported_at", imported_at.into())]));
+            batches.push(write(
+                account,
+                Some(known),
+                vec![("name", name.as_str().into()), ("imported_at", imported_at.into())],
+            ));
         }
     }
-    let (of_apps, of_keys) = (apps.iter().map(|app| (app.app_id.as_str(), app.created_at)), keys.iter().map(|sent| &sent.key));
+    let (of_apps, of_keys) =
+        (apps.iter().map(|app| (app.app_id.as_str(), app.created_at)), keys.iter().map(|sent| &sent.key));
     batches.extend(list(tenancy::apps(client_id), &existing.apps, of_apps));
-    batches.extend(list(tenancy::api_keys(client_id), &existing.keys, of_keys.map(|key| (key.key_id.as_str(), key.created_at))));
+    batches.extend(list(
+        tenancy::api_keys(client_id),
+        &existing.keys,
+        of_keys.map(|key| (key.key_id.as_str(), key.created_at)),
+    ));
     for app in apps {
         batches.push(put_app(app, seal_app(vault, app)?, existing.record(&tenancy::app(&app.app_id))));
     }

@@ -47,7 +47,13 @@ pub(crate) fn name_invite(invite: &InviteDigest, id: &UserId, until: Timestamp) 
 ///
 /// # Errors
 /// The profile cannot be sealed.
-pub(crate) fn put(vault: &Vault, invited: &User, mark: &[u8], invite: &InviteDigest, until: Timestamp) -> Result<Batch, StoreError> {
+pub(crate) fn put(
+    vault: &Vault,
+    invited: &User,
+    mark: &[u8],
+    invite: &InviteDigest,
+    until: Timestamp,
+) -> Result<Batch, StoreError> {
     let User { user_id, client_id, name, email, role, created_at, .. } = invited;
     let profile = seal_profile(vault, user_id, &Profile { name: name.clone(), email: email.clone() })?;
     let fields = vec![
@@ -119,7 +125,13 @@ pub(crate) fn use_step(id: &UserId, epoch: i64, step: i64, call: CallId) -> Batc
 ///
 /// # Errors
 /// The credential cannot be sealed.
-pub(crate) fn use_recovery(vault: &Vault, id: &UserId, known: &Record, left: &Credential, call: CallId) -> Result<Batch, StoreError> {
+pub(crate) fn use_recovery(
+    vault: &Vault,
+    id: &UserId,
+    known: &Record,
+    left: &Credential,
+    call: CallId,
+) -> Result<Batch, StoreError> {
     let (key, sealed) = (user(id), seal_credential(vault, id, left)?);
     let used = Op::Set(key.clone(), vec![("credential", sealed.into()), ("signed_in_at", Operand::Now(0))]);
     Ok(Batch::new(vec![Guard::Version(key.clone(), known.version)], vec![used]).called(call, key))
@@ -141,7 +153,8 @@ pub(crate) fn of_user(known: &Record, before: &User, after: &User) -> Changes {
 pub(crate) fn remove(id: &UserId, known: &Record) -> Vec<Batch> {
     let (email, text) = (user_email(known.bytes("email_mark")), id.as_str());
     // The address may belong to another user by now.
-    let mut batches = vec![Batch::on_full(vec![Guard::Equal(email.clone(), "user", text.into())], vec![Op::Remove(email)])];
+    let mut batches =
+        vec![Batch::on_full(vec![Guard::Equal(email.clone(), "user", text.into())], vec![Op::Remove(email)])];
     let mut gone = |op| batches.push(Batch::on_full(vec![], vec![op]));
     if let Ok(digest) = known.array("invite") {
         gone(Op::Remove(user_invite(&InviteDigest(digest))));

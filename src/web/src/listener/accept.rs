@@ -63,7 +63,12 @@ fn lock(workers: &Mutex<Vec<Worker>>) -> MutexGuard<'_, Vec<Worker>> {
 }
 
 /// Returns the next worker in turn below its limit, restarted if its thread has died; `None` if all are full.
-fn choose(config: &ListenerConfig, workers: &Mutex<Vec<Worker>>, start: impl Fn() -> Worker, turn: &mut usize) -> Option<usize> {
+fn choose(
+    config: &ListenerConfig,
+    workers: &Mutex<Vec<Worker>>,
+    start: impl Fn() -> Worker,
+    turn: &mut usize,
+) -> Option<usize> {
     let mut workers = lock(workers);
     for _ in 0..workers.len() {
         let at = *turn % workers.len();
@@ -95,6 +100,9 @@ fn hand_over(workers: &Mutex<Vec<Worker>>, worker: usize, client: TcpStream, pee
 fn is_caused_by_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused | ErrorKind::Interrupted
+        ErrorKind::ConnectionAborted
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionRefused
+            | ErrorKind::Interrupted
     )
 }

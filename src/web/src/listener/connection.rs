@@ -55,7 +55,16 @@ struct Unsent {
 
 impl Connection {
     pub(super) fn new(transport: Transport, peer: IpAddr, entry: Entry, answers: MemoryBudget) -> Self {
-        Self { transport, entry, answers, owner: subscriber(peer), handed_over: 0, pause: None, ahead: Vec::new(), unsent: None }
+        Self {
+            transport,
+            entry,
+            answers,
+            owner: subscriber(peer),
+            handed_over: 0,
+            pause: None,
+            ahead: Vec::new(),
+            unsent: None,
+        }
     }
 
     fn check(&self) -> io::Result<()> {
@@ -79,9 +88,15 @@ impl Connection {
         }
     }
 
-    /// Hands over some of the bytes that have arrived, at most `most` for each poll of the task. Unless `is_one`, the bytes may hold
-    /// several requests, and the first is handed over. Its head decides how much may be read next.
-    fn poll_portion(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>, most: usize, is_one: bool) -> Poll<io::Result<()>> {
+    /// Hands over some of the bytes that have arrived, at most `most` for each poll of the task. Unless `is_one`, the
+    /// bytes may hold several requests, and the first is handed over. Its head decides how much may be read next.
+    fn poll_portion(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+        most: usize,
+        is_one: bool,
+    ) -> Poll<io::Result<()>> {
         if self.handed_over >= READ_BODY_BYTES {
             self.handed_over = 0;
             // A separate task, because this one is polled for other reasons, too.
@@ -237,8 +252,8 @@ impl AsyncWrite for Connection {
     }
 }
 
-/// Waits until the worker has polled its other connections. Only one waiter continues per turn, so large bodies never monopolise a worker.
-/// Unread bytes wait in the senders' kernels.
+/// Waits until the worker has polled its other connections. Only one waiter continues per turn, so large bodies never
+/// monopolise a worker. Unread bytes wait in the senders' kernels.
 async fn let_others_run() {
     thread_local! {
         static TURN: Rc<Semaphore> = Rc::new(Semaphore::new(1));

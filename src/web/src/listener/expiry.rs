@@ -1,4 +1,5 @@
-//! The end of a certificate's validity, which TLS does not check in its own certificate. Everything else of X.509 is left to TLS.
+//! The end of a certificate's validity, which TLS does not check in its own certificate. Everything else of X.509 is
+//! left to TLS.
 
 use sakshi_domain::time::Timestamp;
 
@@ -39,7 +40,8 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (length, rest) = if *first < 0x80 {
         (usize::from(*first), rest)
     } else {
-        let (length, rest) = rest.split_at_checked(usize::from(first & 0x7f)).filter(|(length, _)| length.len() <= 3)?;
+        let (length, rest) =
+            rest.split_at_checked(usize::from(first & 0x7f)).filter(|(length, _)| length.len() <= 3)?;
         (length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), rest)
     };
     let (contents, rest) = rest.split_at_checked(length)?;

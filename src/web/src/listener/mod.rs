@@ -4,8 +4,8 @@
 //! accept ──▶ worker (a thread with its own app) ──▶ [connection], with TLS or without ──▶ the HTTP library ──▶ the app
 //! ```
 //!
-//! Connections go to workers in turn. A worker near its limit closes a connection of the address that has most ([table]). A new connection
-//! waits only while a response is computed on every other one.
+//! Connections go to workers in turn. A worker near its limit closes a connection of the address that has most
+//! ([table]). A new connection waits only while a response is computed on every other one.
 
 mod accept;
 mod config;

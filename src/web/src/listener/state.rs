@@ -1,5 +1,5 @@
-//! State that a connection shares with its requests. The stream does not read ahead of the responses, and the table knows the owner and
-//! phase of the connection.
+//! State that a connection shares with its requests. The stream does not read ahead of the responses, and the table
+//! knows the owner and phase of the connection.
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -46,8 +46,8 @@ pub(super) enum Phase {
 pub(crate) struct ConnectionState {
     /// Subscriber at the other end.
     peer: Cell<Option<IpAddr>>,
-    /// The peer, or the client behind a trusted proxy's request in flight. `None` between two requests of a proxy, which may carry
-    /// anybody's.
+    /// The peer, or the client behind a trusted proxy's request in flight. `None` between two requests of a proxy,
+    /// which may carry anybody's.
     owner: Cell<Option<IpAddr>>,
     /// True beyond the limit: the connection serves probes only.
     is_for_probes: Cell<bool>,
@@ -171,7 +171,8 @@ impl ConnectionState {
         self.has_ended.set(true);
     }
 
-    /// Returns true if the library has ended the connection without a response. It does so when the chunks of a body are malformed.
+    /// Returns true if the library has ended the connection without a response. It does so when the chunks of a body
+    /// are malformed.
     pub(super) fn lacks_answer(&self) -> bool {
         self.has_ended.get() && self.owes_answer.get() && !self.is_closing.get()
     }
@@ -195,8 +196,8 @@ impl ConnectionState {
 #[derive(Debug)]
 pub struct CloseWatch(AbortHandle);
 
-/// Closes the connection of a request when this future ends, unless the watch is dropped before. Only a [`super::Listener`] has connections
-/// that can be closed.
+/// Closes the connection of a request when this future ends, unless the watch is dropped before. Only a
+/// [`super::Listener`] has connections that can be closed.
 #[must_use]
 pub fn close_connection_when(request: &HttpRequest, ends: impl Future<Output = ()> + 'static) -> Option<CloseWatch> {
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned()?;

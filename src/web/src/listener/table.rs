@@ -1,5 +1,5 @@
-//! The connections of one worker. Near its limit it evicts connections of the addresses that have most. So nobody can lock others out with
-//! open connections.
+//! The connections of one worker. Near its limit it evicts connections of the addresses that have most. So nobody can
+//! lock others out with open connections.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -85,9 +85,9 @@ impl ConnectionTable {
         Entry { table: Rc::clone(self), key, state, _slot: slot }
     }
 
-    /// Evicts connections of the subscribers with the most, each in the order of [`Phase`], the longest quiet first. Idle proxy connections
-    /// come last: a proxy may be sending a request on one. A connection whose response is being computed stays. Returns the number of
-    /// remaining connections.
+    /// Evicts connections of the subscribers with the most, each in the order of [`Phase`], the longest quiet first.
+    /// Idle proxy connections come last: a proxy may be sending a request on one. A connection whose response is being
+    /// computed stays. Returns the number of remaining connections.
     fn close_surplus(&self) -> usize {
         let open = self.open.borrow();
         let mut by_owner: HashMap<_, Vec<_>> = HashMap::new();
@@ -105,9 +105,9 @@ impl ConnectionTable {
             let all = held.len();
             let closable = held.into_iter().enumerate().filter(|(_, (phase, ..))| *phase != Phase::Computing);
             // Each eviction leaves its owner one less.
-            surplus.extend(
-                closable.map(|(before, (phase, active_at, state))| ((owner.is_none(), Reverse(all - before), phase, active_at), state)),
-            );
+            surplus.extend(closable.map(|(before, (phase, active_at, state))| {
+                ((owner.is_none(), Reverse(all - before), phase, active_at), state)
+            }));
         }
         surplus.sort_unstable_by_key(|(order, _)| *order);
         let closed = surplus.len().min(wanted);
@@ -209,7 +209,11 @@ mod tests {
             gone.extend(closing(&entries).into_iter().filter(|place| !gone.contains(place)).collect::<Vec<_>>());
             table.open.borrow_mut().retain(|_, state| !state.is_closing());
         }
-        assert_eq!(gone, [4, 2, 1, 0], "A has four of six, then three; then both have two, and what is idle comes first");
+        assert_eq!(
+            gone,
+            [4, 2, 1, 0],
+            "A has four of six, then three; then both have two, and what is idle comes first"
+        );
         assert_eq!(table.open.borrow().len(), 6);
     }
 

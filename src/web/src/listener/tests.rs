@@ -29,8 +29,15 @@ const PLENTY: Duration = Duration::from_secs(20);
 /// More bytes than the kernel queues on both sides.
 const LARGE: usize = 16 * 1_024 * 1_024;
 
-fn app()
--> App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody>, Error = Error, InitError = ()>> {
+fn app() -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
     App::new()
         .wrap(from_fn(edge))
         .route("/ping", web::to(|| async { "pong" }))
@@ -98,18 +105,24 @@ async fn requests_sent_ahead_are_answered_in_order_and_those_with_bodies_too() {
     let served = serve(8, ANSWER_BYTES_HELD_MAX);
     let mut client = served.client().await;
     let echo = |body: &str| format!("POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-    let chunked = "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
+    let chunked =
+        "POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
     let long = "x".repeat(100_000);
     let last = "GET /ping HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    let all = [get("/ping"), echo("one"), chunked.to_owned(), echo(&long), get("/ping").repeat(300), last.to_owned()].concat();
+    let all = [get("/ping"), echo("one"), chunked.to_owned(), echo(&long), get("/ping").repeat(300), last.to_owned()]
+        .concat();
     let (mut reader, mut writer) = client.split();
     let (sent, mut seen) = (writer.write_all(all.as_bytes()), Vec::new());
     let (sent, read) = timeout(PLENTY, async { tokio::join!(sent, reader.read_to_end(&mut seen)) }).await.unwrap();
     sent.unwrap();
     read.unwrap();
     let seen = String::from_utf8(seen).unwrap();
-    let bodies: Vec<&str> = seen.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
-    assert_eq!((bodies.len(), bodies[0], bodies[1], bodies[2], bodies[3] == long), (305, "pong", "one", "abcdef", true));
+    let bodies: Vec<&str> =
+        seen.split("HTTP/1.1 200 OK\r\n").skip(1).map(|answer| answer.split_once("\r\n\r\n").unwrap().1).collect();
+    assert_eq!(
+        (bodies.len(), bodies[0], bodies[1], bodies[2], bodies[3] == long),
+        (305, "pong", "one", "abcdef", true)
+    );
     served.listener.stop().await;
 }
 
@@ -117,7 +130,10 @@ async fn requests_sent_ahead_are_answered_in_order_and_those_with_bodies_too() {
 async fn an_answer_that_is_read_late_arrives_whole() {
     let served = serve(8, ANSWER_BYTES_HELD_MAX);
     let mut client = served.small_client().await;
-    client.write_all((get("/large") + "GET /ping HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes()).await.unwrap();
+    client
+        .write_all((get("/large") + "GET /ping HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
     while served.answers.held() == 0 {
         tokio::task::yield_now().await;
     }
@@ -241,7 +257,8 @@ impl Authority {
     /// Issues a certificate for `localhost` and its key, as PEM.
     fn issue(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        let certificate =
+            CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
         (certificate.pem(), key.serialize_pem())
     }
 
@@ -262,7 +279,11 @@ impl Authority {
 }
 
 /// Starts a listener with TLS that asks for certificates of `clients`, if any.
-fn serve_tls(authority: &Authority, clients: Option<&Authority>, probes_without_certificate: bool) -> (Served, ListenerTls) {
+fn serve_tls(
+    authority: &Authority,
+    clients: Option<&Authority>,
+    probes_without_certificate: bool,
+) -> (Served, ListenerTls) {
     let (certificate, key) = authority.issue();
     let pem = ListenerPem {
         certificate: certificate.as_bytes(),

@@ -62,7 +62,10 @@ impl ListenerTls {
     /// # Errors
     /// A file that cannot be used.
     pub fn new(files: ListenerPem<'_>) -> Result<Self, ListenerTlsError> {
-        Ok(Self { config: Arc::new(RwLock::new(config(files)?)), asks_for_certificate: files.client_authorities.is_some() })
+        Ok(Self {
+            config: Arc::new(RwLock::new(config(files)?)),
+            asks_for_certificate: files.client_authorities.is_some(),
+        })
     }
 
     /// Uses these files from the next connection on.

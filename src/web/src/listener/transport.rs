@@ -1,5 +1,5 @@
-//! The bytes of a connection, plain or out of TLS. The handshake happens at the library's first read, so it has the limits of a request's
-//! head.
+//! The bytes of a connection, plain or out of TLS. The handshake happens at the library's first read, so it has the
+//! limits of a request's head.
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -31,9 +31,10 @@ impl Transport {
     pub(super) fn new(socket: TcpStream, tls: Option<&ListenerTls>) -> Self {
         match tls {
             None => Self::Plain(socket),
-            Some(tls) => {
-                Self::Handshake { accept: Box::new(tls.acceptor().accept(socket)), asks_for_certificate: tls.asks_for_certificate() }
-            }
+            Some(tls) => Self::Handshake {
+                accept: Box::new(tls.acceptor().accept(socket)),
+                asks_for_certificate: tls.asks_for_certificate(),
+            },
         }
     }
 
@@ -42,8 +43,8 @@ impl Transport {
         matches!(self, Self::Tls { lacks_certificate: true, .. })
     }
 
-    /// Becomes ready with `true` once there are bytes to read, with `false` at the end of input. A byte consumed for the test is added to
-    /// `ahead`.
+    /// Becomes ready with `true` once there are bytes to read, with `false` at the end of input. A byte consumed for
+    /// the test is added to `ahead`.
     pub(super) fn poll_readable(&mut self, context: &mut Context<'_>, ahead: &mut Vec<u8>) -> Poll<io::Result<bool>> {
         let mut byte = [0];
         let mut one = ReadBuf::new(&mut byte);
@@ -85,7 +86,11 @@ impl Write for Now<'_> {
 }
 
 impl AsyncRead for Transport {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         loop {
             match &mut *self {
                 Self::Plain(socket) => return Pin::new(socket).poll_read(context, buffer),

@@ -45,7 +45,9 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts a thread that runs [`serve`] on accepted connections.
-    pub(super) fn start<F: Future<Output = ()> + 'static>(serve: impl FnOnce(UnboundedReceiver<Accepted>) -> F + Send + 'static) -> Self {
+    pub(super) fn start<F: Future<Output = ()> + 'static>(
+        serve: impl FnOnce(UnboundedReceiver<Accepted>) -> F + Send + 'static,
+    ) -> Self {
         let (connections, accepted) = unbounded_channel();
         let arbiter = Arbiter::new();
         // The serving future is not `Send`; only the function that makes it can go to the thread.
@@ -98,7 +100,8 @@ where
     while let Some(Accepted { socket, peer, slot }) = accepted.recv().await {
         let Ok(socket) = TcpStream::from_std(socket) else { continue };
         let transport = Transport::new(socket, config.tls.as_ref());
-        let connection = Connection::new(transport, peer.ip(), table.enter(slot, subscriber(peer.ip())), config.answers.clone());
+        let connection =
+            Connection::new(transport, peer.ip(), table.enter(slot, subscriber(peer.ip())), config.answers.clone());
         let state = Rc::clone(&connection.entry.state);
         let served = service.call((connection, Some(peer)));
         actix_rt::spawn(async move {

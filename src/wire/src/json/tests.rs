@@ -14,7 +14,8 @@ fn kept(text: &[u8], values: usize) -> Result<Json, JsonError> {
 fn a_document_is_read_as_it_was_sent() {
     let sent = br#" {"a": [1, -2, 1.0, 1e3, 18446744073709551615], "a": null, "b": {"c": "\u00e9", "d": true}} "#;
     let float = |number| Json::Number(Number::from_f64(number).unwrap());
-    let numbers = [Json::Number(1.into()), Json::Number((-2).into()), float(1.0), float(1e3), Json::Number(u64::MAX.into())];
+    let numbers =
+        [Json::Number(1.into()), Json::Number((-2).into()), float(1.0), float(1e3), Json::Number(u64::MAX.into())];
     let inner = vec![("c".to_owned(), Json::Text("é".to_owned())), ("d".to_owned(), Json::Flag(true))];
     let members = [("a", Json::List(numbers.to_vec())), ("a", Json::Null), ("b", Json::Object(inner))];
     assert_eq!(kept(sent, 100).unwrap(), Json::Object(members.map(|(name, value)| (name.to_owned(), value)).to_vec()));
@@ -22,7 +23,14 @@ fn a_document_is_read_as_it_was_sent() {
 
 #[test]
 fn a_number_that_is_read_and_written_again_is_the_same_number() {
-    for sent in ["18446744073709551615", "-9223372036854775808", "8.446744078446745e+40", "5e-324", "1.7976931348623157e308", "0.1"] {
+    for sent in [
+        "18446744073709551615",
+        "-9223372036854775808",
+        "8.446744078446745e+40",
+        "5e-324",
+        "1.7976931348623157e308",
+        "0.1",
+    ] {
         let read: Value = read(sent.as_bytes(), 0, &ValuesLeft::new(1)).unwrap();
         assert_eq!(read.to_string(), sent.replace("308", "+308"), "{sent}");
     }

@@ -27,8 +27,8 @@ body! { answer
 }
 
 body! { answer
-    /// An entry of the audit log. `hash` is the SHA-256 of the bytes of `previous_hash` and of `entry` as JSON in UTF-8, with its members
-    /// sorted by name and without spaces.
+    /// An entry of the audit log. `hash` is the SHA-256 of the bytes of `previous_hash` and of `entry` as JSON in
+    /// UTF-8, with its members sorted by name and without spaces.
     #[derive(Clone)]
     pub struct AuditLogEntry {
         /// From 1, without gaps.
@@ -37,11 +37,12 @@ body! { answer
         previous_hash: String,
         /// The hash of this entry.
         hash: String,
-        /// `at`, `operator_id` (null for the token of the settings), `operator`, `operation` (its `operationId`), `ids`, `from` (an
-        /// address) and `request_id`. With `stage` `asked`: `asked`, and `before` where the record was there. With `stage` `answered`:
-        /// `asked_number`, `status`, `code` of a refusal, and `after`. Secrets are left out, and of a URL all but its origin.
-        /// With `operation` `login`, which has `stage` `refused`: `count` failed logins with a `token` of an `operator` or a `connector`
-        /// since the entry before. `from` is one address, or null for all others.
+        /// `at`, `operator_id` (null for the token of the settings), `operator`, `operation` (its `operationId`),
+        /// `ids`, `from` (an address) and `request_id`. With `stage` `asked`: `asked`, and `before` where the record
+        /// was there. With `stage` `answered`: `asked_number`, `status`, `code` of a refusal, and `after`. Secrets are
+        /// left out, and of a URL all but its origin. With `operation` `login`, which has `stage` `refused`: `count`
+        /// failed logins with a `token` of an `operator` or a `connector` since the entry before. `from` is one
+        /// address, or null for all others.
         entry: BTreeMap<String, Value>,
     }
 }

@@ -21,9 +21,11 @@ body! { request
         name: Change<Option<Label>>,
         /// A PNG or SVG file of at most 16,384 bytes, in Base64. It is shown at 48 by 48 pixels.
         logo: Change<Option<LogoFile>>,
-        /// The picture that the pages of events show, as wide as the page and two fifths as high: a JPEG, PNG or SVG file in Base64.
+        /// The picture that the pages of events show, as wide as the page and two fifths as high: a JPEG, PNG or SVG
+        /// file in Base64.
         picture: Change<Option<PictureFile>>,
-        /// The colour of buttons and links, such as `#7a1f3d`. One that is too light to be read is refused; dark pages lighten it.
+        /// The colour of buttons and links, such as `#7a1f3d`. One that is too light to be read is refused; dark pages
+        /// lighten it.
         colour: Change<Option<Colour>>,
         /// The contact for people who need help: an e-mail address, a telephone number or an https URL.
         support: Change<Option<Contact>>,
@@ -78,7 +80,8 @@ macro_rules! files {
             fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
                 place.parsed(value, |text| {
                     let icon = STANDARD.decode(text).ok().and_then($of);
-                    icon.map(Self).ok_or_else(|| format!("must be a {} file of at most {} bytes in Base64", $kinds, $most))
+                    icon.map(Self).ok_or_else(|| format!("must be a {} file of at most {} bytes in Base64", $kinds,
+                        $most))
                 })
             }
         }

@@ -49,7 +49,8 @@ body! { answer
         answered_at: Timestamp,
         /// `given`, or `not_given` if nothing was shared with the client.
         answer: ConsentAnswer,
-        /// The code of the identity app, or of this service, for an answer that is `not_given`; also that of an event without a place.
+        /// The code of the identity app, or of this service, for an answer that is `not_given`; also that of an event
+        /// without a place.
         code: Option<String>,
     }
 }

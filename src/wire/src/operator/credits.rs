@@ -1,4 +1,5 @@
-//! Movements of credits, and the audit of all ledgers. A client's balance and statement are those of [`crate::credits`].
+//! Movements of credits, and the audit of all ledgers. A client's balance and statement are those of
+//! [`crate::credits`].
 
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::grant_request::{GrantRequest, GrantState};
@@ -73,7 +74,8 @@ impl Field for Amount {
     }
 }
 
-described! { Amount: { "type": "integer", "format": "int64", "minimum": -CREDITS_PER_MOVE_MAX.cast_signed(), "maximum": CREDITS_PER_MOVE_MAX } }
+described! { Amount: { "type": "integer", "format": "int64", "minimum": -CREDITS_PER_MOVE_MAX.cast_signed(),
+"maximum": CREDITS_PER_MOVE_MAX } }
 
 body! { answer
     /// The result of a movement.
@@ -82,7 +84,8 @@ body! { answer
         balance: u64,
         /// The movement in the client's ledger; null while a second person must confirm it.
         entry: Option<StatementEntry>,
-        /// The request that waits for a second person, if the movement is above `admin.second_person_above` of the settings.
+        /// The request that waits for a second person, if the movement is above `admin.second_person_above` of the
+        /// settings.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         request: Option<GrantRequestResponse>,
     }

@@ -20,10 +20,131 @@ pub const OVERLAP_MAX_S: u64 = 366 * 24 * 3_600;
 const SOME_NETWORKS: &str = "must be an array of 1 to 64 addresses or networks; leave it out for all";
 /// The usual forms of an address or a network: IPv4, and IPv6 in whole or with one gap.
 const NETWORK_PATTERN: &str = "^(((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(/([12]?[0-9]|3[0-2]))?\
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
+                               \
                                |(([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|([0-9a-f]{1,4}:){1,6}:|([0-9a-f]{1,4}:){1,4}(:[0-9a-f]{1,4}){1,3})\
                                (/([1-9]?[0-9]|1[01][0-9]|12[0-8]))?)$";
 /// The refusal of a list of environments that names none.
-const SOME_ENVIRONMENTS: &str = "must be an array that names some of sandbox, stage and production; leave it out for all";
+const SOME_ENVIRONMENTS: &str =
+    "must be an array that names some of sandbox, stage and production; leave it out for all";
 
 body! { request
     /// A key to be issued.
@@ -47,7 +168,8 @@ body! { request
     }
 }
 
-/// Environments in which a key works. An empty list is refused: its reader could take it for all, and its writer for none.
+/// Environments in which a key works. An empty list is refused: its reader could take it for all, and its writer for
+/// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Environments(pub Vec<Profile>);
@@ -59,7 +181,9 @@ impl Field for Environments {
             _ => return place.refuse(SOME_ENVIRONMENTS),
         };
         // An item that is not text is read as the empty one, which names no environment.
-        let read = |place: &mut Place<'_>, item| place.accept(if let Json::Text(word) = item { word } else { String::new() }.parse());
+        let read = |place: &mut Place<'_>, item| {
+            place.accept(if let Json::Text(word) = item { word } else { String::new() }.parse())
+        };
         place.items(items, read).map(Self)
     }
 }
@@ -80,18 +204,22 @@ impl Field for KeyNetworks {
             Json::List(items) if (1..=Networks::MAX).contains(&items.len()) => items,
             _ => return place.refuse(SOME_NETWORKS),
         };
-        let read = |place: &mut Place<'_>, item| place.accept(parse_network(if let Json::Text(text) = &item { text } else { "" }));
+        let read = |place: &mut Place<'_>, item| {
+            place.accept(parse_network(if let Json::Text(text) = &item { text } else { "" }))
+        };
         place.items(items, read).map(|networks| Self(Networks(networks)))
     }
 }
 
 described! {
-    KeyNetworks: { "type": "array", "minItems": 1, "maxItems": 64, "items": { "type": "string", "pattern": NETWORK_PATTERN } }
+    KeyNetworks: { "type": "array", "minItems": 1, "maxItems": 64, "items": { "type": "string",
+        "pattern": NETWORK_PATTERN } }
 }
 
 described! {
     Environments: { "type": "array", "minItems": 1, "items": Profile::schema() }
-    Profile: { "type": "string", "enum": [Profile::Sandbox.as_str(), Profile::Stage.as_str(), Profile::Production.as_str()] }
+    Profile: { "type": "string", "enum": [Profile::Sandbox.as_str(), Profile::Stage.as_str(),
+        Profile::Production.as_str()] }
 }
 
 body! { answer
@@ -179,6 +307,17 @@ impl From<ApiKeyRecord> for KeyResponse {
     fn from(key: ApiKeyRecord) -> Self {
         let ApiKeyRecord { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at } = key;
         let networks = networks.texts().collect();
-        Self { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at, last_used_at: None, note: None }
+        Self {
+            key_id,
+            client_id,
+            label,
+            environments,
+            networks,
+            created_at,
+            expires_at,
+            revoked_at,
+            last_used_at: None,
+            note: None,
+        }
     }
 }

@@ -18,9 +18,9 @@ body! { request
     /// A level for the log of the node that answers.
     #[derive(Clone, PartialEq)]
     pub struct ChangeLogLevelRequest {
-        /// `off`, `error`, `warn`, `info`, `debug` or `trace`, or a list of `target=level` such as `sakshi_store=debug`. What it does not
-        /// name stays as it is at the start of the node. `debug` and `trace` are for targets that begin with `sakshi`; without a target
-        /// they change those alone.
+        /// `off`, `error`, `warn`, `info`, `debug` or `trace`, or a list of `target=level` such as
+        /// `sakshi_store=debug`. What it does not name stays as it is at the start of the node. `debug` and `trace` are
+        /// for targets that begin with `sakshi`; without a target they change those alone.
         level: LogFilter,
         /// Seconds after which the node returns to its usual level. Default: 900.
         for_s: Option<Whole<1, LOG_LEVEL_S_MAX>>,
@@ -44,12 +44,16 @@ body! { answer
 const OWN: &str = "sakshi";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 const CHARS_MAX: usize = 500;
-const NO_LEVEL: &str = "must be off, error, warn, info, debug or trace, or a list of target=level such as sakshi_store=debug";
-const NOT_OWN: &str = "must have debug and trace for targets that begin with sakshi alone: libraries may log secrets there";
+const NO_LEVEL: &str =
+    "must be off, error, warn, info, debug or trace, or a list of target=level such as sakshi_store=debug";
+const NOT_OWN: &str =
+    "must have debug and trace for targets that begin with sakshi alone: libraries may log secrets there";
 /// The pattern of one level.
-const LEVEL: &str = "(off|error|warn|info|debug|trace|[A-Za-z0-9_:]+=(off|error|warn|info)|sakshi[A-Za-z0-9_:]*=(debug|trace))";
+const LEVEL: &str =
+    "(off|error|warn|info|debug|trace|[A-Za-z0-9_:]+=(off|error|warn|info)|sakshi[A-Za-z0-9_:]*=(debug|trace))";
 
-/// Levels by target. Libraries may log at `debug` and `trace` what the service hides, so these two are for its own targets.
+/// Levels by target. Libraries may log at `debug` and `trace` what the service hides, so these two are for its own
+/// targets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LogFilter(String);
@@ -90,7 +94,10 @@ fn directive(item: &str) -> Result<String, &'static str> {
     match target {
         None if is_of_own => Ok(format!("info,{OWN}={level}")),
         None => Ok(level.to_owned()),
-        Some(target) if target.is_empty() || !target.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte)) => {
+        Some(target)
+            if target.is_empty()
+                || !target.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_:".contains(&byte)) =>
+        {
             Err(NO_LEVEL)
         }
         Some(target) if is_of_own && !target.starts_with(OWN) => Err(NOT_OWN),
@@ -106,7 +113,8 @@ impl Field for LogFilter {
 
 impl Describe for LogFilter {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": CHARS_MAX, "pattern": format!("^ *{LEVEL} *(, *{LEVEL} *)*$") })
+        json!({ "type": "string", "minLength": 1, "maxLength": CHARS_MAX, "pattern": format!("^ *{LEVEL} *(, *{LEVEL} \
+            *)*$") })
     }
 }
 
@@ -124,7 +132,17 @@ mod tests {
         ] {
             assert_eq!(LogFilter::new(level).unwrap().directives(), directives);
         }
-        for level in ["", "loud", "sakshi=loud", "=debug", "sakshi store=debug", "info,", "DEBUG", "sakshi=debug=trace", "[span]=debug"] {
+        for level in [
+            "",
+            "loud",
+            "sakshi=loud",
+            "=debug",
+            "sakshi store=debug",
+            "info,",
+            "DEBUG",
+            "sakshi=debug=trace",
+            "[span]=debug",
+        ] {
             assert_eq!(LogFilter::new(level), Err(NO_LEVEL), "{level}");
         }
         for level in ["h2=debug", "info,hyper=trace", "redis=trace"] {

@@ -1,4 +1,5 @@
-//! The nodes of an installation side by side: their actors, their webhook queues, and the figures of the last two minutes.
+//! The nodes of an installation side by side: their actors, their webhook queues, and the figures of the last two
+//! minutes.
 
 use std::borrow::Cow;
 
@@ -32,7 +33,8 @@ body! { answer
         started_at: Option<Timestamp>,
         /// The last heartbeat.
         seen_at: Timestamp,
-        /// `live`, `draining` before it ends, or `silent` when its heartbeats stay away. A silent node is gone after some seconds.
+        /// `live`, `draining` before it ends, or `silent` when its heartbeats stay away. A silent node is gone after
+        /// some seconds.
         state: Cow<'static, str>,
         /// Transactions with an actor.
         live_transactions: Option<i64>,
@@ -81,8 +83,8 @@ body! { answer
         webhooks: Vec<u64>,
         /// The part of these attempts that did not deliver.
         webhooks_failed: Vec<u64>,
-        /// Milliseconds within which 99 % of the interval's requests of clients and callbacks were answered, long polls left out; 0
-        /// without requests.
+        /// Milliseconds within which 99 % of the interval's requests of clients and callbacks were answered, long polls
+        /// left out; 0 without requests.
         p99_ms: Vec<f64>,
         /// Processor time of the process in the interval; 100 is one core.
         cpu_percent: Vec<f64>,

@@ -14,7 +14,8 @@ body! { request
     pub struct AddOperatorRequest {
         /// The operator's name; the audit log shows it.
         name: Label,
-        /// The role: `owner` may do everything, `support` may read, and change clients, apps and keys, `auditor` may read.
+        /// The role: `owner` may do everything, `support` may read, and change clients, apps and keys, `auditor` may
+        /// read.
         role: Role,
         /// The time at which the token expires.
         expires_at: Option<Timestamp>,

@@ -13,8 +13,8 @@ body! { request
 }
 
 body! { answer
-    /// The result of a step. No value is sealed under an old key any more once every step of a whole pass has `resealed` 0 and nothing
-    /// `left`.
+    /// The result of a step. No value is sealed under an old key any more once every step of a whole pass has
+    /// `resealed` 0 and nothing `left`.
     #[derive(Clone)]
     pub struct ResealResponse {
         /// The id of the key with which this node seals: the first four bytes of its SHA-256.
@@ -31,7 +31,8 @@ body! { answer
 }
 
 body! { answer
-    /// Values under a key that no longer seals. No key of the node opens them, they are damaged, or they changed at the same time.
+    /// Values under a key that no longer seals. No key of the node opens them, they are damaged, or they changed at the
+    /// same time.
     #[derive(Clone)]
     pub struct LeftUnderKey {
         /// The key's id.

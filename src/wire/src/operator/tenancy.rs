@@ -50,7 +50,8 @@ body! { request
         low_credits: Change<Option<Whole<0, CREDITS_MAX>>>,
         /// Seconds for which results are kept, at most as the settings say. Applies to what begins later.
         result_ttl_s: Change<Option<Whole<1, RESULT_TTL_MAX>>>,
-        /// Days for which events are kept after their end, at most as the settings say. Applies to events created later.
+        /// Days for which events are kept after their end, at most as the settings say. Applies to events created
+        /// later.
         registration_ttl_days: Change<Option<Whole<1, REGISTRATION_TTL_MAX>>>,
         /// True if its people may sign in to the portal with an API key.
         portal_key_sign_in: Change<bool>,
@@ -249,7 +250,8 @@ impl AppResponse {
     /// Returns it with each URL cut to its origin.
     #[must_use]
     pub fn without_paths(self) -> Self {
-        let origin = |url: Option<HttpUrl>| url.and_then(|url| HttpUrl::parse(&url.origin(), Schemes::HttpAndHttps).ok());
+        let origin =
+            |url: Option<HttpUrl>| url.and_then(|url| HttpUrl::parse(&url.origin(), Schemes::HttpAndHttps).ok());
         Self {
             consent_webhook_url: origin(self.consent_webhook_url),
             data_webhook_url: origin(self.data_webhook_url),

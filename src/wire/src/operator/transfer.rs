@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use sakshi_domain::client_transfer::{ClientTransfer, ImportOutcome, ImportedRecord, RecordKind, TransferredApp, TransferredKey};
+use sakshi_domain::client_transfer::{
+    ClientTransfer, ImportOutcome, ImportedRecord, RecordKind, TransferredApp, TransferredKey,
+};
 use sakshi_domain::http_url::HttpUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::limits::{TRANSFERRED_APPS_MAX, TRANSFERRED_KEYS_MAX};
@@ -130,7 +132,8 @@ impl From<ClientTransfer> for ExportedClient {
         let ClientTransfer { client: Client { client_id, name, created_at, .. }, apps, keys } = transfer;
         let app = |app: TransferredApp| {
             let TransferredApp { app_id, name, created_at, settings } = app;
-            let AppPatch { payload_spelling, evidence, consent_webhook_url, data_webhook_url, historical_webhook_url } = settings;
+            let AppPatch { payload_spelling, evidence, consent_webhook_url, data_webhook_url, historical_webhook_url } =
+                settings;
             ExportedApp {
                 app_id,
                 name: label(name),

@@ -8,8 +8,8 @@ body! { answer
     pub struct FinishUpgradeResponse {
         /// The schema of the release that answers.
         schema: u32,
-        /// `finished`, or `nothing` if it was finished before; `walking` while records are left to change: ask again; `behind` while nodes
-        /// of an earlier release run, and nothing was changed.
+        /// `finished`, or `nothing` if it was finished before; `walking` while records are left to change: ask again;
+        /// `behind` while nodes of an earlier release run, and nothing was changed.
         state: String,
         /// These nodes.
         behind: Vec<String>,

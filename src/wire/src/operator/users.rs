@@ -16,7 +16,8 @@ body! { request
         name: Label,
         /// The address with which the person signs in. No other user may have it.
         email: Email,
-        /// The role: `view` reads, `organise` also verifies people and looks after events and webhooks, `admin` also looks after keys and the team.
+        /// The role: `view` reads, `organise` also verifies people and looks after events and webhooks, `admin` also
+        /// looks after keys and the team.
         role: UserRole,
     }
 }
@@ -89,8 +90,30 @@ body! { answer
 
 impl From<User> for UserResponse {
     fn from(user: User) -> Self {
-        let User { user_id, client_id, name, email, role, created_at, invited_until, accepted_at, signed_in_at, disabled_at } = user;
+        let User {
+            user_id,
+            client_id,
+            name,
+            email,
+            role,
+            created_at,
+            invited_until,
+            accepted_at,
+            signed_in_at,
+            disabled_at,
+        } = user;
         let (name, email) = (name.as_str().to_owned(), email.as_str().to_owned());
-        Self { user_id, client_id, name, email, role, created_at, invited_until, accepted_at, signed_in_at, disabled_at }
+        Self {
+            user_id,
+            client_id,
+            name,
+            email,
+            role,
+            created_at,
+            invited_until,
+            accepted_at,
+            signed_in_at,
+            disabled_at,
+        }
     }
 }

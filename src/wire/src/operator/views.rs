@@ -1,8 +1,11 @@
-//! Views for the operator: events, webhooks and their receivers, the supervision tree. Also the answers to connectors and probes.
+//! Views for the operator: events, webhooks and their receivers, the supervision tree. Also the answers to connectors
+//! and probes.
 
 use std::borrow::Cow;
 
-use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, FlowDelivery, Sent};
+use sakshi_domain::delivery::{
+    Attempt, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, FlowDelivery, Sent,
+};
 use sakshi_domain::event::{Event, EventStatus, EventText, MaxGuests};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -227,7 +230,8 @@ body! { answer
     pub struct FlowWebhook {
         /// Its position in the outbox.
         id: u64,
-        /// The kind of report and its status, as `wealth-data RAW SUCCESS`; empty if an earlier version did not record it.
+        /// The kind of report and its status, as `wealth-data RAW SUCCESS`; empty if an earlier version did not record
+        /// it.
         tells: String,
         /// `waiting`, `under_way`, or the outcome of the attempt.
         state: Cow<'static, str>,

@@ -24,7 +24,8 @@ fn bounds_are_the_limits_and_what_a_request_must_have_is_required() {
     let event = schema::<CreateEventRequest>("CreateEventRequest");
     assert_eq!(event["required"], json!(["name", "claims", "max_guests", "expires_at"]));
     assert_eq!(event["properties"]["max_guests"]["maximum"], json!(GUESTS_MAX));
-    let url = json!({"type": "string", "format": "uri", "maxLength": 2048, "description": "Receives one webhook for each registered guest.", "x-order": 11});
+    let url = json!({"type": "string", "format": "uri", "maxLength": 2048, "description": "Receives one webhook for \
+        each registered guest.", "x-order": 11});
     assert_eq!(event["properties"]["webhook_url"], url);
     assert_eq!(schema::<PatchEventRequest>("PatchEventRequest").get("required"), None);
     assert_eq!(schema::<InitRequest>("InitRequest")["required"], json!(["claims", "channel"]));
@@ -44,7 +45,10 @@ fn parts_have_names_and_are_referred_to() {
 fn a_request_has_no_other_fields_and_an_answer_may_have_more() {
     assert_eq!(schema::<InitRequest>("InitRequest")["additionalProperties"], json!(false));
     let waits = schema::<OvseResult>("OvsePendingData");
-    assert_eq!((&waits["properties"]["pending"]["type"], &waits["additionalProperties"]), (&json!("boolean"), &json!(true)));
+    assert_eq!(
+        (&waits["properties"]["pending"]["type"], &waits["additionalProperties"]),
+        (&json!("boolean"), &json!(true))
+    );
     assert!(schema::<OvseResult>("OvseOutcome").get("additionalProperties").is_none());
 }
 

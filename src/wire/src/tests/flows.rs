@@ -52,7 +52,8 @@ fn every_problem_of_an_esign_request_is_told_by_its_path() {
     assert_eq!(blamed::<EsignRequest>("{}"), ["documentInfo", "signerInfo"]);
     let late = at(NOW) + INVITATION_MAX + std::time::Duration::from_millis(1);
     let body = json!({"documentInfo": {"name": " ", "content": "no Base64!"},
-        "signerInfo": [{}, {"signerName": "A", "invitationExpireTimeStamp": NOW}, {"signerName": "B", "invitationExpireTimeStamp": late},
+        "signerInfo": [{}, {"signerName": "A", "invitationExpireTimeStamp": NOW}, {"signerName": "B",
+            "invitationExpireTimeStamp": late},
             {"signerName": "C", "signerRefId": ""}],
         "responseUrl": "http://client.example/", "documentReferenceId": "x".repeat(129)});
     let expected = [
@@ -69,7 +70,10 @@ fn every_problem_of_an_esign_request_is_told_by_its_path() {
     for signers in [0, SIGNERS_MAX + 1] {
         let mut body = document();
         body["signerInfo"] = vec![json!({"signerName": "A"}); signers].into();
-        assert_eq!(told::<EsignRequest>(&body.to_string()), [("signerInfo".to_owned(), "must hold 1 to 20 entries".to_owned())]);
+        assert_eq!(
+            told::<EsignRequest>(&body.to_string()),
+            [("signerInfo".to_owned(), "must hold 1 to 20 entries".to_owned())]
+        );
     }
 }
 
@@ -78,7 +82,8 @@ fn a_file_of_ten_mebibytes_is_read_and_one_byte_more_is_not() {
     // Three bytes become four characters.
     let with = |bytes: usize| {
         let mut body = document();
-        body["documentInfo"]["content"] = format!("{}{}", "QUFB".repeat(bytes / 3), ["", "QQ==", "QUE="][bytes % 3]).into();
+        body["documentInfo"]["content"] =
+            format!("{}{}", "QUFB".repeat(bytes / 3), ["", "QQ==", "QUE="][bytes % 3]).into();
         body.to_string()
     };
     assert!(blamed::<EsignRequest>(&with(FILE_BYTES_MAX)).is_empty());
@@ -87,7 +92,8 @@ fn a_file_of_ten_mebibytes_is_read_and_one_byte_more_is_not() {
 
 #[test]
 fn documents_are_fetched_with_consent_and_each_once() {
-    let body = |docs: &[&str], consent: &str| json!({"docs": docs, "consent": consent, "consentText": "I agree."}).to_string();
+    let body =
+        |docs: &[&str], consent: &str| json!({"docs": docs, "consent": consent, "consentText": "I agree."}).to_string();
     let request: DocLockerInitRequest = read(&body(&["driving_licence"], "Y"));
     assert_eq!((request.docs.0[0].as_str(), request.consent.0.text()), ("driving_licence", "I agree."));
     assert_eq!(blamed::<DocLockerInitRequest>(r#"{"docs": ["driving_licence"]}"#), ["consent", "consent_text"]);
@@ -105,7 +111,10 @@ fn an_e_stamp_is_of_the_registry_or_on_paper() {
     };
     for api_type in ["PhysicalEStamp", "RegistryEStamp"] {
         let written = json!(read::<EStampInitRequest>(&body(api_type)));
-        assert_eq!((&written["apiType"], &written["signatoriesInfo"][0]["emailID"]), (&json!(api_type), &json!("asha@example.com")));
+        assert_eq!(
+            (&written["apiType"], &written["signatoriesInfo"][0]["emailID"]),
+            (&json!(api_type), &json!("asha@example.com"))
+        );
     }
     for other in ["ESign", "registryestamp", ""] {
         let expected = [("apiType".to_owned(), "must be RegistryEStamp or PhysicalEStamp".to_owned())];
@@ -127,6 +136,9 @@ fn an_e_stamp_is_of_the_registry_or_on_paper() {
 
 #[test]
 fn a_wealth_consent_is_asked_for_with_the_consent_fields() {
-    assert_eq!(read::<WealthConsentRequest>(r#"{"consent": "Y", "consentText": "I agree."}"#).consent.0.text(), "I agree.");
+    assert_eq!(
+        read::<WealthConsentRequest>(r#"{"consent": "Y", "consentText": "I agree."}"#).consent.0.text(),
+        "I agree."
+    );
     assert_eq!(blamed::<WealthConsentRequest>(r#"{"consent": "yes"}"#), ["consent", "consent_text"]);
 }

@@ -41,7 +41,9 @@ fn read<B: Body>(json: &str) -> B {
 fn told<B: Body>(json: &str) -> Vec<(String, String)> {
     match Sent::read(json.as_bytes()).unwrap().request::<B>(context()) {
         Ok(_) => Vec::new(),
-        Err(invalid) => invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect(),
+        Err(invalid) => {
+            invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect()
+        }
     }
 }
 

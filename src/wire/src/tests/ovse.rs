@@ -9,7 +9,9 @@ use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims};
+use sakshi_domain::transaction::{
+    AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims,
+};
 use serde_json::{Map, Value, json};
 
 use crate::ovse::{OutcomeData, OvsePayload, OvsePending, OvseResult};
@@ -46,7 +48,8 @@ fn verified() -> Completed {
 fn the_webhook_form_has_snake_case_data_keys() {
     assert_eq!(
         serde_json::to_value(OvsePayload::new(&verified(), KeyCase::SnakeCase)).unwrap(),
-        json!({"success": true, "statusCode": 200, "message": "Verification successful", "request_id": "req-1", "data": {
+        json!({"success": true, "statusCode": 200, "message": "Verification successful", "request_id": "req-1",
+            "data": {
             "txn_id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "pending": false, "verification_passed": true,
             "verified_claims": {"residentName": "Asha Rao"}, "verified_at": "1970-01-01T00:00:01.000Z",
             "client_reference_id": "order-7"}})
@@ -86,7 +89,9 @@ fn the_pending_stub_carries_both_ids() {
 #[test]
 fn what_is_written_is_what_is_described() {
     let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
-    for (completed, case) in [(verified(), KeyCase::SnakeCase), (verified(), KeyCase::CamelCase), (failed, KeyCase::CamelCase)] {
+    for (completed, case) in
+        [(verified(), KeyCase::SnakeCase), (verified(), KeyCase::CamelCase), (failed, KeyCase::CamelCase)]
+    {
         let written = serde_json::to_value(OvsePayload::new(&completed, case)).unwrap();
         let read: OvseResult = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), written, "nothing is added and nothing is lost");

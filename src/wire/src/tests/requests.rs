@@ -87,7 +87,8 @@ fn every_problem_is_told_under_the_name_that_was_sent_in_the_order_of_the_fields
         ),
         (
             r#"{"face_auth": true, "host_info": {"guest_name": "A", "guestName": "A", "foo.bar": 1},
-                "guestInfo": [{"guestName": "B"}, {"guest_name": 7, "foo": {}}, 7, {}], "list_of": [1, "x", null], "foo": []}"#,
+                "guestInfo": [{"guestName": "B"}, {"guest_name": 7, "foo": {}}, 7, {}],
+                "list_of": [1, "x", null], "foo": []}"#,
             vec![
                 ("host_info.guest_name", "is given as guestName too; give one of them"),
                 ("host_info.foo.bar", "is not a field of this request"),
@@ -105,7 +106,8 @@ fn every_problem_is_told_under_the_name_that_was_sent_in_the_order_of_the_fields
             vec![("hostInfo", "must be an object"), ("guest_info", "must be an array"), ("listOf", "must be an array")],
         ),
     ] {
-        let expected: Vec<_> = expected.into_iter().map(|(field, sentence)| (field.to_owned(), sentence.to_owned())).collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|(field, sentence)| (field.to_owned(), sentence.to_owned())).collect();
         assert_eq!(told::<Probe>(body), expected, "{body}");
     }
     let long = "n".repeat(1_000);
@@ -152,15 +154,18 @@ fn an_init_is_read_in_both_spellings_and_both_forms_of_a_language() {
         assert_eq!((terms.language.name(), terms.face_auth), ("tamil", false));
     }
     for more in ["", r#","language":null,"face_auth":null,"webhook_url":null,"name_hint":null,"request_id":null"#] {
-        let terms = read::<InitRequest>(&format!(r#"{{"claims":["name"],"channel":"qr"{more}}}"#)).terms(RequestId::mint(), false);
-        assert_eq!((terms.language.name(), terms.face_auth, terms.webhook_url, terms.extras), ("english", true, None, None));
+        let terms = read::<InitRequest>(&format!(r#"{{"claims":["name"],"channel":"qr"{more}}}"#))
+            .terms(RequestId::mint(), false);
+        assert_eq!(
+            (terms.language.name(), terms.face_auth, terms.webhook_url, terms.extras),
+            ("english", true, None, None)
+        );
     }
 }
 
 #[test]
 fn what_an_init_says_beyond_the_usual_is_in_the_terms() {
-    let body =
-        r#"{"claims":["name"],"channel":"qr","name_hint":"Asha","client_reference_id":"order 7","redirect_url":"https://a.example/"}"#;
+    let body = r#"{"claims":["name"],"channel":"qr","name_hint":"Asha","client_reference_id":"order 7","redirect_url":"https://a.example/"}"#;
     let extras = *read::<InitRequest>(body).terms(RequestId::mint(), false).extras.unwrap();
     assert_eq!((extras.name_hint.as_deref(), extras.client_reference_id.as_deref()), (Some("Asha"), Some("order 7")));
     assert_eq!(extras.redirect_url.unwrap().as_str(), "https://a.example/");
@@ -169,8 +174,10 @@ fn what_an_init_says_beyond_the_usual_is_in_the_terms() {
 #[test]
 fn an_init_that_is_written_is_read_back() {
     let signature = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
-    let android = json!({"claims": ["name", "dob"], "channel": "app", "app_id": "com.example.app", "app_signature": signature,
-        "language": 20, "face_auth": false, "redirect_url": "https://a.example/", "name_hint": "Asha", "request_id": "req-1"});
+    let android = json!({"claims": ["name", "dob"], "channel": "app", "app_id": "com.example.app",
+        "app_signature": signature,
+        "language": 20, "face_auth": false, "redirect_url": "https://a.example/", "name_hint": "Asha",
+        "request_id": "req-1"});
     for body in [android, json!({"claims": ["name"], "channel": "web"})] {
         let request: InitRequest = read(&body.to_string());
         assert_eq!(json!(request), body, "what says nothing is left out");
@@ -221,7 +228,8 @@ fn absent_means_unchanged_and_null_removes_the_webhook_alone() {
     assert_eq!((json!(removal), removal.patch().webhook_url), (json!({"webhook_url": null}), Some(None)));
     let nulls = r#"{"name":null,"max_guests":null,"is_active":null,"expires_at":null}"#;
     assert_eq!(blamed::<PatchEventRequest>(nulls), ["is_active", "max_guests", "expires_at", "name"]);
-    let patch = read::<PatchEventRequest>(r#"{"maxGuests":12,"expiresAt":"2026-12-31T00:00:00Z","isActive":false}"#).patch();
+    let patch =
+        read::<PatchEventRequest>(r#"{"maxGuests":12,"expiresAt":"2026-12-31T00:00:00Z","isActive":false}"#).patch();
     assert_eq!((patch.max_guests.unwrap().get(), patch.is_active), (12, Some(false)));
     assert_eq!(blamed::<PatchEventRequest>(r#"{"cap":1}"#), ["cap"]);
 }
@@ -237,19 +245,27 @@ fn a_later_problem_is_told_in_the_spelling_of_the_request() {
 #[test]
 fn a_url_is_registered_or_removed_in_either_spelling() {
     for (api, url) in [("apiType", "webhookUrl"), ("api_type", "webhook_url")] {
-        let request: RegisterWebhookRequest = read(&json!({ api: "ESign", url: "https://client.example/hook" }).to_string());
-        assert_eq!((request.api_type, request.webhook_url.0.unwrap().as_str()), (ApiType::ESign, "https://client.example/hook"));
+        let request: RegisterWebhookRequest =
+            read(&json!({ api: "ESign", url: "https://client.example/hook" }).to_string());
+        assert_eq!(
+            (request.api_type, request.webhook_url.0.unwrap().as_str()),
+            (ApiType::ESign, "https://client.example/hook")
+        );
         let removal: RegisterWebhookRequest = read(&json!({ api: "DocLocker", url: null }).to_string());
         assert_eq!(json!(removal), json!({"apiType": "DocLocker", "webhookUrl": null}));
     }
-    let (kinds, required) = ("must be one of ESign, DocLocker, RegistryEStamp, PhysicalEStamp", "is required; null removes the URL");
+    let (kinds, required) =
+        ("must be one of ESign, DocLocker, RegistryEStamp, PhysicalEStamp", "is required; null removes the URL");
     for (body, expected) in [
         (json!({}), vec![("apiType", "is required"), ("webhookUrl", required)]),
         (
             json!({"apiType": "OVSE", "webhookUrl": "http://client.example/"}),
             vec![("apiType", kinds), ("webhookUrl", "must be an https URL")],
         ),
-        (json!({"apiType": 1, "webhook_url": ""}), vec![("apiType", "must be a string"), ("webhook_url", "must be an absolute URL")]),
+        (
+            json!({"apiType": 1, "webhook_url": ""}),
+            vec![("apiType", "must be a string"), ("webhook_url", "must be an absolute URL")],
+        ),
         (json!({"apiType": "ESign", "webhookUrl": "https://127.0.0.1/"}), vec![("webhookUrl", "must not be internal")]),
         (json!({"apiType": "ESign", "webhookUrl": null, "url": null}), vec![("url", "is not a field of this request")]),
         (
@@ -257,20 +273,23 @@ fn a_url_is_registered_or_removed_in_either_spelling() {
             vec![("webhookUrl", "is given as webhook_url too; give one of them")],
         ),
     ] {
-        let expected: Vec<_> = expected.into_iter().map(|(field, sentence)| (field.to_owned(), sentence.to_owned())).collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|(field, sentence)| (field.to_owned(), sentence.to_owned())).collect();
         assert_eq!(told::<RegisterWebhookRequest>(&body.to_string()), expected, "{body}");
     }
 }
 
 #[test]
 fn a_missing_consent_is_told_and_a_malformed_number_only_of_a_request_in_order() {
-    let read = |check: &'static Check, body: &str| CheckRequest::read(check, Sent::read(body.as_bytes()).unwrap(), context());
+    let read =
+        |check: &'static Check, body: &str| CheckRequest::read(check, Sent::read(body.as_bytes()).unwrap(), context());
     let blamed = |check: &'static Check, body: &str| -> Vec<String> {
         read(check, body).unwrap_err().fields().iter().map(|problem| problem.field.to_string()).collect()
     };
     for check in CHECKS {
         let request = |number: &str, consent: &str| -> String {
-            let mut body: serde_json::Map<_, _> = check.numbers.iter().map(|form| (form.field.into(), number.into())).collect();
+            let mut body: serde_json::Map<_, _> =
+                check.numbers.iter().map(|form| (form.field.into(), number.into())).collect();
             if check.needs_consent {
                 body.extend([("consent".into(), consent.into()), ("consentText".into(), "I agree.".into())]);
             }
@@ -291,7 +310,10 @@ fn a_missing_consent_is_told_and_a_malformed_number_only_of_a_request_in_order()
     let pan = &CHECKS[0];
     let named = r#"{"pan":"abcpe1234f","consent":"Y","consentText":"I agree.","date_of_birth":"1990-01-31"}"#;
     let query = read(pan, named).unwrap().query().unwrap();
-    assert_eq!((query.numbers[0].as_str(), query.compared[1].as_ref().map(|day| day.as_str())), ("ABCPE1234F", Some("1990-01-31")));
+    assert_eq!(
+        (query.numbers[0].as_str(), query.compared[1].as_ref().map(|day| day.as_str())),
+        ("ABCPE1234F", Some("1990-01-31"))
+    );
     assert_eq!(
         blamed(pan, r#"{"name_as_per_pan":" ","dateOfBirth":7}"#),
         ["pan", "consent", "consent_text", "name_as_per_pan", "dateOfBirth"]

@@ -37,10 +37,12 @@ use ShortReport::{Consent, Data, DocLocker, ESign, EStamp, Historical};
 fn told() -> impl Strategy<Value = ShortReport> {
     let words = |words: &'static [&'static str]| (select(words), 0..2_u8);
     prop_oneof![
-        words(&["Pending", "Half", "Completed", "Rejected", "Expired"]).prop_map(|(word, content)| ESign { word, content }),
+        words(&["Pending", "Half", "Completed", "Rejected", "Expired"])
+            .prop_map(|(word, content)| ESign { word, content }),
         words(&["Pending", "Fetched", "Failed"]).prop_map(|(word, content)| DocLocker { word, content }),
         words(&["Pending", "Completed", "Rejected"]).prop_map(|(word, content)| EStamp { word, content }),
-        words(&["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"]).prop_map(|(status, content)| Consent { status, content }),
+        words(&["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"])
+            .prop_map(|(status, content)| Consent { status, content }),
         (0..3_u8, words(&["RAW", "ANALYSED"])).prop_map(|(txn, (data_type, content))| Data { txn, data_type, content }),
         (0..2_u8, 1..3_u8, 0..2_u8).prop_map(|(account, from, content)| Historical { account, from, content }),
     ]
@@ -48,11 +50,17 @@ fn told() -> impl Strategy<Value = ShortReport> {
 
 /// Returns the key of the webhook that is due in the model, given all earlier reports.
 fn due(told: ShortReport, sent: &mut HashSet<String>) -> Option<String> {
-    let rank = |status: &str| ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|words| words.contains(status));
-    let before: Vec<&str> =
-        ["Accepted", "Expiring Soon", "Revoked", "Expired", "Rejected"].into_iter().filter(|word| sent.contains(*word)).collect();
+    let rank = |status: &str| {
+        ["Accepted", "Expiring Soon", "Revoked Expired Rejected"].iter().position(|words| words.contains(status))
+    };
+    let before: Vec<&str> = ["Accepted", "Expiring Soon", "Revoked", "Expired", "Rejected"]
+        .into_iter()
+        .filter(|word| sent.contains(*word))
+        .collect();
     let key = match told {
-        ESign { word: "Pending" | "Half", .. } | DocLocker { word: "Pending", .. } | EStamp { word: "Pending", .. } => return None,
+        ESign { word: "Pending" | "Half", .. } | DocLocker { word: "Pending", .. } | EStamp { word: "Pending", .. } => {
+            return None;
+        }
         ESign { .. } => "esign".to_owned(),
         DocLocker { .. } => "doclocker".to_owned(),
         EStamp { .. } => "estamp".to_owned(),
@@ -156,16 +164,20 @@ fn body(told: ShortReport) -> Vec<u8> {
                 }
             })
         }
-        DocLocker { word, content } => report(if word == "Failed" { DOCLOCKER_FAILED } else { DOCLOCKER_FETCHED }, |body| {
-            body["message"] = numbered(content);
-            if word == "Pending" {
-                body["data"]["docs"][1]["status"] = json!("Pending");
-            }
-        }),
-        EStamp { word, content } => report(if word == "Rejected" { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, |body| {
-            body["message"] = numbered(content);
-            body["data"]["workflowStatus"] = json!(word);
-        }),
+        DocLocker { word, content } => {
+            report(if word == "Failed" { DOCLOCKER_FAILED } else { DOCLOCKER_FETCHED }, |body| {
+                body["message"] = numbered(content);
+                if word == "Pending" {
+                    body["data"]["docs"][1]["status"] = json!("Pending");
+                }
+            })
+        }
+        EStamp { word, content } => {
+            report(if word == "Rejected" { ESTAMP_REJECTED } else { ESTAMP_COMPLETED }, |body| {
+                body["message"] = numbered(content);
+                body["data"]["workflowStatus"] = json!(word);
+            })
+        }
         Consent { status, content } => report(CONSENT_ACCEPTED, |body| {
             body["status"] = json!(status);
             body["userSessionId"] = json!(format!("session-{content}"));

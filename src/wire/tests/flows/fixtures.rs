@@ -56,7 +56,10 @@ pub(crate) fn opened() -> FlowHeader {
 pub(crate) fn esign() -> EsignFlow {
     let payload = read_report::<EsignOutcome>(&edited(ESIGN_REJECTED, unsigned)).unwrap();
     let reference = Some(Text::parse("loan-agreement-7").unwrap());
-    EsignFlow::Pending(EsignPending::new(EsignTerms { header: opened(), reference, response_url: None }, payload.signers()))
+    EsignFlow::Pending(EsignPending::new(
+        EsignTerms { header: opened(), reference, response_url: None },
+        payload.signers(),
+    ))
 }
 
 pub(crate) fn unsigned(body: &mut Value) {

@@ -44,13 +44,23 @@ const KINDS: [(Read, &str, &[&str]); 8] = [
     (
         doclocker_form,
         DOCLOCKER_FETCHED,
-        &["request_id", "data.docs[1].fetchedAt", "data.docs[1].dataPdf", "data.docs[1].issued", "data.docs[1].details"],
+        &[
+            "request_id",
+            "data.docs[1].fetchedAt",
+            "data.docs[1].dataPdf",
+            "data.docs[1].issued",
+            "data.docs[1].details",
+        ],
     ),
     (estamp_form, ESTAMP_COMPLETED, &["remarks"]),
     (consent_form, CONSENT_ACCEPTED, &["userSessionId"]),
     (data_form, DATA_RAW, &["desc", "errMsg", "errStage", "fiRequestTrigger"]),
     (data_form, DATA_ANALYSED, &["desc", "errMsg", "errStage", "fiRequestTrigger"]),
-    (data_form, DATA_FAILED, &["sessionId", "accountId", "fiType", "fipId", "desc", "fiRequestTrigger", "maskedAccountNumber"]),
+    (
+        data_form,
+        DATA_FAILED,
+        &["sessionId", "accountId", "fiType", "fipId", "desc", "fiRequestTrigger", "maskedAccountNumber"],
+    ),
     (historical_form, HISTORICAL, &[]),
 ];
 
@@ -118,7 +128,8 @@ fn a_member_of_another_type_is_refused_by_its_path() {
     for (read, golden, _) in KINDS {
         let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
         for (path, pointer) in members_of(&whole) {
-            let wrong = if whole.pointer(&pointer).unwrap().is_object() { json!("text") } else { json!({"an": "object"}) };
+            let wrong =
+                if whole.pointer(&pointer).unwrap().is_object() { json!("text") } else { json!({"an": "object"}) };
             let refused = if path.ends_with("details") || path.ends_with("issued") || path.ends_with("AuditInfo") {
                 read(&broken(&whole, &pointer, Some(json!("text"))))
             } else {
@@ -171,14 +182,24 @@ fn an_unknown_member_is_refused_wherever_it_stands() {
 #[test]
 fn an_unknown_state_is_refused_with_the_accepted_ones() {
     let cases: [(Read, &str, &str, &str); 9] = [
-        (esign_form, ESIGN_COMPLETED, "/documentStatus", "documentStatus: must be one of Completed, Rejected, Expired, Pending"),
+        (
+            esign_form,
+            ESIGN_COMPLETED,
+            "/documentStatus",
+            "documentStatus: must be one of Completed, Rejected, Expired, Pending",
+        ),
         (
             esign_form,
             ESIGN_COMPLETED,
             "/signerInfo/1/signerStatus",
             "signerInfo[1].signerStatus: must be one of Completed, Rejected, Expired, Pending",
         ),
-        (doclocker_form, DOCLOCKER_FETCHED, "/data/docs/0/status", "data.docs[0].status: must be one of Fetched, Pending, Failed"),
+        (
+            doclocker_form,
+            DOCLOCKER_FETCHED,
+            "/data/docs/0/status",
+            "data.docs[0].status: must be one of Fetched, Pending, Failed",
+        ),
         (
             estamp_form,
             ESTAMP_COMPLETED,
@@ -191,14 +212,20 @@ fn an_unknown_state_is_refused_with_the_accepted_ones() {
             "/data/signatoriesInfo/0/status",
             "data.signatoriesInfo[0].status: must be one of Completed, Rejected, Expired, Pending",
         ),
-        (consent_form, CONSENT_ACCEPTED, "/status", "status: must be one of Accepted, Rejected, Revoked, Expiring Soon, Expired"),
+        (
+            consent_form,
+            CONSENT_ACCEPTED,
+            "/status",
+            "status: must be one of Accepted, Rejected, Revoked, Expiring Soon, Expired",
+        ),
         (data_form, DATA_RAW, "/fiDataStatus", "fiDataStatus: must be one of SUCCESS, FAILED"),
         (data_form, DATA_RAW, "/dataType", "dataType: must be one of RAW, ANALYSED"),
         (
             historical_form,
             HISTORICAL,
             "/status",
-            "status: must be one of HISTORICAL_DATA_FETCH_SUCCESS, HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS, HISTORICAL_DATA_FETCH_FAILED",
+            "status: must be one of HISTORICAL_DATA_FETCH_SUCCESS, HISTORICAL_DATA_FETCH_PARTIAL_SUCCESS, \
+                HISTORICAL_DATA_FETCH_FAILED",
         ),
     ];
     for (read, golden, pointer, expected) in cases {
@@ -229,10 +256,20 @@ fn states_that_contradict_each_other_within_a_report_are_refused() {
 
 #[test]
 fn all_problems_are_told_at_once() {
-    let refused = consent_form(br#"{"status": "Odd", "accounts": [{"accountId": 7}], "x": 1, "x": 2, "consentId": "c", "consentId": "d"}"#);
+    let refused = consent_form(
+        br#"{"status": "Odd", "accounts": [{"accountId": 7}], "x": 1, "x": 2, "consentId": "c", "consentId": "d"}"#,
+    );
     let refused: Vec<String> = refused.unwrap().fields().iter().map(|problem| problem.field.clone()).collect();
-    for field in ["app_id", "uniqueIdentifier", "consentHandle", "status", "accounts[0].accountId", "accounts[0].fiType", "x", "consentId"]
-    {
+    for field in [
+        "app_id",
+        "uniqueIdentifier",
+        "consentHandle",
+        "status",
+        "accounts[0].accountId",
+        "accounts[0].fiType",
+        "x",
+        "consentId",
+    ] {
         assert!(refused.iter().any(|found| found == field), "{field} in {refused:?}");
     }
 }
@@ -241,7 +278,8 @@ fn all_problems_are_told_at_once() {
 fn what_is_missing_what_is_empty_and_what_is_given_twice_are_told_apart() {
     let whole: Value = serde_json::from_slice(&report(CONSENT_ACCEPTED, |_| ())).unwrap();
     let too_few = format!("must hold 1 to {ACCOUNTS_MAX} objects");
-    for (accounts, sentence) in [(None, "is required"), (Some(Value::Null), "is required"), (Some(json!([])), &too_few)] {
+    for (accounts, sentence) in [(None, "is required"), (Some(Value::Null), "is required"), (Some(json!([])), &too_few)]
+    {
         let refused = consent_form(&broken(&whole, "/accounts", accounts)).unwrap();
         assert_eq!(refused.to_string(), format!("accounts: {sentence}"));
     }
@@ -254,9 +292,18 @@ fn what_is_no_json_object_or_too_large_a_one_is_refused_without_being_repeated()
     let many = format!("[{}0]", "0,".repeat(REPORT_VALUES_MAX));
     let signers: Vec<Value> = (0..=SIGNERS_MAX).map(|_| json!({})).collect();
     let accounts: Vec<Value> = (0..=ACCOUNTS_MAX).map(|_| json!({})).collect();
-    for text in
-        ["", "{", "[]", "null", "\"secret\"", "{} {}", "{\"a\": secret}", &"[".repeat(100_000), &many, &" ".repeat(REPORT_BYTES_MAX + 1)]
-    {
+    for text in [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\"secret\"",
+        "{} {}",
+        "{\"a\": secret}",
+        &"[".repeat(100_000),
+        &many,
+        &" ".repeat(REPORT_BYTES_MAX + 1),
+    ] {
         let refused = esign_form(text.as_bytes()).unwrap();
         assert!(refused.fields()[0].field == "body" && !refused.to_string().contains("secret"), "{refused}");
         assert_eq!(refused.to_string().contains("bytes"), text.len() > REPORT_BYTES_MAX, "{refused}");
@@ -274,7 +321,9 @@ fn what_is_no_json_object_or_too_large_a_one_is_refused_without_being_repeated()
 #[test]
 fn the_details_of_a_document_are_free_but_neither_deep_nor_ambiguous() {
     let with = |details: &str| {
-        let text = String::from_utf8(report(DOCLOCKER_FETCHED, |body| body["data"]["docs"][0]["details"] = json!("HERE"))).unwrap();
+        let text =
+            String::from_utf8(report(DOCLOCKER_FETCHED, |body| body["data"]["docs"][0]["details"] = json!("HERE")))
+                .unwrap();
         doclocker_form(text.replace("\"HERE\"", details).as_bytes())
     };
     assert_eq!(with(r#"{"marks": [{"subject": "Maths", "score": 91.5, "passed": true, "note": null}]}"#), None);
@@ -288,9 +337,18 @@ fn the_details_of_a_document_are_free_but_neither_deep_nor_ambiguous() {
 fn nothing_personal_is_shown_by_debug() {
     let shown = [
         format!("{:?}", esign().admit(read_report::<Report<EsignOutcome>>(&report(ESIGN_COMPLETED, |_| ())).unwrap())),
-        format!("{:?}", doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(DOCLOCKER_FETCHED, |_| ())).unwrap())),
-        format!("{:?}", estamp().admit(read_report::<Report<EStampOutcome>>(&report(ESTAMP_COMPLETED, |_| ())).unwrap())),
-        format!("{:?}", consent().admit(read_report::<Report<WealthConsentChange>>(&report(CONSENT_ACCEPTED, |_| ())).unwrap())),
+        format!(
+            "{:?}",
+            doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(DOCLOCKER_FETCHED, |_| ())).unwrap())
+        ),
+        format!(
+            "{:?}",
+            estamp().admit(read_report::<Report<EStampOutcome>>(&report(ESTAMP_COMPLETED, |_| ())).unwrap())
+        ),
+        format!(
+            "{:?}",
+            consent().admit(read_report::<Report<WealthConsentChange>>(&report(CONSENT_ACCEPTED, |_| ())).unwrap())
+        ),
     ];
     for text in shown {
         for personal in ["Asha", "asha@", "1990", "JVBER", "XX1234", "XX5678", "560000"] {

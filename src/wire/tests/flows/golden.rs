@@ -34,10 +34,18 @@ fn every_kind_is_sent_as_the_specification_shows_it_and_without_the_app() {
         same("esign", golden, &sent);
     }
     for golden in [DOCLOCKER_FETCHED, DOCLOCKER_FAILED] {
-        same("doclocker", golden, &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(golden, |_| ())).unwrap()).unwrap());
+        same(
+            "doclocker",
+            golden,
+            &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&report(golden, |_| ())).unwrap()).unwrap(),
+        );
     }
     for golden in [ESTAMP_COMPLETED, ESTAMP_REJECTED] {
-        same("estamp", golden, &estamp().admit(read_report::<Report<EStampOutcome>>(&report(golden, |_| ())).unwrap()).unwrap());
+        same(
+            "estamp",
+            golden,
+            &estamp().admit(read_report::<Report<EStampOutcome>>(&report(golden, |_| ())).unwrap()).unwrap(),
+        );
     }
     for golden in [CONSENT_ACCEPTED, CONSENT_EXPIRING_SOON, CONSENT_REJECTED] {
         same(
@@ -47,9 +55,14 @@ fn every_kind_is_sent_as_the_specification_shows_it_and_without_the_app() {
         );
     }
     for golden in [DATA_RAW, DATA_ANALYSED, DATA_FAILED] {
-        same("wealth-data", golden, &consent().admit(read_report::<Report<WealthDataNotice>>(&report(golden, |_| ())).unwrap()).unwrap());
+        same(
+            "wealth-data",
+            golden,
+            &consent().admit(read_report::<Report<WealthDataNotice>>(&report(golden, |_| ())).unwrap()).unwrap(),
+        );
     }
-    let sent = consent().admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, |_| ())).unwrap()).unwrap();
+    let sent =
+        consent().admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, |_| ())).unwrap()).unwrap();
     same("wealth-historical", HISTORICAL, &sent);
 }
 
@@ -79,7 +92,11 @@ fn what_an_upstream_leaves_out_is_filled_in_from_the_flow() {
         body.as_object_mut().unwrap().remove("request_id");
         body["data"]["docs"][1] = json!({"docType": "class_x_marksheet", "status": "Failed"});
     });
-    same("doclocker", DOCLOCKER_FETCHED, &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&bare).unwrap()).unwrap());
+    same(
+        "doclocker",
+        DOCLOCKER_FETCHED,
+        &doclocker().admit(read_report::<Report<DocLockerOutcome>>(&bare).unwrap()).unwrap(),
+    );
     let bare = report(ESIGN_REJECTED, |body| {
         let body = body.as_object_mut().unwrap();
         body.remove("documentReferenceId");
@@ -90,7 +107,9 @@ fn what_an_upstream_leaves_out_is_filled_in_from_the_flow() {
 
 #[test]
 fn timestamps_with_an_offset_are_sent_in_utc() {
-    let moved = report(ESIGN_COMPLETED, |body| body["signerInfo"][0]["invitationExpireTimeStamp"] = json!("2026-02-07T15:00:00+05:30"));
+    let moved = report(ESIGN_COMPLETED, |body| {
+        body["signerInfo"][0]["invitationExpireTimeStamp"] = json!("2026-02-07T15:00:00+05:30")
+    });
     same("esign", ESIGN_COMPLETED, &esign().admit(read_report::<Report<EsignOutcome>>(&moved).unwrap()).unwrap());
 }
 
@@ -118,8 +137,12 @@ fn polls_of_pending_flows_are_stubs_with_what_is_known_and_of_ended_ones_the_web
 fn a_pan_is_answered_in_the_form_of_the_webhooks() {
     let check = Check::named("pan").unwrap();
     let word = |word| Some(DetailValue::Text(Text::parse(word).unwrap()));
-    let query =
-        CheckQuery { check, numbers: vec![check.numbers[0].parse("ABCPE1234F").unwrap()], consent: None, compared: vec![None, None] };
+    let query = CheckQuery {
+        check,
+        numbers: vec![check.numbers[0].parse("ABCPE1234F").unwrap()],
+        consent: None,
+        compared: vec![None, None],
+    };
     let mut result = query.with_status(CheckStatus::Valid);
     result.details = vec![word("individual"), Some(DetailValue::Match(true)), None, word("y")];
     same("pan", include_str!("../golden/pan_valid.json"), &CheckAnswer::new(opened().request_id, result));

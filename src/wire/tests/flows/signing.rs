@@ -43,9 +43,12 @@ fn signers_sign_one_after_the_other_and_the_last_signature_sends_one_webhook() {
     assert_eq!(next_signer(&flow), "signer-2");
     assert_eq!(judged(&flow, &report(ESIGN_COMPLETED, half_signed), early()), Ok(Transition::Repeated));
 
-    let Ok(Transition::WebhookDue { next, webhook }) = judged(&flow, &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
+    let Ok(Transition::WebhookDue { next, webhook }) = judged(&flow, &report(ESIGN_COMPLETED, |_| ()), early()) else {
+        panic!()
+    };
     assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW}"));
-    assert!(matches!(&next, EsignFlow::Ended(EsignEnded { end, .. }) if end.how == SigningStatus::Completed && end.at == early()));
+    assert!(matches!(&next, EsignFlow::Ended(EsignEnded { end,
+            .. }) if end.how == SigningStatus::Completed && end.at == early()));
     for _ in 0..3 {
         assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), early()), Ok(Transition::Repeated));
     }
@@ -57,7 +60,10 @@ fn signers_sign_one_after_the_other_and_the_last_signature_sends_one_webhook() {
 
 #[test]
 fn one_refusal_ends_the_document() {
-    let Ok(Transition::WebhookDue { next, .. }) = judged(&half_signed_flow(), &report(ESIGN_REJECTED, |_| ()), early()) else { panic!() };
+    let Ok(Transition::WebhookDue { next, .. }) = judged(&half_signed_flow(), &report(ESIGN_REJECTED, |_| ()), early())
+    else {
+        panic!()
+    };
     assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), early()), Err(ReportRefusal::AlreadyEnded("Rejected")));
 }
 
@@ -66,16 +72,34 @@ fn a_report_of_other_signers_another_reference_or_another_app_is_refused() {
     let flow = esign();
     let refused = |edit: fn(&mut Value)| judged(&flow, &report(ESIGN_COMPLETED, edit), early()).unwrap_err();
     assert_eq!(refused(|body| body["app_id"] = json!("app_2")), ReportRefusal::NotThisFlow);
-    assert_eq!(refused(|body| body["documentId"] = json!("00000000-9a3e-4c55-8d2a-0b8c5e0e7f11")), ReportRefusal::NotThisFlow);
-    assert_eq!(refused(|body| body["documentReferenceId"] = json!("loan-8")), ReportRefusal::Contradicts("documentReferenceId"));
-    assert_eq!(refused(|body| body["signerInfo"][0]["signerId"] = json!("signer-3")), ReportRefusal::Contradicts("signerInfo"));
-    assert_eq!(refused(|body| body["signerInfo"].as_array_mut().unwrap().truncate(1)), ReportRefusal::Contradicts("signerInfo"));
-    assert_eq!(refused(|body| body["signerInfo"].as_array_mut().unwrap().reverse()), ReportRefusal::Contradicts("signerInfo"));
+    assert_eq!(
+        refused(|body| body["documentId"] = json!("00000000-9a3e-4c55-8d2a-0b8c5e0e7f11")),
+        ReportRefusal::NotThisFlow
+    );
+    assert_eq!(
+        refused(|body| body["documentReferenceId"] = json!("loan-8")),
+        ReportRefusal::Contradicts("documentReferenceId")
+    );
+    assert_eq!(
+        refused(|body| body["signerInfo"][0]["signerId"] = json!("signer-3")),
+        ReportRefusal::Contradicts("signerInfo")
+    );
+    assert_eq!(
+        refused(|body| body["signerInfo"].as_array_mut().unwrap().truncate(1)),
+        ReportRefusal::Contradicts("signerInfo")
+    );
+    assert_eq!(
+        refused(|body| body["signerInfo"].as_array_mut().unwrap().reverse()),
+        ReportRefusal::Contradicts("signerInfo")
+    );
 }
 
 #[test]
 fn a_signature_is_not_taken_back_by_an_older_report() {
-    assert_eq!(judged(&half_signed_flow(), &report(ESIGN_COMPLETED, unsigned), early()), Err(ReportRefusal::Contradicts("signerInfo")));
+    assert_eq!(
+        judged(&half_signed_flow(), &report(ESIGN_COMPLETED, unsigned), early()),
+        Err(ReportRefusal::Contradicts("signerInfo"))
+    );
 }
 
 #[test]
@@ -95,7 +119,9 @@ fn a_flow_is_kept_beyond_its_deadline_and_after_its_end_for_the_time_of_results(
     let mut signed = pending(&esign()).clone();
     signed.signers.iter_mut().for_each(|signer| signer.status = SigningStatus::Completed);
     assert_eq!(kept(EsignFlow::Pending(signed), early()), early() + ttl, "no invitation is open");
-    let Ok(Transition::WebhookDue { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
+    let Ok(Transition::WebhookDue { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else {
+        panic!()
+    };
     assert_eq!(kept(next, late), early() + ttl);
 }
 
@@ -106,14 +132,21 @@ fn an_invitation_that_ends_expires_the_document_with_one_webhook() {
     let end = pending(&flow).deadline();
     assert!(flow.lapse(latest(), Timestamp::from_millis(end.millis() - 1)).is_none());
     let of_another = edited(ESIGN_COMPLETED, |body| body["documentId"] = json!("00000000-0000-4000-8000-000000000000"));
-    assert!(flow.lapse(read_report::<EsignOutcome>(&of_another).unwrap(), end).is_none(), "it is about another document");
+    assert!(
+        flow.lapse(read_report::<EsignOutcome>(&of_another).unwrap(), end).is_none(),
+        "it is about another document"
+    );
 
     let lapsed = flow.lapse(latest(), end).unwrap();
     assert_eq!(serde_json::to_value(&lapsed).unwrap().to_string(), canonical(ESIGN_EXPIRED));
     let Ok(Transition::WebhookDue { next, webhook }) = flow.report(&lapsed, digest(&lapsed), end) else { panic!() };
     assert_eq!(webhook.as_str(), format!("esign app_1 {FLOW}"));
     assert!(next.lapse(latest(), end + Duration::from_secs(1)).is_none(), "it lapses once");
-    assert_eq!(judged(&next, &report(ESIGN_EXPIRED, |_| ()), end), Ok(Transition::Repeated), "the upstream says the same");
+    assert_eq!(
+        judged(&next, &report(ESIGN_EXPIRED, |_| ()), end),
+        Ok(Transition::Repeated),
+        "the upstream says the same"
+    );
     assert_eq!(judged(&next, &report(ESIGN_COMPLETED, |_| ()), end), Err(ReportRefusal::AlreadyEnded("Expired")));
 }
 
@@ -130,12 +163,17 @@ fn past_the_deadline_a_signature_still_counts_and_a_pending_report_does_not() {
         half_signed(body);
         body["signerInfo"][1]["invitationExpireTimeStamp"] = json!("2026-03-01T00:00:00Z");
     });
-    assert!(matches!(judged(&flow, &extended, end), Ok(Transition::Progressed { .. })), "the upstream extended the invitation in time");
+    assert!(
+        matches!(judged(&flow, &extended, end), Ok(Transition::Progressed { .. })),
+        "the upstream extended the invitation in time"
+    );
 }
 
 #[test]
 fn a_flow_survives_being_stored() {
-    let Ok(Transition::WebhookDue { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
+    let Ok(Transition::WebhookDue { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else {
+        panic!()
+    };
     for flow in [esign(), half_signed_flow(), next] {
         let stored = serde_json::to_string(&flow).unwrap();
         assert!(!stored.contains("Asha"), "who signs is in the payload alone");

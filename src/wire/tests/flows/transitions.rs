@@ -127,7 +127,10 @@ fn a_consent_moves_forward_only() {
             match (moved(&flow, to.as_str(), |_| ()), from) {
                 (Ok(Transition::WebhookDue { .. }), from) => assert!(follows(from, to), "{from:?} to {to}"),
                 (Err(refusal), Some(from)) => {
-                    assert!(!follows(Some(from), to) && refusal == ReportRefusal::MoveNotAllowed { from, to }, "{from} to {to}");
+                    assert!(
+                        !follows(Some(from), to) && refusal == ReportRefusal::MoveNotAllowed { from, to },
+                        "{from} to {to}"
+                    );
                 }
                 other => panic!("{other:?}"),
             }
@@ -141,8 +144,13 @@ fn the_first_report_fixes_the_consent_and_the_handle_was_fixed_before() {
     assert_eq!(other_handle, Err(ReportRefusal::Contradicts("consentHandle")));
     let (flow, _) = reported(moved(&consent(), "Accepted", |_| ()));
     assert_eq!(flow.consent_id().unwrap().as_str(), "consent-1");
-    assert_eq!(moved(&flow, "Revoked", |body| body["consentId"] = json!("consent-2")), Err(ReportRefusal::Contradicts("consentId")));
-    let report = read_report::<Report<WealthDataNotice>>(&report(DATA_RAW, |body| body["consentId"] = json!("consent-2"))).unwrap();
+    assert_eq!(
+        moved(&flow, "Revoked", |body| body["consentId"] = json!("consent-2")),
+        Err(ReportRefusal::Contradicts("consentId"))
+    );
+    let report =
+        read_report::<Report<WealthDataNotice>>(&report(DATA_RAW, |body| body["consentId"] = json!("consent-2")))
+            .unwrap();
     assert_eq!(flow.admit(report), Err(ReportRefusal::Contradicts("consentId")));
 }
 
@@ -161,7 +169,8 @@ fn raw_then_analysed_then_raw_again_are_two_webhooks() {
 fn a_historical_fetch_is_reported_once_for_each_consent_account_and_span() {
     let consent = consent();
     let judge = |fetch: HistoricalFetch, edit: &dyn Fn(&mut Value)| {
-        let admitted = consent.admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, edit)).unwrap())?;
+        let admitted =
+            consent.admit(read_report::<Report<WealthHistoricalNotice>>(&report(HISTORICAL, edit)).unwrap())?;
         fetch.report(&consent, &admitted, digest(&admitted))
     };
     let (fetch, key) = reported(judge(HistoricalFetch::Awaited, &|_| ()));
@@ -175,7 +184,8 @@ fn a_historical_fetch_is_reported_once_for_each_consent_account_and_span() {
 
 #[test]
 fn each_fetch_is_known_by_what_identifies_it_and_a_flow_by_itself() {
-    let key = |kind, golden, edit: &dyn Fn(&mut Value)| FlowReport::parse(kind, &report(golden, edit)).unwrap().fetch_key();
+    let key =
+        |kind, golden, edit: &dyn Fn(&mut Value)| FlowReport::parse(kind, &report(golden, edit)).unwrap().fetch_key();
     let data = |edit: &dyn Fn(&mut Value)| key(ReportKind::WealthData, DATA_RAW, edit);
     assert_eq!(data(&|_| ()).as_deref(), Some("data fetch-1"));
     assert_eq!(data(&|body| body["txnId"] = json!("fetch-2")).as_deref(), Some("data fetch-2"));

@@ -1,4 +1,5 @@
-//! The issuer, the holder and the transaction of every credential here. Keys are new in each run; everything else comes from seeds.
+//! The issuer, the holder and the transaction of every credential here. Keys are new in each run; everything else comes
+//! from seeds.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand::SystemRandom;
@@ -55,7 +56,12 @@ pub(crate) fn digest_of(text: &str) -> String {
 
 pub(crate) fn jwk(key: &EcdsaKeyPair) -> Tree {
     let point = key.public_key().as_ref();
-    Tree::object([("kty", "EC".into()), ("crv", "P-256".into()), ("x", encode(&point[1..33]).into()), ("y", encode(&point[33..]).into())])
+    Tree::object([
+        ("kty", "EC".into()),
+        ("crv", "P-256".into()),
+        ("x", encode(&point[1..33]).into()),
+        ("y", encode(&point[33..]).into()),
+    ])
 }
 
 /// Signs two texts, which need not be JSON, as a compact JWS.
@@ -69,8 +75,8 @@ pub(crate) fn sign(key: &EcdsaKeyPair, header: &[u8], payload: &[u8]) -> String 
 pub(crate) fn with_the_other_signature(jws: &str) -> Option<String> {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [
-        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84,
-        0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad,
+        0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
     ];
     let (signed, signature) = jws.rsplit_once('.')?;
     let mut signature = URL_SAFE_NO_PAD.decode(signature).ok().filter(|bytes| bytes.len() == 64)?;

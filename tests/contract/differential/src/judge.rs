@@ -33,7 +33,9 @@ pub(crate) struct Comparison {
 impl Ours {
     pub(crate) fn new(keys: &Keys) -> Self {
         let jwks = Jwks::parse(keys.jwks().to_string().as_bytes()).expect("a key");
-        let verifier = |policy| (policy, Verifier::new(vec![TrustedIssuer { issuer: ISSUER.to_owned(), jwks: jwks.clone() }], policy));
+        let verifier = |policy| {
+            (policy, Verifier::new(vec![TrustedIssuer { issuer: ISSUER.to_owned(), jwks: jwks.clone() }], policy))
+        };
         Self { verifiers: [KeyBinding::Off, KeyBinding::WhenPresent, KeyBinding::Required].map(verifier) }
     }
 
@@ -91,7 +93,15 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys
             None => faults.push(format!("{library:?}, {difference:?}: {detail}")),
         }
     }
-    Comparison { seed: case.seed, changes: case.changes, accepted: verified.is_ok(), facts, accepted_by, explained, faults }
+    Comparison {
+        seed: case.seed,
+        changes: case.changes,
+        accepted: verified.is_ok(),
+        facts,
+        accepted_by,
+        explained,
+        faults,
+    }
 }
 
 /// Returns the difference between this service's claims and those in a library's payload.
@@ -107,7 +117,9 @@ fn difference(verified: &VerifiedCredential, payload: Option<Value>, ours: &Ours
     let (ours, theirs) = (verified.claims.as_map(), theirs.claims.as_map());
     let differs = |name: &String| !is_same(&ours[name], theirs.get(name).unwrap_or(&Value::Null));
     match ours.keys().find(|name| differs(name)) {
-        Some(name) => Some(format!("{name} is {} here and {} there", ours[name], theirs.get(name).unwrap_or(&Value::Null))),
+        Some(name) => {
+            Some(format!("{name} is {} here and {} there", ours[name], theirs.get(name).unwrap_or(&Value::Null)))
+        }
         None if ours.len() != theirs.len() => Some("other claims".to_owned()),
         None => None,
     }
@@ -121,7 +133,8 @@ fn is_same(one: &Value, other: &Value) -> bool {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
         }
         (Value::Object(one), Value::Object(other)) => {
-            one.len() == other.len() && one.iter().all(|(name, value)| other.get(name).is_some_and(|other| is_same(value, other)))
+            one.len() == other.len()
+                && one.iter().all(|(name, value)| other.get(name).is_some_and(|other| is_same(value, other)))
         }
         _ => one == other,
     }

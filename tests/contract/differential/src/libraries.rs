@@ -27,7 +27,8 @@ pub(crate) fn root() -> PathBuf {
 
 /// Installs the libraries if they are missing.
 pub(crate) fn install() {
-    let installed = Command::new(root().join("tests/contract/setup.sh")).status().expect("tests/contract/setup.sh can be run");
+    let installed =
+        Command::new(root().join("tests/contract/setup.sh")).status().expect("tests/contract/setup.sh can be run");
     assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
 }
 
@@ -38,7 +39,8 @@ pub(crate) fn start(keys: &Keys) -> [Process; 2] {
     python.arg(scripts.join("verify.py"));
     let mut node = Command::new("node");
     node.arg(scripts.join("verify.mjs"));
-    let known = json!({"issuer": ISSUER, "jwk": keys.jwk(), "aud": AUDIENCE, "nonce": txn().to_string(), "now": NOW, "skew": 60});
+    let known = json!({"issuer": ISSUER, "jwk": keys.jwk(), "aud": AUDIENCE, "nonce": txn().to_string(), "now": NOW,
+        "skew": 60});
     [python, node].map(|mut command| {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the verifier can be run");
         let mut requests = BufWriter::new(child.stdin.take().expect("a pipe"));

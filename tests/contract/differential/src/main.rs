@@ -1,5 +1,6 @@
-//! `sakshi-differential`: seeded mutations of credentials, judged by this service's verifier and two others. The run fails on a difference
-//! that no class of `facts` explains, and on a verdict of this service against the rules that `reading` finds broken.
+//! `sakshi-differential`: seeded mutations of credentials, judged by this service's verifier and two others. The run
+//! fails on a difference that no class of `facts` explains, and on a verdict of this service against the rules that
+//! `reading` finds broken.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "what it finds is printed")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here ends the run")]
@@ -66,7 +67,8 @@ fn run(seed: u64, count: u64, show: bool) -> Counts {
     let ours = Ours::new(&keys);
     let [mut python, mut node] = libraries::start(&keys);
     let mut counts = Counts::default();
-    let seeds = |from: u64| (from..(from + BATCH).min(seed + count)).map(|seed| case(seed, &keys)).collect::<Vec<Case>>();
+    let seeds =
+        |from: u64| (from..(from + BATCH).min(seed + count)).map(|seed| case(seed, &keys)).collect::<Vec<Case>>();
     let mut cases = seeds(seed);
     let mut from = seed;
     while !cases.is_empty() {
@@ -113,7 +115,10 @@ mod tests {
     #[test]
     fn three_verifiers_agree_or_a_rule_says_who_is_right() {
         let counts = run(1_000_000, 3_000, false);
-        assert_eq!(counts.unexplained, 0, "see above; `cargo run -p sakshi-differential -- --seed SEED --count 1 --show` shows one");
+        assert_eq!(
+            counts.unexplained, 0,
+            "see above; `cargo run -p sakshi-differential -- --seed SEED --count 1 --show` shows one"
+        );
         assert!((40..=60).contains(&counts.percent_accepted()), "half of them are good");
         assert!(counts.untried().is_empty(), "no credential had {:?}", counts.untried());
     }

@@ -330,8 +330,13 @@ impl Reading {
         let mut seen = HashSet::new();
         for (name, _) in payload {
             let mut letters = name.chars();
-            let lower = letters.next().map(|first| first.to_ascii_lowercase().to_string() + letters.as_str()).unwrap_or_default();
-            let is_claim = sakshi_domain::claims::Claim::ALL.iter().any(|claim| sakshi_authority::claims::credential_name(*claim) == lower);
+            let lower = letters
+                .next()
+                .map(|first| first.to_ascii_lowercase().to_string() + letters.as_str())
+                .unwrap_or_default();
+            let is_claim = sakshi_domain::claims::Claim::ALL
+                .iter()
+                .any(|claim| sakshi_authority::claims::credential_name(*claim) == lower);
             self.note_if(is_claim && !seen.insert(lower), Fact::TwoSpellings);
         }
     }
@@ -340,7 +345,8 @@ impl Reading {
         let mut within = Self { facts: BTreeSet::new(), values: 0 };
         let jws = within.jws(binding);
         let claims = jws.as_ref().and_then(|jws| within.bytes(jws.payload)).and_then(|bytes| within.json(&bytes));
-        let small = claims.as_ref().is_none_or(|claims| values(claims) <= 64 && depth(claims) <= 16) && binding.len() <= 16_384;
+        let small =
+            claims.as_ref().is_none_or(|claims| values(claims) <= 64 && depth(claims) <= 16) && binding.len() <= 16_384;
         self.note_if(!within.facts.is_empty() || !small, Fact::BindingMalformed);
         // Unreadable JSON is refused by all.
         self.note_if(within.facts.contains(&Fact::NotJson), Fact::NotJson);
@@ -356,7 +362,8 @@ impl Reading {
         self.note_if(text(&claims, "nonce") != Some(&*crate::issuer::txn().to_string()), Fact::BindingNonce);
         self.note_if(text(&claims, "aud") != Some(crate::issuer::AUDIENCE), Fact::BindingAudience);
         let near = |number: f64| (number - NOW as f64).abs() <= 300.0;
-        let made_now = matches!(member(&claims, "iat"), Some(Json::Number(number)) if number.as_f64().is_some_and(near));
+        let made_now =
+            matches!(member(&claims, "iat"), Some(Json::Number(number)) if number.as_f64().is_some_and(near));
         self.note_if(!made_now, Fact::BindingTime);
         let time = |name: &str| match member(&claims, name) {
             None => Ok(None),
@@ -408,14 +415,20 @@ fn is_signed(jws: &Jws<'_>, key: &[u8]) -> bool {
 
 /// Returns true if a surrogate escape lacks its other half.
 fn has_a_lone_surrogate(text: &str) -> bool {
-    let unit =
-        |at: usize| text.get(at..at + 6).and_then(|escape| escape.strip_prefix("\\u")).and_then(|hex| u16::from_str_radix(hex, 16).ok());
+    let unit = |at: usize| {
+        text.get(at..at + 6)
+            .and_then(|escape| escape.strip_prefix("\\u"))
+            .and_then(|hex| u16::from_str_radix(hex, 16).ok())
+    };
     let mut at = 0;
     while at < text.len() {
         match unit(at) {
             Some(0xd800..=0xdbff) if unit(at + 6).is_some_and(|low| (0xdc00..=0xdfff).contains(&low)) => at += 12,
             Some(0xd800..=0xdfff) => return true,
-            _ => at += if text[at..].starts_with("\\\\") { 2 } else { text[at..].chars().next().map_or(1, char::len_utf8) },
+            _ => {
+                at +=
+                    if text[at..].starts_with("\\\\") { 2 } else { text[at..].chars().next().map_or(1, char::len_utf8) }
+            }
         }
     }
     false

@@ -51,7 +51,11 @@ impl Counts {
 
     /// Returns the rules that no credential broke, and that are therefore untested.
     pub(crate) fn untried(&self) -> Vec<Fact> {
-        Fact::ALL.iter().copied().filter(|fact| self.rows.get(*fact as usize).is_none_or(|row| row.holds == 0)).collect()
+        Fact::ALL
+            .iter()
+            .copied()
+            .filter(|fact| self.rows.get(*fact as usize).is_none_or(|row| row.holds == 0))
+            .collect()
     }
 
     /// Returns the percentage of credentials that this service accepted.
@@ -64,8 +68,10 @@ impl Counts {
         let mut text = String::new();
         let _ = write!(
             text,
-            "| Credentials | |\n|---|---|\n| judged, from seed {seed} | {} |\n| accepted by all three, with the same claims but for the last table | {} |\n\
-             | refused by all three | {} |\n| accepted by this service | {} ({} %) |\n| accepted by PyPI `sd-jwt` {} | {} |\n\
+            "| Credentials | |\n|---|---|\n| judged, from seed {seed} | {} |\n| accepted by all three, with the same \
+                claims but for the last table | {} |\n\
+             | refused by all three | {} |\n| accepted by this service | {} ({} %) |\n| accepted by PyPI `sd-jwt` {} \
+             | {} |\n\
              | accepted by npm `@sd-jwt/core` {} | {} |\n| differences that no class explains | {} |\n\n",
             self.judged,
             self.accepted_by_all,
@@ -82,21 +88,29 @@ impl Counts {
             let _ = writeln!(text, "No credential of this run had: {}.\n", fact.sentence());
         }
         text.push_str(
-            "Credentials that this service refuses and a library accepts. One that breaks several rules counts for the first.\n\n",
+            "Credentials that this service refuses and a library accepts. One that breaks several rules counts for \
+                the first.\n\n",
         );
         text.push_str(
-            "| What is wrong with the credential | What settles it | Breaking it | `sd-jwt` accepts | `@sd-jwt/core` accepts |\n",
+            "| What is wrong with the credential | What settles it | Breaking it | `sd-jwt` accepts | `@sd-jwt/core` \
+                accepts |\n",
         );
         text.push_str("|---|---|---|---|---|\n");
         self.rows(&mut text, |fact, row| fact.explains().is_refused() && row.python + row.node > 0);
         text.push_str("\nRules that all three check: no library accepted a credential that breaks only these.\n\n");
         text.push_str("| What is wrong with the credential | What settles it | Breaking it |\n|---|---|---|\n");
-        for (fact, row) in self.each().filter(|(fact, row)| fact.explains().is_refused() && row.python + row.node == 0) {
+        for (fact, row) in self.each().filter(|(fact, row)| fact.explains().is_refused() && row.python + row.node == 0)
+        {
             let _ = writeln!(text, "| {} | {} | {} |", fact.sentence(), fact.rule(), row.holds);
         }
         text.push_str("\nGood credentials that a library refuses or reads in another way.\n\n");
-        text.push_str("| What is true of the credential | What settles it | Having it | `sd-jwt` differs | `@sd-jwt/core` differs |\n|---|---|---|---|---|\n");
-        self.rows(&mut text, |fact, _| matches!(fact.explains(), Explains::Mistaken(_, Difference::Claims | Difference::OnlyWeAccept)));
+        text.push_str(
+            "| What is true of the credential | What settles it | Having it | `sd-jwt` differs | \
+            `@sd-jwt/core` differs |\n|---|---|---|---|---|\n",
+        );
+        self.rows(&mut text, |fact, _| {
+            matches!(fact.explains(), Explains::Mistaken(_, Difference::Claims | Difference::OnlyWeAccept))
+        });
         text
     }
 
@@ -106,14 +120,23 @@ impl Counts {
 
     fn rows(&self, text: &mut String, shown: impl Fn(Fact, Row) -> bool) {
         for (fact, row) in self.each().filter(|(fact, row)| shown(*fact, *row)) {
-            let _ = writeln!(text, "| {} | {} | {} | {} | {} |", fact.sentence(), fact.rule(), row.holds, row.python, row.node);
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} |",
+                fact.sentence(),
+                fact.rule(),
+                row.holds,
+                row.python,
+                row.node
+            );
         }
     }
 
     /// Writes the table into the repository.
     pub(crate) fn write(&self, seed: u64) {
-        let head = "# What three verifiers say of mutated credentials\n\nWritten by `make differential`; [README.md](README.md) says how. \
-                    \"Profile\" is the authority's profile of SD-JWT, by the numbers of the rules in `src/authority/src/sdjwt/refusal.rs`.\n\n";
+        let head = "# What three verifiers say of mutated credentials\n\nWritten by `make differential`; \
+                    [README.md](README.md) says how. \"Profile\" is the authority's profile of SD-JWT, by the numbers \
+                    of the rules in `src/authority/src/sdjwt/refusal.rs`.\n\n";
         let path = root().join("tests/contract/differential/RESULTS.md");
         fs::write(path, format!("{head}{}", self.table(seed))).expect("the table can be written");
     }

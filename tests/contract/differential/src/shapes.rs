@@ -1,5 +1,5 @@
-//! Good credentials of many shapes, not yet signed: flat like the authority's, recursive, with arrays, decoys, many claims, big and deep
-//! values, and all kinds of text.
+//! Good credentials of many shapes, not yet signed: flat like the authority's, recursive, with arrays, decoys, many
+//! claims, big and deep values, and all kinds of text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -30,9 +30,22 @@ pub(crate) struct Maker<'a> {
     target: Option<(usize, Change)>,
 }
 
-const NAMES: [&str; 12] = ["house", "floor", "street", "note", "पता", "ñ", "a b", "0", "7", "UID", "emoji 🙂", "constructor"];
-const TEXTS: [&str; 12] =
-    ["", "Asha Rao", "आशा राव", "ആശ", "🙂🙃", "a\"b\\c", "line\nbreak", "\u{0}", "~", "e\u{301}", "\u{feff}x", "\u{7f}\u{2028}"];
+const NAMES: [&str; 12] =
+    ["house", "floor", "street", "note", "पता", "ñ", "a b", "0", "7", "UID", "emoji 🙂", "constructor"];
+const TEXTS: [&str; 12] = [
+    "",
+    "Asha Rao",
+    "आशा राव",
+    "ആശ",
+    "🙂🙃",
+    "a\"b\\c",
+    "line\nbreak",
+    "\u{0}",
+    "~",
+    "e\u{301}",
+    "\u{feff}x",
+    "\u{7f}\u{2028}",
+];
 const NUMBERS: [&str; 10] = ["0", "1", "-1", "560001", "1.5", "-0.25", "1e3", "2.0", "9007199254740991", "0.1"];
 
 impl Maker<'_> {
@@ -91,7 +104,11 @@ impl Maker<'_> {
         let (mut object, mut digests) = (Tree::Object(Vec::new()), Vec::new());
         for name in names {
             let value = self.value(depth);
-            if self.random.percent(50) { digests.push(self.hide(Some(name), value).into()) } else { object.add(name, value) }
+            if self.random.percent(50) {
+                digests.push(self.hide(Some(name), value).into())
+            } else {
+                object.add(name, value)
+            }
         }
         self.finish(object, digests)
     }
@@ -197,8 +214,16 @@ impl Draft {
                 _ => maker.claim(claim, depth),
             };
             let name = credential_name(claim);
-            let name = if maker.random.percent(10) { format!("{}{}", name[..1].to_uppercase(), &name[1..]) } else { name.to_owned() };
-            if maker.random.percent(85) { digests.push(maker.hide(Some(&name), value).into()) } else { payload.add(&name, value) }
+            let name = if maker.random.percent(10) {
+                format!("{}{}", name[..1].to_uppercase(), &name[1..])
+            } else {
+                name.to_owned()
+            };
+            if maker.random.percent(85) {
+                digests.push(maker.hide(Some(&name), value).into())
+            } else {
+                payload.add(&name, value)
+            }
         }
         for name in ["localVtc", "uid", "vid", "note"] {
             if maker.random.percent(10) {
@@ -207,7 +232,11 @@ impl Draft {
             }
         }
         if maker.random.percent(1) {
-            digests.extend((0..180).map(|index| Tree::Text(maker.hide(Some(&format!("extra{index}")), "x".into()))).collect::<Vec<_>>());
+            digests.extend(
+                (0..180)
+                    .map(|index| Tree::Text(maker.hide(Some(&format!("extra{index}")), "x".into())))
+                    .collect::<Vec<_>>(),
+            );
         }
         let payload = maker.finish(payload, digests);
         let mut disclosures = maker.made;
@@ -217,7 +246,14 @@ impl Draft {
         let binding = bound.then(|| {
             let header = Tree::object([("alg", "ES256".into()), ("typ", "kb+jwt".into())]);
             let nonce = crate::issuer::txn().to_string();
-            (header, Tree::object([("nonce", nonce.into()), ("aud", crate::issuer::AUDIENCE.into()), ("iat", Tree::number(NOW))]))
+            (
+                header,
+                Tree::object([
+                    ("nonce", nonce.into()),
+                    ("aud", crate::issuer::AUDIENCE.into()),
+                    ("iat", Tree::number(NOW)),
+                ]),
+            )
         });
         Self { header, payload, disclosures, binding }
     }

@@ -1,5 +1,5 @@
-//! Groups of servers: a master with replicas and three sentinels, and a cluster of three masters. Both notice a dead master within a second
-//! or two.
+//! Groups of servers: a master with replicas and three sentinels, and a cluster of three masters. Both notice a dead
+//! master within a second or two.
 
 use std::process::Command;
 
@@ -116,7 +116,10 @@ impl RedisCluster {
         let nodes: Vec<_> = (0..masters * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
         let mut command = Command::new("redis-cli");
         command.args(["--cluster", "create"]).args(nodes.iter().map(RedisServer::address));
-        let made = command.args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"]).output().expect("redis-cli is installed");
+        let made = command
+            .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"])
+            .output()
+            .expect("redis-cli is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
         let cluster = Self { nodes };
         eventually("a cluster of one mind", TIMEOUT, || cluster.is_complete(replicas).then_some(()));
@@ -140,11 +143,13 @@ impl RedisCluster {
 
     /// Returns the node that serves a slot, according to the running nodes.
     pub fn master_of(&self, slot: u16) -> &RedisServer {
-        let port = eventually("a node that answers", TIMEOUT, || self.running().find_map(|node| master_port_of(node, slot)));
+        let port =
+            eventually("a node that answers", TIMEOUT, || self.running().find_map(|node| master_port_of(node, slot)));
         self.nodes.iter().find(|node| node.port() == port).expect("one of ours")
     }
 
-    /// Moves a slot with its keys to another master. At `midway` the keys have moved, and the old master still has the slot.
+    /// Moves a slot with its keys to another master. At `midway` the keys have moved, and the old master still has the
+    /// slot.
     pub async fn move_slot(&self, slot: u16, midway: impl Future<Output = ()>) {
         let from = self.master_of(slot);
         let to = self.running().find(|node| is_master(node) && node.port() != from.port()).expect("another master");

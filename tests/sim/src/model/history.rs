@@ -1,8 +1,8 @@
-//! Checks what a run did with each webhook against the model of the outbox: each record change and each send must be a step that the model
-//! allows.
+//! Checks what a run did with each webhook against the model of the outbox: each record change and each send must be a
+//! step that the model allows.
 //!
-//! Holder, claim and end of a record are seen after each commit. Answers are not seen: a task hears of its claim as soon as possible. Nodes
-//! that are taken over are those suspected by others.
+//! Holder, claim and end of a record are seen after each commit. Answers are not seen: a task hears of its claim as
+//! soon as possible. Nodes that are taken over are those suspected by others.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +40,10 @@ pub(crate) enum Event {
 }
 
 /// One task for each node is enough: a second task of a delivery changes nothing visible.
-const MODEL: Outbox =
-    Outbox { bounds: Bounds { nodes: 0, tasks: 1, deaths: 0, pauses: 0, mistakes: 0, lags: 0, panics: 0 }, fault: Fault::None };
+const MODEL: Outbox = Outbox {
+    bounds: Bounds { nodes: 0, tasks: 1, deaths: 0, pauses: 0, mistakes: 0, lags: 0, panics: 0 },
+    fault: Fault::None,
+};
 
 /// Returns the transactions whose webhooks took steps that the model forbids.
 pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
@@ -55,7 +57,9 @@ pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
     nodes.sort_unstable();
     nodes.dedup();
     let mut courses: BTreeMap<TxnId, Course<'_>> = BTreeMap::new();
-    let is_of = |txn: &TxnId, shards: Shards| Shards::one(deployment, Place::Partition(txn.partition()), txn.as_bytes()).meet(shards);
+    let is_of = |txn: &TxnId, shards: Shards| {
+        Shards::one(deployment, Place::Partition(txn.partition()), txn.as_bytes()).meet(shards)
+    };
     let (mut found, mut lag) = (Vec::new(), None);
     for event in events {
         match event {
@@ -75,7 +79,10 @@ pub(crate) fn strays(deployment: Deployment, events: &[Event]) -> Vec<String> {
             }
             Event::Lags(shards) | Event::CaughtUp(shards) | Event::FailedOver(shards) => {
                 lag = matches!(event, Event::Lags(_)).then_some(*shards);
-                courses.iter_mut().filter(|(txn, _)| is_of(txn, *shards)).for_each(|(_, course)| _ = course.follow(event));
+                courses
+                    .iter_mut()
+                    .filter(|(txn, _)| is_of(txn, *shards))
+                    .for_each(|(_, course)| _ = course.follow(event));
             }
         }
     }
@@ -92,7 +99,15 @@ struct Course<'a> {
 impl<'a> Course<'a> {
     fn new(nodes: &'a [NodeId]) -> Self {
         let most = u8::MAX;
-        let bounds = Bounds { nodes: nodes.len(), deaths: most, pauses: most, mistakes: most, lags: most, panics: most, ..MODEL.bounds };
+        let bounds = Bounds {
+            nodes: nodes.len(),
+            deaths: most,
+            pauses: most,
+            mistakes: most,
+            lags: most,
+            panics: most,
+            ..MODEL.bounds
+        };
         Self { nodes, state: State::new(bounds), is_lost: false }
     }
 
@@ -148,7 +163,8 @@ impl<'a> Course<'a> {
             vec![Step::Miss(task), Step::Settle(task)],
             vec![Step::Panic(task), Step::Settle(task)],
         ];
-        let taken = (0..self.nodes.len()).map(|from| vec![Step::Suspect(from), Step::TakeOver { from, by: task.node }, Step::Trust(from)]);
+        let taken = (0..self.nodes.len())
+            .map(|from| vec![Step::Suspect(from), Step::TakeOver { from, by: task.node }, Step::Trust(from)]);
         let mut reached = vec![self.state.clone()];
         for steps in attempts.into_iter().chain(taken) {
             let mut state = self.state.clone();

@@ -1,8 +1,9 @@
 //! A model of the credit ledger: one client whose openings are debited in groups.
 //!
-//! A caller without an answer retries with its idempotency key, at any node, under another transaction id. A node runs one step at a time
-//! for the client, with all waiting openings. The store applies a step as a whole, each opening by itself. A step whose answer is lost is
-//! repeated, or fails. The protocol is that of `sakshi_actors`' ledger and of `sakshi_store`'s `transitions::open`.
+//! A caller without an answer retries with its idempotency key, at any node, under another transaction id. A node runs
+//! one step at a time for the client, with all waiting openings. The store applies a step as a whole, each opening by
+//! itself. A step whose answer is lost is repeated, or fails. The protocol is that of `sakshi_actors`' ledger and of
+//! `sakshi_store`'s `transitions::open`.
 
 /// A node, by its number.
 pub type Node = usize;
@@ -167,7 +168,9 @@ impl State {
     }
 
     fn of_node(&self, node: Node) -> Vec<Try> {
-        self.tries().filter(|one| matches!(self.stage(*one), Stage::UnderWay(at) | Stage::Decided(at, _) if at == node)).collect()
+        self.tries()
+            .filter(|one| matches!(self.stage(*one), Stage::UnderWay(at) | Stage::Decided(at, _) if at == node))
+            .collect()
     }
 
     /// Returns the answers that callers got.
@@ -188,7 +191,9 @@ impl State {
                 Stage::Idle | Stage::Waits(_) => false,
             };
             let was_answered = |number| matches!(self.stage(Try { caller, number }), Stage::Answered(_));
-            (0..self.left.tries).any(was_answered) || (0..self.left.tries).all(is_over) || self.dead.iter().all(|dead| *dead)
+            (0..self.left.tries).any(was_answered)
+                || (0..self.left.tries).all(is_over)
+                || self.dead.iter().all(|dead| *dead)
         })
     }
 }
@@ -198,9 +203,12 @@ impl Ledger {
     #[must_use]
     pub fn steps(&self, state: &State) -> Vec<Step> {
         let nodes = 0..self.bounds.nodes;
-        let of_nodes =
-            nodes.clone().flat_map(|node| [Step::Begin, Step::Apply, Step::Answer, Step::Fail, Step::Die].map(|step| step(node)));
-        let of_tries = state.tries().flat_map(|one| nodes.clone().map(move |node| Step::Ask(one, node)).chain([Step::GiveUp(one)]));
+        let of_nodes = nodes
+            .clone()
+            .flat_map(|node| [Step::Begin, Step::Apply, Step::Answer, Step::Fail, Step::Die].map(|step| step(node)));
+        let of_tries = state
+            .tries()
+            .flat_map(|one| nodes.clone().map(move |node| Step::Ask(one, node)).chain([Step::GiveUp(one)]));
         let of_store = [Step::Lag, Step::CatchUp, Step::FailOver];
         of_nodes.chain(of_tries).chain(of_store).filter(|step| self.after(state, *step).is_some()).collect()
     }
@@ -210,7 +218,9 @@ impl Ledger {
     pub fn after(&self, state: &State, step: Step) -> Option<State> {
         let mut next = state.clone();
         match step {
-            Step::Ask(one, node) if !next.dead[node] && next.stage(one) == Stage::Idle && has_lost_the_ones_before(&next, one) => {
+            Step::Ask(one, node)
+                if !next.dead[node] && next.stage(one) == Stage::Idle && has_lost_the_ones_before(&next, one) =>
+            {
                 next.set(one, Stage::Waits(node));
             }
             // A caller that leaves while it waits is not debited; a step in flight goes on.
@@ -270,7 +280,8 @@ impl Ledger {
 
     /// Applies one step of the engine: each opening by itself, in order.
     fn apply(&self, state: &mut State, node: Node) -> Option<()> {
-        let group: Vec<Try> = state.of_node(node).into_iter().filter(|one| matches!(state.stage(*one), Stage::UnderWay(_))).collect();
+        let group: Vec<Try> =
+            state.of_node(node).into_iter().filter(|one| matches!(state.stage(*one), Stage::UnderWay(_))).collect();
         group.first()?;
         let had_some = state.books.balance > 0;
         for one in group {

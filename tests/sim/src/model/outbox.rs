@@ -1,8 +1,9 @@
 //! A model of the outbox: one delivery and the nodes that may attempt it.
 //!
-//! Nodes die, hang, resume, are suspected while they live, and attempt twice at once after a restart of their dispatcher. The store has a
-//! replica that lags and takes over. Deliveries are independent, so one is enough. The protocol is that of `sakshi_store`'s
-//! `transitions::delivery`; each step here is one of its batches, an answer, or a fault.
+//! Nodes die, hang, resume, are suspected while they live, and attempt twice at once after a restart of their
+//! dispatcher. The store has a replica that lags and takes over. Deliveries are independent, so one is enough. The
+//! protocol is that of `sakshi_store`'s `transitions::delivery`; each step here is one of its batches, an answer, or a
+//! fault.
 
 use std::ops::{Index, IndexMut};
 
@@ -239,15 +240,37 @@ impl Outbox {
     pub fn steps(&self, state: &State) -> Vec<Step> {
         let nodes = 0..state.lives.len();
         let of_nodes = nodes.clone().flat_map(|node| {
-            [Step::Queue(node), Step::Die(node), Step::Hang(node), Step::Wake(node), Step::Suspect(node), Step::Trust(node)]
+            [
+                Step::Queue(node),
+                Step::Die(node),
+                Step::Hang(node),
+                Step::Wake(node),
+                Step::Suspect(node),
+                Step::Trust(node),
+            ]
         });
         let pairs = nodes.clone().flat_map(|from| nodes.clone().map(move |by| Step::TakeOver { from, by }));
         let of_tasks = state.tasks().flat_map(|task| {
-            [Step::Ask, Step::Claim, Step::Hear, Step::Refuse, Step::Send, Step::Miss, Step::Panic, Step::Settle, Step::End]
-                .map(|step| step(task))
+            [
+                Step::Ask,
+                Step::Claim,
+                Step::Hear,
+                Step::Refuse,
+                Step::Send,
+                Step::Miss,
+                Step::Panic,
+                Step::Settle,
+                Step::End,
+            ]
+            .map(|step| step(task))
         });
         let of_store = [Step::Lag, Step::CatchUp, Step::FailOver];
-        of_nodes.chain(pairs).chain(of_tasks).chain(of_store).filter(|step| self.after(state, *step).is_some()).collect()
+        of_nodes
+            .chain(pairs)
+            .chain(of_tasks)
+            .chain(of_store)
+            .filter(|step| self.after(state, *step).is_some())
+            .collect()
     }
 
     /// Returns the state after a step; `None` if it is impossible or changes nothing.
@@ -255,7 +278,12 @@ impl Outbox {
     pub fn after(&self, state: &State, step: Step) -> Option<State> {
         let mut next = state.clone();
         match step {
-            Step::Queue(node) | Step::Hang(node) | Step::Wake(node) | Step::Die(node) | Step::Suspect(node) | Step::Trust(node) => {
+            Step::Queue(node)
+            | Step::Hang(node)
+            | Step::Wake(node)
+            | Step::Die(node)
+            | Step::Suspect(node)
+            | Step::Trust(node) => {
                 next.of_node(node, step)?;
             }
             Step::TakeOver { from, by } => self.take_over(&mut next, from, by)?,
@@ -278,7 +306,8 @@ impl Outbox {
             return None;
         }
         let delivery = &mut state.store;
-        let is_of_dead = delivery.holder == Some(from) && (delivery.attempt.is_none() || self.fault == Fault::GivesUpEnded);
+        let is_of_dead =
+            delivery.holder == Some(from) && (delivery.attempt.is_none() || self.fault == Fault::GivesUpEnded);
         if self.fault == Fault::ClearsFirst && delivery.listed == Some(from) {
             delivery.listed = None;
             return Some(());
@@ -310,18 +339,22 @@ impl Outbox {
         let (works, store, stage) = (state.lives[task.node] == Life::Up, state.store, state[task]);
         // An answer arrives once the replica has its content.
         let is_confirmed = state.replica.is_none() || self.fault == Fault::SendsUnconfirmed;
-        let may_claim =
-            store.holder == Some(task.node) && (store.claim.is_none() || self.fault == Fault::ClaimsTwice && store.claim != Some(task));
+        let may_claim = store.holder == Some(task.node)
+            && (store.claim.is_none() || self.fault == Fault::ClaimsTwice && store.claim != Some(task));
         match (step, stage) {
             // The outbox lists it, and no other task of the node has it queued.
-            (Step::Ask(_), Stage::Idle | Stage::Refused) if works && store.listed == Some(task.node) && self.is_next(state, task) => {
+            (Step::Ask(_), Stage::Idle | Stage::Refused)
+                if works && store.listed == Some(task.node) && self.is_next(state, task) =>
+            {
                 // A claim that would be refused at once is not tried again.
                 (stage == Stage::Idle || store.claim.is_none()).then_some(())?;
                 state[task] = Stage::Asking;
             }
             // A request may reach the store after its node has died.
             (Step::Claim(_), Stage::Asking) if may_claim => state.store.claim = Some(task),
-            (Step::Hear(_), Stage::Asking) if works && is_confirmed && store.claim == Some(task) => state[task] = Stage::Permitted,
+            (Step::Hear(_), Stage::Asking) if works && is_confirmed && store.claim == Some(task) => {
+                state[task] = Stage::Permitted
+            }
             (Step::Refuse(_), Stage::Asking) if works && is_confirmed && store.claim != Some(task) && !may_claim => {
                 state[task] = Stage::Refused;
             }
@@ -345,7 +378,9 @@ impl Outbox {
                 }
             }
             (Step::End(_), Stage::Settling(attempt))
-                if works && is_confirmed && store.attempt.is_some_and(|kept| kept == attempt || kept == Attempt::Known) =>
+                if works
+                    && is_confirmed
+                    && store.attempt.is_some_and(|kept| kept == attempt || kept == Attempt::Known) =>
             {
                 state[task] = Stage::Over(attempt);
             }
@@ -364,7 +399,11 @@ impl State {
     fn of_node(&mut self, node: Node, step: Step) -> Option<()> {
         let life = self.lives[node];
         match step {
-            Step::Queue(_) if life == Life::Up && self.store.holder.is_none() && self.replica.is_none_or(|kept| kept.holder.is_none()) => {
+            Step::Queue(_)
+                if life == Life::Up
+                    && self.store.holder.is_none()
+                    && self.replica.is_none_or(|kept| kept.holder.is_none()) =>
+            {
                 self.store = Delivery { holder: Some(node), listed: Some(node), claim: None, attempt: None };
             }
             Step::Die(_) if life != Life::Dead => {

@@ -69,7 +69,9 @@ impl Model for Ledger {
                 (0..state.books.keys.len()).all(|caller| paid(caller) <= 1)
             }),
             Property::always("what was answered is kept", |_, state: &ledger::State| {
-                state.answers().all(|(_, outcome)| !matches!(outcome, Outcome::Opened(one) if !state.books.debits.contains(&one)))
+                state
+                    .answers()
+                    .all(|(_, outcome)| !matches!(outcome, Outcome::Opened(one) if !state.books.debits.contains(&one)))
             }),
             Property::always("nobody is refused who could pay", |_, state: &ledger::State| {
                 state.books.balance == 0 || state.answers().all(|(_, outcome)| outcome != Outcome::Unpaid)
@@ -110,14 +112,19 @@ where
     broken
 }
 
-const OUTBOX: outbox::Bounds = outbox::Bounds { nodes: 2, tasks: 2, deaths: 1, pauses: 1, mistakes: 1, lags: 1, panics: 0 };
-const LEDGER: ledger::Bounds = ledger::Bounds { callers: 3, tries: 2, nodes: 2, credits: 2, together: 2, deaths: 1, failures: 1, lags: 1 };
+const OUTBOX: outbox::Bounds =
+    outbox::Bounds { nodes: 2, tasks: 2, deaths: 1, pauses: 1, mistakes: 1, lags: 1, panics: 0 };
+const LEDGER: ledger::Bounds =
+    ledger::Bounds { callers: 3, tries: 2, nodes: 2, credits: 2, together: 2, deaths: 1, failures: 1, lags: 1 };
 
 #[test]
 fn in_every_course_of_an_outbox_a_webhook_leaves_at_most_once_and_none_starves() {
     assert_eq!(broken(Outbox { bounds: OUTBOX, fault: outbox::Fault::None }), [""; 0]);
     if is_long() {
-        assert_eq!(broken(Outbox { bounds: outbox::Bounds { lags: 2, panics: 1, ..OUTBOX }, fault: outbox::Fault::None }), [""; 0]);
+        assert_eq!(
+            broken(Outbox { bounds: outbox::Bounds { lags: 2, panics: 1, ..OUTBOX }, fault: outbox::Fault::None }),
+            [""; 0]
+        );
         let three = outbox::Bounds { nodes: 3, tasks: 1, deaths: 2, ..OUTBOX };
         assert_eq!(broken(Outbox { bounds: three, fault: outbox::Fault::None }), [""; 0]);
     }
@@ -158,7 +165,10 @@ fn every_fault_of_the_ledger_is_found_in_its_model() {
         (AnswersUnconfirmed, "what was answered is kept"),
     ] {
         // Paying twice takes two credits.
-        let found = broken(Ledger { bounds: ledger::Bounds { credits: if fault == LooksOnce { 1 } else { 2 }, ..bounds }, fault });
+        let found = broken(Ledger {
+            bounds: ledger::Bounds { credits: if fault == LooksOnce { 1 } else { 2 }, ..bounds },
+            fault,
+        });
         assert!(found.contains(&breaks), "{fault:?}: {found:?}");
     }
 }

@@ -58,7 +58,8 @@ fn disclosures_may_come_in_any_order_and_nest() {
     fixture.requested = [Claim::Address, Claim::Name].into_iter().collect();
     let house = disclosure(&json!(["s1", "house", "7"]));
     let floor = disclosure(&json!(["s2", "ground"]));
-    let address = json!({"_sd": [digest_of(&house)], "floors": [{"...": digest_of(&floor)}, {"...": digest_of("decoy-2")}, 2]});
+    let address =
+        json!({"_sd": [digest_of(&house)], "floors": [{"...": digest_of(&floor)}, {"...": digest_of("decoy-2")}, 2]});
     let address = disclosure(&json!(["s3", "address", address]));
     let payload = fixture.payload(std::slice::from_ref(&address));
     for order in [[&house, &floor, &address], [&address, &house, &floor], [&floor, &address, &house]] {

@@ -101,7 +101,10 @@ fn its_key_is_the_one_that_the_issuer_confirmed() {
 #[test]
 fn a_missing_and_an_unusable_holder_key_are_told_apart() {
     assert_eq!(with_holder_key(|payload| payload["cnf"] = json!({})), CredentialRefusal::HolderKeyMissing);
-    assert_eq!(with_holder_key(|payload| drop(payload.as_object_mut().unwrap().remove("cnf"))), CredentialRefusal::HolderKeyMissing);
+    assert_eq!(
+        with_holder_key(|payload| drop(payload.as_object_mut().unwrap().remove("cnf"))),
+        CredentialRefusal::HolderKeyMissing
+    );
     assert_eq!(with_holder_key(|payload| payload["cnf"] = json!("key")), CredentialRefusal::HolderKeyMissing);
     for change in [
         |jwk: &mut Value| jwk["crv"] = json!("P-384"),

@@ -28,15 +28,23 @@ fn disclosed(content: &Value) -> CredentialRefusal {
 
 #[test]
 fn another_hash_algorithm_is_refused() {
-    for algorithm in [json!("sha-512"), json!("Sha-256"), json!("SHA256"), json!(""), json!(null), json!(256), json!(["sha-256"])] {
+    for algorithm in
+        [json!("sha-512"), json!("Sha-256"), json!("SHA256"), json!(""), json!(null), json!(256), json!(["sha-256"])]
+    {
         assert_eq!(with_payload(|payload| payload["_sd_alg"] = algorithm), CredentialRefusal::HashAlgorithmNotAllowed);
     }
 }
 
 #[test]
 fn a_hash_algorithm_nested_or_disclosed_is_refused() {
-    assert_eq!(with_payload(|payload| payload["cnf"]["_sd_alg"] = json!("sha-256")), CredentialRefusal::HashAlgorithmMisplaced);
-    assert_eq!(with_payload(|payload| payload["x"] = json!([{"_sd_alg": "sha-256"}])), CredentialRefusal::HashAlgorithmMisplaced);
+    assert_eq!(
+        with_payload(|payload| payload["cnf"]["_sd_alg"] = json!("sha-256")),
+        CredentialRefusal::HashAlgorithmMisplaced
+    );
+    assert_eq!(
+        with_payload(|payload| payload["x"] = json!([{"_sd_alg": "sha-256"}])),
+        CredentialRefusal::HashAlgorithmMisplaced
+    );
     assert_eq!(disclosed(&json!(["s", "_sd_alg", "sha-256"])), CredentialRefusal::HashAlgorithmMisplaced);
     assert_eq!(disclosed(&json!(["s", "x", {"_sd_alg": "sha-256"}])), CredentialRefusal::HashAlgorithmMisplaced);
 }
@@ -88,7 +96,10 @@ fn a_name_that_is_already_there_cannot_be_disclosed() {
 #[test]
 fn digests_must_be_an_array_of_strings() {
     for digests in [json!("digest"), json!({}), json!(null), json!([1]), json!(["a", null]), json!([["a"]])] {
-        assert_eq!(with_payload(|payload| payload["x"] = json!({ "_sd": digests })), CredentialRefusal::DigestsMalformed);
+        assert_eq!(
+            with_payload(|payload| payload["x"] = json!({ "_sd": digests })),
+            CredentialRefusal::DigestsMalformed
+        );
     }
 }
 
@@ -115,8 +126,14 @@ fn a_digest_may_occur_once_anywhere_decoys_too() {
         assert_eq!(disclosed(&json!(["s", "x", {"_sd": [digest]}])), CredentialRefusal::DigestRepeated);
     }
     assert_eq!(with_payload(|payload| payload["x"] = json!([{"...": decoy}])), CredentialRefusal::DigestRepeated);
-    assert_eq!(with_payload(|payload| payload["x"] = json!([{"...": "new"}, [{"...": "new"}]])), CredentialRefusal::DigestRepeated);
-    assert_eq!(with_payload(|payload| payload["x"] = json!({"_sd": ["new", "new"]})), CredentialRefusal::DigestRepeated);
+    assert_eq!(
+        with_payload(|payload| payload["x"] = json!([{"...": "new"}, [{"...": "new"}]])),
+        CredentialRefusal::DigestRepeated
+    );
+    assert_eq!(
+        with_payload(|payload| payload["x"] = json!({"_sd": ["new", "new"]})),
+        CredentialRefusal::DigestRepeated
+    );
 }
 
 #[test]
@@ -124,7 +141,10 @@ fn the_same_disclosure_twice_is_refused() {
     let fixture = Fixture::new();
     let disclosures = good_disclosures();
     let twice = [disclosures.clone(), vec![disclosures[1].clone()]].concat();
-    assert_eq!(fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &twice)), CredentialRefusal::DisclosureRepeated);
+    assert_eq!(
+        fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &twice)),
+        CredentialRefusal::DisclosureRepeated
+    );
 }
 
 #[test]
@@ -133,7 +153,10 @@ fn a_disclosure_that_no_digest_references_is_refused() {
     let disclosures = good_disclosures();
     let stranger = disclosure(&json!(["s", "email", "x@example.org"]));
     let more = [disclosures.clone(), vec![stranger]].concat();
-    assert_eq!(fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &more)), CredentialRefusal::DisclosureUnreferenced);
+    assert_eq!(
+        fixture.refusal(&fixture.issue_payload(&fixture.payload(&disclosures), &more)),
+        CredentialRefusal::DisclosureUnreferenced
+    );
     let inner = disclosure(&json!(["s", "house", "7"]));
     let outer = disclosure(&json!(["s", "address", {"_sd": [digest_of(&inner)]}]));
     let payload = fixture.payload(std::slice::from_ref(&outer));

@@ -25,7 +25,16 @@ fn a_text_that_is_not_a_jws_and_tildes_is_refused() {
     let fixture = Fixture::new();
     let good = fixture.good();
     let jws = good.split('~').next().unwrap().to_owned();
-    for text in ["", "~", "~~", &jws, &good[jws.len()..], &format!("{jws}~~"), &good.replacen('~', "~~", 1), &format!("{good}~")] {
+    for text in [
+        "",
+        "~",
+        "~~",
+        &jws,
+        &good[jws.len()..],
+        &format!("{jws}~~"),
+        &good.replacen('~', "~~", 1),
+        &format!("{good}~"),
+    ] {
         assert_eq!(fixture.refusal(text), CredentialRefusal::NotAnSdJwt, "{text}");
     }
 }
@@ -103,7 +112,8 @@ fn nesting_beyond_16_is_refused_in_payload_disclosure_and_their_sum() {
     let arrays = |levels: usize, innermost: Value| (0..levels).fold(innermost, |inner, _| json!([inner]));
     let objects = |levels: usize, innermost: Value| (0..levels).fold(innermost, |inner, _| json!({"a": inner}));
     let nested = |levels: usize| arrays(levels, json!(1));
-    let refusal = |payload: &Value, disclosures: &[String]| fixture.verify(&fixture.issue_payload(payload, disclosures)).err();
+    let refusal =
+        |payload: &Value, disclosures: &[String]| fixture.verify(&fixture.issue_payload(payload, disclosures)).err();
     for (levels, expected) in [(15, None), (16, Some(CredentialRefusal::TooDeep))] {
         let mut payload = fixture.payload(&[]);
         payload["x"] = nested(levels);
@@ -112,9 +122,14 @@ fn nesting_beyond_16_is_refused_in_payload_disclosure_and_their_sum() {
         assert_eq!(refusal(&fixture.payload(&disclosed), &disclosed), expected);
     }
     // Levels above the place of the inner disclosure, and of its value.
-    for (above, within, expected) in [(6, 8, None), (7, 8, Some(CredentialRefusal::TooDeep)), (6, 9, Some(CredentialRefusal::TooDeep))] {
+    for (above, within, expected) in
+        [(6, 8, None), (7, 8, Some(CredentialRefusal::TooDeep)), (6, 9, Some(CredentialRefusal::TooDeep))]
+    {
         let inner = |value| disclosure(&json!(["s", "y", value]));
-        let kinds = [(inner(arrays(within, json!(1))), arrays as fn(usize, Value) -> Value), (inner(objects(within, json!(1))), objects)];
+        let kinds = [
+            (inner(arrays(within, json!(1))), arrays as fn(usize, Value) -> Value),
+            (inner(objects(within, json!(1))), objects),
+        ];
         for (inner, wrapped) in kinds {
             let outer = disclosure(&json!(["s", "x", wrapped(above, json!({"_sd": [digest_of(&inner)]}))]));
             let payload = fixture.payload(std::slice::from_ref(&outer));
@@ -141,9 +156,16 @@ fn header_and_payload_must_be_json_objects_without_repeated_names() {
 
 #[test]
 fn any_algorithm_but_es256_is_refused() {
-    for algorithm in
-        [json!("none"), json!("None"), json!("HS256"), json!("RS256"), json!("ES384"), json!("es256"), json!(null), json!(["ES256"])]
-    {
+    for algorithm in [
+        json!("none"),
+        json!("None"),
+        json!("HS256"),
+        json!("RS256"),
+        json!("ES384"),
+        json!("es256"),
+        json!(null),
+        json!(["ES256"]),
+    ] {
         assert_eq!(with_header(|header| header["alg"] = algorithm), CredentialRefusal::AlgorithmNotAllowed);
     }
     assert_eq!(with_header(|header| without(header, "alg")), CredentialRefusal::AlgorithmNotAllowed);
@@ -156,13 +178,19 @@ fn a_mac_with_the_public_key_is_no_signature() {
     for algorithm in ["HS256", "ES256"] {
         let mut header = fixture.header();
         header["alg"] = algorithm.into();
-        let signed =
-            format!("{}.{}", base64url(header.to_string().as_bytes()), base64url(fixture.payload(&disclosures).to_string().as_bytes()));
+        let signed = format!(
+            "{}.{}",
+            base64url(header.to_string().as_bytes()),
+            base64url(fixture.payload(&disclosures).to_string().as_bytes())
+        );
         let public = jwk(&fixture.issuer).to_string();
         let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, public.as_bytes());
         let mac = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
         let credential = with_disclosures(&format!("{signed}.{}", base64url(mac.as_ref())), &disclosures);
-        assert!(matches!(fixture.refusal(&credential), CredentialRefusal::AlgorithmNotAllowed | CredentialRefusal::SignatureInvalid));
+        assert!(matches!(
+            fixture.refusal(&credential),
+            CredentialRefusal::AlgorithmNotAllowed | CredentialRefusal::SignatureInvalid
+        ));
     }
 }
 
@@ -184,7 +212,11 @@ fn an_unknown_or_missing_type_is_refused() {
 #[test]
 fn a_key_offered_in_the_token_is_refused() {
     for name in ["jwk", "x5c", "jku", "x5u"] {
-        assert_eq!(with_header(|header| header[name] = json!("https://evil.example")), CredentialRefusal::KeyInToken, "{name}");
+        assert_eq!(
+            with_header(|header| header[name] = json!("https://evil.example")),
+            CredentialRefusal::KeyInToken,
+            "{name}"
+        );
     }
 }
 
@@ -207,7 +239,10 @@ fn a_signature_of_another_key_or_over_other_content_is_refused() {
     let signature = other.split('~').next().unwrap().rsplit('.').next().unwrap();
     assert_eq!(fixture.refusal(&format!("{signed}.{signature}~")), CredentialRefusal::SignatureInvalid);
     for signature in [vec![0; 64], vec![0; 63], vec![1; 65], vec![0x30; 70]] {
-        assert_eq!(fixture.refusal(&format!("{signed}.{}~", base64url(&signature))), CredentialRefusal::SignatureInvalid);
+        assert_eq!(
+            fixture.refusal(&format!("{signed}.{}~", base64url(&signature))),
+            CredentialRefusal::SignatureInvalid
+        );
     }
 }
 

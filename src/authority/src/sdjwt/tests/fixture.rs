@@ -43,7 +43,12 @@ impl Fixture {
     }
 
     pub(super) fn expectation(&self) -> Expectation<'static> {
-        Expectation { nonce: self.txn, audience: AUDIENCE, now: Timestamp::from_millis(NOW * 1_000 + 999), requested: self.requested }
+        Expectation {
+            nonce: self.txn,
+            audience: AUDIENCE,
+            now: Timestamp::from_millis(NOW * 1_000 + 999),
+            requested: self.requested,
+        }
     }
 
     pub(super) fn verify(&self, credential: &str) -> Result<VerifiedCredential, CredentialRefusal> {
@@ -65,7 +70,8 @@ impl Fixture {
         digests.push(digest_of("decoy"));
         json!({
             "iss": ISSUER, "id": "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "iat": NOW - 5, "exp": NOW + 3_600,
-            "status": "https://issuer.example/status/1", "_sd_alg": "SHA-256", "_sd": digests, "cnf": { "jwk": jwk(&self.holder) },
+            "status": "https://issuer.example/status/1", "_sd_alg": "SHA-256", "_sd": digests,
+            "cnf": { "jwk": jwk(&self.holder) },
         })
     }
 
@@ -137,8 +143,8 @@ pub(super) fn jwk(key: &EcdsaKeyPair) -> Value {
 pub(super) fn with_the_other_signature(jws: &str) -> String {
     // The order of P-256 (FIPS 186-4, D.1.2.3).
     const ORDER: [u8; 32] = [
-        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad, 0xa7, 0x17, 0x9e, 0x84,
-        0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
+        0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xbc, 0xe6, 0xfa, 0xad,
+        0xa7, 0x17, 0x9e, 0x84, 0xf3, 0xb9, 0xca, 0xc2, 0xfc, 0x63, 0x25, 0x51,
     ];
     let (signed, signature) = jws.rsplit_once('.').unwrap();
     let mut signature = from_base64url(signature).unwrap();

@@ -36,7 +36,8 @@ proptest! {
     }
 
     #[test]
-    fn no_changed_byte_is_accepted(bound in any::<bool>(), at in any::<prop::sample::Index>(), to in prop::sample::select(b"Aa0-_.~=\x00 ".to_vec())) {
+    fn no_changed_byte_is_accepted(bound in any::<bool>(), at in any::<prop::sample::Index>(),
+        to in prop::sample::select(b"Aa0-_.~=\x00 ".to_vec())) {
         let fixture = Fixture::new();
         let good = if bound { fixture.good_bound() } else { fixture.good() };
         let mut bytes = good.clone().into_bytes();
@@ -47,7 +48,8 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_credential_is_accepted_only_as_a_shorter_presentation(bound in any::<bool>(), at in any::<prop::sample::Index>()) {
+    fn a_cut_credential_is_accepted_only_as_a_shorter_presentation(bound in any::<bool>(),
+        at in any::<prop::sample::Index>()) {
         let fixture = Fixture::new();
         let good = if bound { fixture.good_bound() } else { fixture.good() };
         let cut = &good[..at.index(good.len())];
@@ -57,7 +59,8 @@ proptest! {
     }
 
     #[test]
-    fn re_ordered_and_repeated_segments_never_panic(bound in any::<bool>(), order in prop::collection::vec(0_usize..6, 0..8)) {
+    fn re_ordered_and_repeated_segments_never_panic(bound in any::<bool>(), order in prop::collection::vec(0_usize..6,
+        0..8)) {
         let fixture = Fixture::new();
         let good = if bound { fixture.good_bound() } else { fixture.good() };
         let parts: Vec<&str> = good.split('~').collect();
@@ -69,7 +72,8 @@ proptest! {
 
     #[test]
     fn every_presentation_of_a_credential_has_one_identity(
-        order in Just(vec![0_usize, 1, 2]).prop_shuffle(), shown in 0_usize..=3, flipped in any::<bool>(), bound in any::<bool>(),
+        order in Just(vec![0_usize, 1, 2]).prop_shuffle(), shown in 0_usize..=3, flipped in any::<bool>(),
+        bound in any::<bool>(),
     ) {
         let fixture = Fixture::new();
         let disclosures = good_disclosures();
@@ -91,7 +95,8 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_the_issuer_signs_panics(mut members in hostile_json(), disclosed in prop::collection::vec(hostile_json(), 0..4), presented in any::<u8>()) {
+    fn nothing_that_the_issuer_signs_panics(mut members in hostile_json(),
+        disclosed in prop::collection::vec(hostile_json(), 0..4), presented in any::<u8>()) {
         let fixture = Fixture::new();
         let mut disclosures = good_disclosures();
         for (index, content) in disclosed.iter().enumerate() {
@@ -102,7 +107,8 @@ proptest! {
         if let Some(members) = members.as_object_mut() {
             payload.as_object_mut().unwrap().append(members);
         }
-        let chosen: Vec<String> = disclosures.into_iter().enumerate().filter(|(index, _)| presented & (1 << (index % 8)) != 0).map(|(_, text)| text).collect();
+        let chosen: Vec<String> = disclosures.into_iter().enumerate().filter(|(index,
+            _)| presented & (1 << (index % 8)) != 0).map(|(_, text)| text).collect();
         let _ = fixture.verify(&fixture.issue_payload(&payload, &chosen));
         let _ = fixture.verify(&fixture.issue(&members, &payload, &chosen));
     }

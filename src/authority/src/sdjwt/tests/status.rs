@@ -7,7 +7,9 @@ use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, ISSUER, KID, NOW, sign};
-use crate::sdjwt::{CredentialState, CredentialStatus, KeyBinding, StatusFault, StatusReference, TrustedIssuer, Verifier, status_key_id};
+use crate::sdjwt::{
+    CredentialState, CredentialStatus, KeyBinding, StatusFault, StatusReference, TrustedIssuer, Verifier, status_key_id,
+};
 
 const URL: &str = "https://issuer.example/status/1";
 const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
@@ -79,7 +81,9 @@ fn an_answer_may_be_used_until_its_end_or_for_its_time_to_live_whichever_is_soon
                 payload[name] = value;
             }
         }
-        verifier(&fixture).read_status(&reference, &signed(&fixture, "JWT", &payload), now()).map(|document| document.lifetime)
+        verifier(&fixture)
+            .read_status(&reference, &signed(&fixture, "JWT", &payload), now())
+            .map(|document| document.lifetime)
     };
     let seconds = |seconds| Ok(Some(Duration::from_secs(seconds)));
     assert_eq!(lifetime(Value::Null, Value::Null), Ok(None));
@@ -124,7 +128,8 @@ fn the_key_of_an_answer_is_named_before_it_is_verified() {
 
 proptest! {
     #[test]
-    fn no_answer_panics_a_reader(body in prop::collection::vec(any::<u8>(), 0..300), text in ".{0,200}", bits in any::<u8>(), index in any::<u64>()) {
+    fn no_answer_panics_a_reader(body in prop::collection::vec(any::<u8>(), 0..300), text in ".{0,200}",
+        bits in any::<u8>(), index in any::<u64>()) {
         let fixture = Fixture::new();
         let verifier = verifier(&fixture);
         let list = reference(json!({"status_list": {"idx": index, "uri": URL}}));
@@ -132,7 +137,8 @@ proptest! {
             let _ = verifier.read_status(reference, &body, now());
             let _ = verifier.read_status(reference, text.as_bytes(), now());
         }
-        let payload = json!({"sub": URL, "iat": NOW, "status_list": {"bits": bits, "lst": crate::encoding::base64url(&body)}});
+        let payload = json!({"sub": URL, "iat": NOW, "status_list": {"bits": bits,
+            "lst": crate::encoding::base64url(&body)}});
         if let Ok(document) = verifier.read_status(&list, &signed(&fixture, "statuslist+jwt", &payload), now()) {
             let _ = document.state(&list);
         }

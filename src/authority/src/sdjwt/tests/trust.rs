@@ -49,9 +49,15 @@ fn replaced_keys_of_an_issuer_count_at_once_and_for_it_alone() {
     let (old, new) = (Fixture::new(), Fixture::new());
     let verifier = Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks: old.jwks() }], old.policy);
     verifier.replace_keys("https://other.example", &new.jwks());
-    assert!(verifier.verify(&old.good(), &old.expectation()).is_ok() && verifier.verify(&new.good(), &new.expectation()).is_err());
+    assert!(
+        verifier.verify(&old.good(), &old.expectation()).is_ok()
+            && verifier.verify(&new.good(), &new.expectation()).is_err()
+    );
     verifier.replace_keys(ISSUER, &new.jwks());
-    assert!(verifier.verify(&old.good(), &old.expectation()).is_err() && verifier.verify(&new.good(), &new.expectation()).is_ok());
+    assert!(
+        verifier.verify(&old.good(), &old.expectation()).is_err()
+            && verifier.verify(&new.good(), &new.expectation()).is_ok()
+    );
 }
 
 #[test]
@@ -124,9 +130,12 @@ fn odd_keys_of_a_jwks_do_not_take_the_good_ones_away() {
     let mut off_curve = good.clone();
     off_curve["y"] = off_curve["x"].clone();
     let unknown = json!({"kty": "LWE", "kid": "quantum"});
-    for (odd, reason) in
-        [(no_id, OddKey::KeyIdMissing), (off_curve, OddKey::NotOnCurve), (unknown, OddKey::OtherType), (json!(1), OddKey::NotAnObject)]
-    {
+    for (odd, reason) in [
+        (no_id, OddKey::KeyIdMissing),
+        (off_curve, OddKey::NotOnCurve),
+        (unknown, OddKey::OtherType),
+        (json!(1), OddKey::NotAnObject),
+    ] {
         for keys in [json!([odd, good]), json!([good, odd])] {
             let set = jwks(&keys).unwrap();
             assert_eq!((set.get(KID).len(), set.odd()), (1, &[reason][..]), "{keys}");
@@ -150,7 +159,10 @@ fn credentials_of_two_keys_with_one_key_id_are_verified() {
         assert!(verifier.verify(&fixture.good(), &fixture.expectation()).is_ok());
     }
     let stranger = Fixture::new();
-    assert_eq!(verifier.verify(&stranger.good(), &stranger.expectation()).err(), Some(CredentialRefusal::SignatureInvalid));
+    assert_eq!(
+        verifier.verify(&stranger.good(), &stranger.expectation()).err(),
+        Some(CredentialRefusal::SignatureInvalid)
+    );
 }
 
 #[test]

@@ -13,8 +13,8 @@ const COUNTS: &str = "the counts of check-ins agree";
 /// 10:00 in Delhi.
 const MORNING: i64 = 1_767_241_800_000;
 
-/// Eight guests are checked in, a minute apart, at two gates in turn. The first is scanned at both gates, and again later by the one that had
-/// no network.
+/// Eight guests are checked in, a minute apart, at two gates in turn. The first is scanned at both gates, and again
+/// later by the one that had no network.
 fn checked_in() -> Evidence {
     let mut evidence = honest();
     let mut guests = listed(&evidence);
@@ -26,8 +26,15 @@ fn checked_in() -> Evidence {
     }
     let again = CheckInAnswer::Already { when: "10:00, Gate 1".to_owned() };
     let code = guests[0].code.clone();
-    evidence.journal.scans.push(Scan { gate: "Gate 2".to_owned(), code, at: MORNING - 5_000, kept: true, answer: again });
-    let seen = |guest: &RegisteredGuest| DoorGuest { code: guest.code.clone(), name: guest.name.clone(), is_inside: true };
+    evidence.journal.scans.push(Scan {
+        gate: "Gate 2".to_owned(),
+        code,
+        at: MORNING - 5_000,
+        kept: true,
+        answer: again,
+    });
+    let seen =
+        |guest: &RegisteredGuest| DoorGuest { code: guest.code.clone(), name: guest.name.clone(), is_inside: true };
     let seen: Vec<DoorGuest> = guests.iter().map(seen).collect();
     let door = |gate: &str| DoorView { gate: gate.to_owned(), registered: 8, inside: 8, guests: seen.clone() };
     evidence.doors = vec![door("Gate 1"), door("Gate 2")];
@@ -56,7 +63,8 @@ fn an_honest_run_with_doors_breaks_no_rule() {
 
 #[test]
 fn a_check_in_whose_answer_was_lost_was_done_or_not() {
-    let lost = |number: usize| broken_in(checked_in(), |evidence| evidence.journal.scans[number].answer = CheckInAnswer::Lost);
+    let lost =
+        |number: usize| broken_in(checked_in(), |evidence| evidence.journal.scans[number].answer = CheckInAnswer::Lost);
     assert_eq!(lost(0), Vec::<&str>::new(), "the registration says that it was");
     assert_eq!(lost(8), Vec::<&str>::new(), "another scan was");
     let moved = broken_in(checked_in(), |evidence| {

@@ -26,7 +26,8 @@ pub(super) struct Guest {
 
 /// Returns the device key of a credential.
 fn device(credential: &str) -> String {
-    let payload = credential.split('.').nth(1).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok()).unwrap_or_default();
+    let payload =
+        credential.split('.').nth(1).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok()).unwrap_or_default();
     serde_json::from_slice::<Value>(&payload).unwrap_or_default()["cnf"]["jwk"].to_string()
 }
 
@@ -68,7 +69,8 @@ pub(super) fn rows(event: &Event) -> Vec<Value> {
     let row = |(place, guest): (usize, &Guest)| {
         let (at, gate) = guest.check_in.clone().unzip();
         json!({
-            "txn_id": guest.txn, "registration_code": code(place), "verified_at": super::AT, "verification_passed": true,
+            "txn_id": guest.txn, "registration_code": code(place), "verified_at": super::AT,
+            "verification_passed": true,
             "verified_claims": { "residentName": name(guest) }, "possible_duplicate_of": guest.duplicate_of,
             "checked_in_at": at.map(|at| Timestamp::from_millis(at).to_string()), "gate": gate,
         })
@@ -80,21 +82,32 @@ pub(super) fn rows(event: &Event) -> Vec<Value> {
 pub(super) fn open_door(event: &mut Event, id: usize, gate: &str) -> Answer {
     event.doors.push(gate.to_owned());
     let door_url = format!("http://stand-in.invalid/d/{}-{}", event_id(id), event.doors.len());
-    let door = json!({ "door_id": format!("{:012}", event.doors.len()), "name": gate, "door_url": door_url, "pin": "12345678", "expires_at": super::AT });
+    let door = json!({ "door_id": format!("{:012}", event.doors.len()), "name": gate, "door_url": door_url,
+        "pin": "12345678", "expires_at": super::AT });
     json_of(200, &door)
 }
 
 /// Answers a request to `/d/{door}`.
-pub(super) fn at_door(state: &mut State, method: &str, path: &[&str], query: &str, cookie: &str, form: &str, fault: Fault) -> Answer {
+pub(super) fn at_door(
+    state: &mut State,
+    method: &str,
+    path: &[&str],
+    query: &str,
+    cookie: &str,
+    form: &str,
+    fault: Fault,
+) -> Answer {
     let Some((id, number)) = path[0].split_once('-') else { return json_of(404, &json!({})) };
     let event = state.events.get_mut(&super::number(id)).unwrap();
     let gate = event.doors[number.parse::<usize>().unwrap() - 1].clone();
     match (method, path.get(1)) {
         ("GET", None) if cookie != COOKIE => html("PIN of this door"),
         ("GET", None) => html(&format!("<main data-now=\"{}\">", now())),
-        ("POST", None) if form == "pin=12345678" => {
-            Response::builder().status(303).header("set-cookie", format!("{COOKIE}; Path=/d/")).body(Full::default()).unwrap()
-        }
+        ("POST", None) if form == "pin=12345678" => Response::builder()
+            .status(303)
+            .header("set-cookie", format!("{COOKIE}; Path=/d/"))
+            .body(Full::default())
+            .unwrap(),
         _ if cookie != COOKIE => json_of(401, &json!({})),
         ("GET", Some(&"guests")) => json_of(200, &guests(event, query, fault)),
         ("POST", Some(&"check-ins")) => check_in(event, &gate, form, fault),
@@ -120,9 +133,11 @@ fn guests(event: &Event, query: &str, fault: Fault) -> Value {
     let listed = event.registered.iter().enumerate().skip(after).map(|(place, guest)| (code(place), name(guest)));
     // A door that hides a guest has another behind the list.
     let hidden = if fault == Fault::HidesAGuest { AFFECTED } else { usize::MAX };
-    let listed: Vec<_> = listed.enumerate().filter(|(place, _)| place + after != hidden).map(|(_, guest)| guest).collect();
+    let listed: Vec<_> =
+        listed.enumerate().filter(|(place, _)| place + after != hidden).map(|(_, guest)| guest).collect();
     let (registered, inside) = (event.registered.len(), event.inside(fault));
-    json!({ "now": now(), "registered": registered, "inside": inside, "guests": listed, "checked_in": STANDARD.encode(bits), "many": false })
+    json!({ "now": now(), "registered": registered, "inside": inside, "guests": listed,
+        "checked_in": STANDARD.encode(bits), "many": false })
 }
 
 fn check_in(event: &mut Event, gate: &str, form: &str, fault: Fault) -> Answer {
@@ -144,5 +159,8 @@ fn check_in(event: &mut Event, gate: &str, form: &str, fault: Fault) -> Answer {
     }
     let gate_of = if is_affected && fault == Fault::NamesAnotherGate { "Gate 77" } else { &known.1 };
     let when = format!("{}, {gate_of}", TimeZone::INDIA.local(Timestamp::from_millis(known.0)).time);
-    json_of(200, &json!({ "state": if is_new || twice { "in" } else { "already" }, "when": when, "inside": 0, "registered": 0 }))
+    json_of(
+        200,
+        &json!({ "state": if is_new || twice { "in" } else { "already" }, "when": when, "inside": 0, "registered": 0 }),
+    )
 }

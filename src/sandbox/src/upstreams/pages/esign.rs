@@ -63,10 +63,15 @@ pub(super) fn show(
 }
 
 /// Serves the document as it was ordered. It is a client's file and is never displayed inline.
-pub(in crate::upstreams) async fn document(request: HttpRequest, requested: RequestedOrder) -> Result<HttpResponse, PageError> {
+pub(in crate::upstreams) async fn document(
+    request: HttpRequest,
+    requested: RequestedOrder,
+) -> Result<HttpResponse, PageError> {
     let progress = requested.entry.progress().await;
     let content = match &progress.details {
-        Details::ESign(esign) if esign.signers.iter().any(|known| known.id.as_str() == requested.signer) => esign.content(),
+        Details::ESign(esign) if esign.signers.iter().any(|known| known.id.as_str() == requested.signer) => {
+            esign.content()
+        }
         _ => None,
     };
     let Some(content) = content.and_then(|content| STANDARD.decode(content.as_str()).ok()) else {

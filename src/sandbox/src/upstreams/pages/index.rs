@@ -80,12 +80,16 @@ fn row(entry: &OrderEntry, now: Timestamp) -> (bool, Row) {
     let (title, links) = match &progress.details {
         Details::ESign(esign) => {
             let segment = |id: &str| url::form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
-            let signer =
-                |name: &Text, signer: &str| Link { href: format!("{word}/{id}/{}", segment(signer)), text: name.as_str().to_owned() };
+            let signer = |name: &Text, signer: &str| Link {
+                href: format!("{word}/{id}/{}", segment(signer)),
+                text: name.as_str().to_owned(),
+            };
             let signers = esign.signers.iter().map(|known| signer(&known.name, known.id.as_str()));
             (esign.document_name.as_str().to_owned(), signers.collect())
         }
-        Details::DocLocker(locker) => (locker.docs.iter().map(Text::as_str).collect::<Vec<_>>().join(", "), link("Open the person's page")),
+        Details::DocLocker(locker) => {
+            (locker.docs.iter().map(Text::as_str).collect::<Vec<_>>().join(", "), link("Open the person's page"))
+        }
         Details::EStamp(stamp) => (stamp.document_name.as_str().to_owned(), link("Open the desk")),
         Details::Wealth(_) => ("Consent to share wealth data".to_owned(), link("Open the person's page")),
     };

@@ -29,7 +29,12 @@ async fn the_known_numbers_of_every_kind_show_all_that_its_source_can_say() {
         let mut behaviours = BTreeSet::new();
         for known in known[check.name].as_array().unwrap() {
             for form in check.numbers {
-                assert_eq!(form.parse(known[form.field].as_str().unwrap()).unwrap().as_str(), known[form.field], "{}", check.name);
+                assert_eq!(
+                    form.parse(known[form.field].as_str().unwrap()).unwrap().as_str(),
+                    known[form.field],
+                    "{}",
+                    check.name
+                );
             }
             if let Some(behaviour) = known["behaviour"].as_str() {
                 behaviours.insert(behaviour.to_owned());
@@ -37,15 +42,25 @@ async fn the_known_numbers_of_every_kind_show_all_that_its_source_can_say() {
             }
             let (status, answer) = ask(&scene, check.name, about(check, known)).await;
             assert_eq!(status, 200);
-            said.extend(answer.as_object().unwrap().iter().map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())));
+            said.extend(
+                answer
+                    .as_object()
+                    .unwrap()
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned())),
+            );
         }
         assert_eq!(behaviours, BTreeSet::from(["fail".to_owned(), "time_out".to_owned()]), "{}", check.name);
-        let mut left: BTreeSet<(String, String)> = CheckStatus::ALL.iter().map(|word| ("status".to_owned(), word.to_string())).collect();
+        let mut left: BTreeSet<(String, String)> =
+            CheckStatus::ALL.iter().map(|word| ("status".to_owned(), word.to_string())).collect();
         for field in check.details {
             match field.form {
-                DetailForm::Word(words) => left.extend(words.iter().map(|word| (field.source_field.to_owned(), (*word).to_owned()))),
+                DetailForm::Word(words) => {
+                    left.extend(words.iter().map(|word| (field.source_field.to_owned(), (*word).to_owned())))
+                }
                 DetailForm::Text => {
-                    let of_field = said.extract_if(.., |(name, text)| *name == field.source_field && Text::not_blank(text).is_ok());
+                    let of_field = said
+                        .extract_if(.., |(name, text)| *name == field.source_field && Text::not_blank(text).is_ok());
                     assert!(of_field.count() > 0, "{} {}", check.name, field.field);
                 }
                 DetailForm::Match(_) => {}
@@ -65,14 +80,21 @@ async fn names_and_dates_are_compared_when_both_are_known() {
     ];
     for (question, name, date) in cases {
         let (_, answer) = ask(&scene, "pan", with(json!({"pan": "abcpe1234f"}), &question)).await;
-        assert_eq!((&answer["status"], &answer["name_match"], &answer["date_of_birth_match"]), (&json!("valid"), &name, &date));
+        assert_eq!(
+            (&answer["status"], &answer["name_match"], &answer["date_of_birth_match"]),
+            (&json!("valid"), &name, &date)
+        );
     }
     let (_, answer) = ask(&scene, "pan", json!({"pan": "DEFPM4567J", "date_of_birth": "1983-06-30"})).await;
     assert!(answer.get("date_of_birth_match").is_none(), "none is on record");
     let account = json!({"account_number": "123456789012", "ifsc": "exmp0001234", "name": "Asha Rao"});
     assert_eq!(ask(&scene, "bank_account", account.clone()).await.1, json!({"status": "valid", "name_match": true}));
     let elsewhere = with(account, &json!({"ifsc": "EXMP0005678"}));
-    assert_eq!(ask(&scene, "bank_account", elsewhere).await.1, json!({"status": "not_found"}), "an account is one of a branch");
+    assert_eq!(
+        ask(&scene, "bank_account", elsewhere).await.1,
+        json!({"status": "not_found"}),
+        "an account is one of a branch"
+    );
 }
 
 #[actix_rt::test]

@@ -47,7 +47,9 @@ async fn a_rejection_carries_its_reason_and_ends_the_document_for_everybody() {
     assert_eq!((&arrived[0].body["documentStatus"], &arrived[0].body["content"]), (&json!("Rejected"), &Value::Null));
     assert_eq!(arrived[0].body["signerInfo"][0]["rejectReason"], "The <rate> is wrong");
     let (_, html) = scene.page(&page(1)).await;
-    assert!(html.contains("a signer has rejected") && html.contains("&#60;rate&#62;") && !html.contains("value=\"sign\""));
+    assert!(
+        html.contains("a signer has rejected") && html.contains("&#60;rate&#62;") && !html.contains("value=\"sign\"")
+    );
 }
 
 #[actix_rt::test]
@@ -67,11 +69,16 @@ async fn a_minor_and_a_stranger_do_not_sign() {
     let scene = Scene::new().await;
     let (id, signers) = scene.esign(&["Asha Rao"], PDF).await;
     for resident in ["kabir", "nobody", ""] {
-        let (status, _) = scene.submit(&format!("/sandbox/esign/{id}/{}", signers[0]), &[("action", "sign"), ("resident", resident)]).await;
+        let (status, _) = scene
+            .submit(&format!("/sandbox/esign/{id}/{}", signers[0]), &[("action", "sign"), ("resident", resident)])
+            .await;
         assert_eq!(status, 400, "{resident}");
     }
     assert_eq!(scene.page(&format!("/sandbox/esign/{id}/nobody")).await.0, 404);
-    assert_eq!(scene.submit(&format!("/sandbox/esign/{id}/nobody"), &[("action", "sign"), ("resident", "asha")]).await.0, 404);
+    assert_eq!(
+        scene.submit(&format!("/sandbox/esign/{id}/nobody"), &[("action", "sign"), ("resident", "asha")]).await.0,
+        404
+    );
 }
 
 #[actix_rt::test]
@@ -100,7 +107,10 @@ async fn the_holder_of_a_locker_is_the_one_who_was_chosen() {
     let (status, html) = scene.submit(&page, &[("action", "fetched"), ("resident", "asha")]).await;
     assert_eq!((status, html.contains("every document was fetched")), (200, true));
     let docs = &scene.service.arrived()[1].body["data"]["docs"];
-    assert!(docs.as_array().unwrap().iter().all(|doc| doc["details"]["name"] == "Vikram Namuna"), "one locker has one holder");
+    assert!(
+        docs.as_array().unwrap().iter().all(|doc| doc["details"]["name"] == "Vikram Namuna"),
+        "one locker has one holder"
+    );
     assert_eq!(scene.submit(&page, &[("action", "failed"), ("resident", "asha")]).await.0, 409);
 }
 
@@ -116,7 +126,10 @@ async fn the_desk_refuses_with_its_remarks() {
     assert!(html.contains("the desk refused it"));
     let signatories = &scene.service.arrived()[1].body["data"]["signatoriesInfo"];
     assert_eq!((&signatories[0]["status"], &signatories[0]["remarks"]), (&json!("Completed"), &Value::Null));
-    assert_eq!((&signatories[1]["status"], &signatories[1]["remarks"]), (&json!("Rejected"), &json!("A page is missing")));
+    assert_eq!(
+        (&signatories[1]["status"], &signatories[1]["remarks"]),
+        (&json!("Rejected"), &json!("A page is missing"))
+    );
 }
 
 #[actix_rt::test]
@@ -137,7 +150,8 @@ async fn data_is_sent_of_the_account_that_was_chosen_while_the_consent_holds() {
     assert!(html.contains("the consent was revoked") && !html.contains("Send data"));
     assert_eq!(scene.submit(&page, &[("action", "raw"), ("account", "0")]).await.0, 409);
     let arrived = scene.service.arrived();
-    let told = |index: usize| (&arrived[index].body["accountId"], &arrived[index].body["dataType"], arrived[index].status);
+    let told =
+        |index: usize| (&arrived[index].body["accountId"], &arrived[index].body["dataType"], arrived[index].status);
     assert_eq!(told(1), (&json!("account-2"), &json!("RAW"), 200));
     assert_eq!(told(2), (&json!("account-2"), &json!("ANALYSED"), 200));
     assert_eq!(told(3), (&json!("account-1"), &json!("ANALYSED"), 200));

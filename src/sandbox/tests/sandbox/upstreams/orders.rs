@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::scene::{PDF, Scene, TOKEN, json_of, options, with};
 
-const UPSTREAMS: [&str; 9] = ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
+const UPSTREAMS: [&str; 9] =
+    ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
 
 #[actix_rt::test]
 async fn an_order_without_the_upstreams_token_is_a_401_whatever_it_says() {
@@ -32,7 +33,11 @@ async fn an_order_without_the_upstreams_token_is_a_401_whatever_it_says() {
 async fn every_problem_of_an_order_is_told_with_its_path() {
     let scene = Scene::new().await;
     let cases: [(&str, Value, &[&str]); 7] = [
-        ("esign", json!({}), &["documentId", "app_id", "request_id", "document.name", "document.content", "signerInfo"]),
+        (
+            "esign",
+            json!({}),
+            &["documentId", "app_id", "request_id", "document.name", "document.content", "signerInfo"],
+        ),
         (
             "esign",
             json!({"documentId": "x", "app_id": "a b", "request_id": "", "document": {"name": " ", "content": "AAA"},
@@ -48,7 +53,11 @@ async fn every_problem_of_an_order_is_told_with_its_path() {
                 "signerInfo[0].invitationExpireTimeStamp",
             ],
         ),
-        ("doclocker", json!({"docs": ["a", ""]}), &["transactionId", "app_id", "request_id", "docs[1]", "consent_text"]),
+        (
+            "doclocker",
+            json!({"docs": ["a", ""]}),
+            &["transactionId", "app_id", "request_id", "docs[1]", "consent_text"],
+        ),
         (
             "estamp",
             json!({"apiType": "ESign", "signatoriesInfo": [{}]}),
@@ -70,7 +79,8 @@ async fn every_problem_of_an_order_is_told_with_its_path() {
     ];
     for (upstream, order, expected) in cases {
         let (status, body) = scene.order(upstream, &order).await;
-        let fields: Vec<&str> = body["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
+        let fields: Vec<&str> =
+            body["errors"].as_array().unwrap().iter().map(|error| error["field"].as_str().unwrap()).collect();
         assert_eq!((status, fields.as_slice()), (400, expected), "{upstream}");
     }
     for upstream in UPSTREAMS {
@@ -83,7 +93,8 @@ async fn every_problem_of_an_order_is_told_with_its_path() {
 async fn two_signers_with_one_id_are_refused() {
     let scene = Scene::new().await;
     let opened = scene.opened();
-    let signer = json!({"signerId": "s", "signerName": "Asha", "invitationExpireTimeStamp": "2026-02-07T09:30:00.000Z"});
+    let signer =
+        json!({"signerId": "s", "signerName": "Asha", "invitationExpireTimeStamp": "2026-02-07T09:30:00.000Z"});
     let order = json!({"documentId": opened.id, "app_id": scene.app, "request_id": "r", "documentReferenceId": null,
         "document": {"name": "n", "content": STANDARD.encode(PDF)}, "signerInfo": [signer, signer]});
     let (status, body) = scene.order("esign", &order).await;
@@ -93,7 +104,8 @@ async fn two_signers_with_one_id_are_refused() {
 #[actix_rt::test]
 async fn the_same_order_again_is_answered_alike_and_another_under_its_id_is_refused() {
     let scene = Scene::new().await;
-    let order = json!({"uniqueIdentifier": scene.opened().id, "app_id": scene.app, "request_id": "r", "consent_text": "I agree.",
+    let order = json!({"uniqueIdentifier": scene.opened().id, "app_id": scene.app, "request_id": "r",
+        "consent_text": "I agree.",
         "a_member_of_later_days": 1});
     let first = scene.order("wealth", &order).await;
     assert_eq!(first.0, 200);
@@ -109,7 +121,8 @@ async fn the_oldest_order_is_given_up_for_the_newest_and_says_so() {
     let scene = Scene::new().await;
     let first = scene.doclocker(&["a"]).await;
     let second = scene.doclocker(&["a"]).await;
-    let order = |id| json!({"uniqueIdentifier": id, "app_id": scene.app, "request_id": "r", "consent_text": "I agree."});
+    let order =
+        |id| json!({"uniqueIdentifier": id, "app_id": scene.app, "request_id": "r", "consent_text": "I agree."});
     for _ in 0..499 {
         assert_eq!(scene.order("wealth", &order(scene.opened().id)).await.0, 200);
     }
@@ -136,7 +149,10 @@ async fn documents_of_the_largest_size_are_held_until_there_is_no_room_for_anoth
     // A document of this size cannot grow by a signature; its memory is free once it is reported.
     let (status, answer) = scene.play("esign", flows[1].0, "completed").await;
     assert_eq!((status, &answer["reported"][0]["status"]), (200, &json!(200)));
-    assert_eq!(STANDARD.decode(scene.service.arrived()[0].body["content"].as_str().unwrap()).unwrap().len(), FILE_BYTES_MAX);
+    assert_eq!(
+        STANDARD.decode(scene.service.arrived()[0].body["content"].as_str().unwrap()).unwrap().len(),
+        FILE_BYTES_MAX
+    );
     scene.esign(&["Asha Rao"], &large).await;
     assert_eq!((scene.page(&page(1)).await.0, scene.page(&page(2)).await.0), (200, 200));
 }

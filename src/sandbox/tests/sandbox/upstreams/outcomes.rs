@@ -51,18 +51,30 @@ async fn a_completed_document_was_signed_in_order_by_residents_and_names_them() 
     assert_eq!(reported(&scene.play("esign", id, "completed").await.1).len(), 2);
     let bodies: Vec<Value> = scene.service.arrived().into_iter().map(|arrived| arrived.body).collect();
     let statuses = |body: &Value| {
-        body["signerInfo"].as_array().unwrap().iter().map(|signer| signer["signerStatus"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        body["signerInfo"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|signer| signer["signerStatus"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(statuses(&bodies[0]), ["Completed", "Pending", "Pending"]);
     assert_eq!(statuses(&bodies[1]), ["Completed", "Completed", "Pending"]);
     assert_eq!(statuses(&bodies[2]), ["Completed"; 3]);
     assert_eq!((&bodies[1]["documentStatus"], &bodies[1]["content"]), (&json!("Pending"), &Value::Null));
-    let audit = json!({"name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990", "gender": "F"});
+    let audit =
+        json!({"name": "Asha Rao", "pincode": "560000", "state": "Karnataka", "yearOfBirth": "1990", "gender": "F"});
     assert_eq!(bodies[2]["signerInfo"][0]["nationalIdAuditInfo"], audit);
     let signed = STANDARD.decode(bodies[2]["content"].as_str().unwrap()).unwrap();
     assert!(signed.starts_with(PDF));
     let added = String::from_utf8(signed[PDF.len()..].to_vec()).unwrap();
-    for said in ["no legal signature", "% Asha Rao signed at", "% Vikram signed at", "% Meena signed at", "startxref\n30\n%%EOF"] {
+    for said in [
+        "no legal signature",
+        "% Asha Rao signed at",
+        "% Vikram signed at",
+        "% Meena signed at",
+        "startxref\n30\n%%EOF",
+    ] {
         assert!(added.contains(said), "{said}: {added}");
     }
 }
@@ -92,7 +104,8 @@ async fn every_outcome_of_the_locker_is_taken_and_a_document_is_a_pdf() {
         let found = if let DocLockerFlow::Ended { end, .. } = &flow { Some(end.how) } else { None };
         assert_eq!(found, end, "{outcome}");
         let data = &scene.service.arrived()[0].body["data"];
-        let docs: Vec<&str> = data["docs"].as_array().unwrap().iter().map(|doc| doc["status"].as_str().unwrap()).collect();
+        let docs: Vec<&str> =
+            data["docs"].as_array().unwrap().iter().map(|doc| doc["status"].as_str().unwrap()).collect();
         let expected: &[&str] = match outcome {
             "fetched" => &["Fetched", "Fetched"],
             "partly" => &["Fetched", "Failed"],
@@ -105,7 +118,10 @@ async fn every_outcome_of_the_locker_is_taken_and_a_document_is_a_pdf() {
             let pdf = STANDARD.decode(document["dataPdf"].as_str().unwrap()).unwrap();
             assert!(pdf.starts_with(b"%PDF-"));
             assert_eq!(document["issued"]["size"], pdf.len().to_string());
-            assert_eq!((&document["issued"]["name"], &document["details"]["name"]), (&json!("Driving Licence"), &json!("Asha Rao")));
+            assert_eq!(
+                (&document["issued"]["name"], &document["details"]["name"]),
+                (&json!("Driving Licence"), &json!("Asha Rao"))
+            );
         }
     }
 }
@@ -142,13 +158,22 @@ async fn every_outcome_of_an_estamp_is_taken() {
         let first = &data["signatoriesInfo"][0];
         match outcome {
             "completed" => {
-                assert_eq!((&first["status"], &data["fileList"][0]["documentName"]), (&json!("Completed"), &json!("lease.pdf")));
+                assert_eq!(
+                    (&first["status"], &data["fileList"][0]["documentName"]),
+                    (&json!("Completed"), &json!("lease.pdf"))
+                );
                 let stamped = STANDARD.decode(data["fileList"][0]["base64FileData"].as_str().unwrap()).unwrap();
                 assert!(stamped.starts_with(PDF) && stamped.len() > PDF.len());
             }
-            "rejected" => assert_eq!((&first["status"], &first["remarks"]), (&json!("Rejected"), &json!("Refused in the sandbox"))),
+            "rejected" => assert_eq!(
+                (&first["status"], &first["remarks"]),
+                (&json!("Rejected"), &json!("Refused in the sandbox"))
+            ),
             "expired" => assert_eq!(first["status"], "Expired"),
-            _ => assert_eq!((&first["status"], &data["signatoriesInfo"][1]["status"]), (&json!("Completed"), &json!("Pending"))),
+            _ => assert_eq!(
+                (&first["status"], &data["signatoriesInfo"][1]["status"]),
+                (&json!("Completed"), &json!("Pending"))
+            ),
         }
     }
 }
@@ -186,8 +211,17 @@ async fn every_outcome_of_wealth_data_is_taken() {
 async fn a_consent_and_everything_under_it_say_the_same_ids() {
     let scene = Scene::new().await;
     let id = scene.wealth().await;
-    let outcomes =
-        ["accepted", "raw", "analysed", "data-failed", "historical", "historical-partial", "historical-failed", "expiring-soon", "expired"];
+    let outcomes = [
+        "accepted",
+        "raw",
+        "analysed",
+        "data-failed",
+        "historical",
+        "historical-partial",
+        "historical-failed",
+        "expiring-soon",
+        "expired",
+    ];
     for outcome in outcomes {
         let (status, answer) = scene.play("wealth", id, outcome).await;
         assert_eq!((status, &answer["reported"][0]["result"]), (200, &json!("accepted")), "{outcome}: {answer}");
@@ -220,8 +254,12 @@ async fn what_is_over_stays_as_it_ended_and_unknown_words_are_told_the_known_one
     let scene = Scene::new().await;
     let (document, _) = scene.esign(&["Asha Rao"], PDF).await;
     let (locker, stamp, wealth) = (scene.doclocker(&["a"]).await, scene.estamp(PDF).await, scene.wealth().await);
-    let cases =
-        [("esign", document, "completed"), ("doclocker", locker, "failed"), ("estamp", stamp, "rejected"), ("wealth", wealth, "rejected")];
+    let cases = [
+        ("esign", document, "completed"),
+        ("doclocker", locker, "failed"),
+        ("estamp", stamp, "rejected"),
+        ("wealth", wealth, "rejected"),
+    ];
     for (upstream, id, outcome) in cases {
         let (status, answer) = scene.play(upstream, id, "nonsense").await;
         assert_eq!((status, &answer["code"]), (400, &json!("unknown_outcome")));

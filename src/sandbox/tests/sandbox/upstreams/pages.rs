@@ -27,7 +27,8 @@ async fn pages_need_no_script_load_nothing_from_elsewhere_and_come_with_a_strict
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
         assert_eq!(response.headers().get("cache-control").unwrap(), "no-store");
         let html = text_of(response).await;
-        let inline = |word: &str| word.starts_with("<script") || word.starts_with("<style") || word.starts_with("style=");
+        let inline =
+            |word: &str| word.starts_with("<script") || word.starts_with("<style") || word.starts_with("style=");
         let handler = |word: &str| word.starts_with("on") && word.contains('=');
         let elsewhere = |word: &str| word.starts_with("href=\"http") || word.starts_with("src=");
         assert!(!html.split_whitespace().any(|word| inline(word) || handler(word) || elsewhere(word)), "{html}");

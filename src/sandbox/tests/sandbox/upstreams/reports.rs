@@ -44,10 +44,15 @@ async fn a_report_that_nobody_takes_is_kept_and_sent_before_anything_else() {
     assert_eq!((&answer["reported"][0]["status"], &answer["reported"][0]["attempts"]), (&json!(503), &json!(4)));
     let page = format!("/sandbox/esign/{id}/{}", signers[0]);
     let (_, html) = scene.page(&page).await;
-    assert!(html.contains("Report again") && html.contains("<li>Asha Rao signed</li>") && html.contains("<li>Vikram signed</li>"));
+    assert!(
+        html.contains("Report again")
+            && html.contains("<li>Asha Rao signed</li>")
+            && html.contains("<li>Vikram signed</li>")
+    );
     let (status, html) = scene.submit(&page, &[("action", "again")]).await;
     assert_eq!((status, html.contains("Report again")), (200, false));
-    let statuses: Vec<Value> = scene.service.arrived()[4..].iter().map(|arrived| arrived.body["documentStatus"].clone()).collect();
+    let statuses: Vec<Value> =
+        scene.service.arrived()[4..].iter().map(|arrived| arrived.body["documentStatus"].clone()).collect();
     assert_eq!(statuses, [json!("Pending"), json!("Completed")]);
     assert!(scene.service.arrived()[4..].iter().all(|arrived| arrived.status == 200));
 }
@@ -71,9 +76,14 @@ async fn a_wrong_token_or_a_flow_that_is_not_open_yet_can_be_reported_later() {
         let id = scene.wealth().await;
         scene.service.tell([Reply::Status(status)]);
         let (_, answer) = scene.play("wealth", id, "accepted").await;
-        assert_eq!((&answer["reported"][0]["status"], scene.service.arrived().len()), (&json!(status), 1), "once is enough to know");
+        assert_eq!(
+            (&answer["reported"][0]["status"], scene.service.arrived().len()),
+            (&json!(status), 1),
+            "once is enough to know"
+        );
         let (_, answer) = scene.play("wealth", id, "raw").await;
-        let kinds: Vec<&str> = answer["reported"].as_array().unwrap().iter().map(|line| line["kind"].as_str().unwrap()).collect();
+        let kinds: Vec<&str> =
+            answer["reported"].as_array().unwrap().iter().map(|line| line["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["wealth-consent", "wealth-data"]);
     }
 }

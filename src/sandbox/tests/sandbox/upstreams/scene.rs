@@ -74,7 +74,8 @@ impl Scene {
 
     pub(crate) async fn order(&self, upstream: &str, order: &Value) -> (u16, Value) {
         let request = TestRequest::post().uri(&format!("/sandbox/upstreams/{upstream}"));
-        let response = self.call(request.insert_header((AUTHORIZATION, format!("Bearer {TOKEN}"))).set_json(order)).await;
+        let response =
+            self.call(request.insert_header((AUTHORIZATION, format!("Bearer {TOKEN}"))).set_json(order)).await;
         json_of(response).await
     }
 
@@ -120,12 +121,16 @@ impl Scene {
                     "invitationExpireTimeStamp": signer.invited_until})
             })
             .collect();
-        let order = json!({"documentId": id, "app_id": self.app, "request_id": request_id, "documentReferenceId": "loan-7",
+        let order = json!({"documentId": id, "app_id": self.app, "request_id": request_id,
+            "documentReferenceId": "loan-7",
             "document": document, "signerInfo": signer_info});
         let ids: Vec<String> = known.iter().map(|signer| signer.signer.to_string()).collect();
         self.service.open(FlowState::ESign(flow));
         let (status, answer) = self.order("esign", &order).await;
-        let url = |id: &str| json!({"signerId": id, "signingUrl": format!("{PUBLIC_BASE}/sandbox/esign/{}/{id}", order["documentId"].as_str().unwrap())});
+        let url = |id: &str| {
+            json!({"signerId": id, "signingUrl": format!("{PUBLIC_BASE}/sandbox/esign/{}/{id}",
+            order["documentId"].as_str().unwrap())})
+        };
         let urls: Vec<Value> = ids.iter().map(|id| url(id)).collect();
         assert_eq!((status, answer), (200, json!({"signerInfo": urls})));
         (id, ids)
@@ -135,7 +140,8 @@ impl Scene {
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("transactionId", &opened));
         self.service.open(FlowState::DocLocker(DocLockerFlow::new(opened)));
-        let (status, answer) = self.order("doclocker", &with(order, &json!({"docs": docs, "consent_text": "I <agree>."}))).await;
+        let (status, answer) =
+            self.order("doclocker", &with(order, &json!({"docs": docs, "consent_text": "I <agree>."}))).await;
         assert_eq!((status, answer), (200, json!({"requestUrl": format!("{PUBLIC_BASE}/sandbox/doclocker/{id}")})));
         id
     }
@@ -149,7 +155,8 @@ impl Scene {
         });
         let opened = self.opened();
         let (id, order) = (opened.id, self.envelope("eStampId", &opened));
-        self.service.open(FlowState::EStamp(EStampFlow::new(EStampTerms { header: opened, kind: EStampKind::Physical })));
+        self.service
+            .open(FlowState::EStamp(EStampFlow::new(EStampTerms { header: opened, kind: EStampKind::Physical })));
         assert_eq!(self.order("estamp", &with(order, &matter)).await, (200, json!({})));
         id
     }

@@ -129,7 +129,9 @@ fn judge(state: &mut State, kind: ReportKind, body: &[u8]) -> (u16, Value) {
         Err(invalid) => return (400, json!({"success": false, "message": invalid.to_string()})),
     };
     let now = Timestamp::from_millis(0);
-    let Some((flow, fetches)) = state.flows.get_mut(&report.flow()) else { return (404, json!({"message": "no such flow"})) };
+    let Some((flow, fetches)) = state.flows.get_mut(&report.flow()) else {
+        return (404, json!({"message": "no such flow"}));
+    };
     let fetch = report.fetch_key();
     let judged = report.admit(flow).and_then(|admitted| {
         let payload = serde_json::to_vec(&admitted).unwrap();

@@ -1,5 +1,5 @@
-//! `sakshi top`: shows the activity of all nodes, redrawn each second. It asks the admin API of one node, which knows the others. Output
-//! that is not a terminal gets one picture.
+//! `sakshi top`: shows the activity of all nodes, redrawn each second. It asks the admin API of one node, which knows
+//! the others. Output that is not a terminal gets one picture.
 
 mod picture;
 mod terminal;
@@ -71,8 +71,14 @@ async fn print(api: &Api, first: NodesResponse, out: &mut dyn Out) -> Result<(),
     Ok(write_lines(picture(&answer, out.look().width().unwrap_or(USUAL_WIDTH), ""), out)?)
 }
 
-/// Draws a picture each second until a key or a signal ends it. While the service is unreachable, the last picture stays.
-async fn draw_until_ended(api: &Api, first: NodesResponse, mut terminal: Terminal, out: &mut dyn Out) -> Result<(), CliError> {
+/// Draws a picture each second until a key or a signal ends it. While the service is unreachable, the last picture
+/// stays.
+async fn draw_until_ended(
+    api: &Api,
+    first: NodesResponse,
+    mut terminal: Terminal,
+    out: &mut dyn Out,
+) -> Result<(), CliError> {
     let (mut answer, mut away) = (first, None);
     loop {
         let (width, height) = out.look().size.unwrap_or((USUAL_WIDTH, usize::MAX));

@@ -23,7 +23,8 @@ pub(super) fn picture(answer: &NodesResponse, width: usize, hint: &str) -> Vec<L
     let NodesResponse { now, nodes } = answer;
     let count = |state: &str| nodes.iter().filter(|node| node.state == state).count();
     let states = ["live", "draining", "silent"].map(|state| (count(state), state));
-    let states: Vec<_> = states.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}")).collect();
+    let states: Vec<_> =
+        states.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}")).collect();
     let plural = if nodes.len() == 1 { "node" } else { "nodes" };
     let mut lines = vec![
         Line::of(Tone::Bold, format!("{} {plural}", nodes.len()))
@@ -48,20 +49,29 @@ fn problems(node: &NodeState, now: Timestamp) -> Vec<Line> {
     let mut found = Vec::new();
     if node.state != "live" {
         let tone = if node.state == "silent" { Tone::Bad } else { Tone::Warn };
-        found.push(Line::of(tone, format!("node {id} is {}; its last heartbeat was {} ago", node.state, age(node.seen_at, now))));
+        found.push(Line::of(
+            tone,
+            format!("node {id} is {}; its last heartbeat was {} ago", node.state, age(node.seen_at, now)),
+        ));
     }
     let mut actors: Vec<&TreeNode> = node.tree.iter().collect();
     while let Some(actor) = actors.pop() {
         if let Some((tone, word)) = tree::trouble(actor) {
-            let panic = actor.last_panic.as_ref().map(|panic| format!(": {}", tree::told(panic, now))).unwrap_or_default();
+            let panic =
+                actor.last_panic.as_ref().map(|panic| format!(": {}", tree::told(panic, now))).unwrap_or_default();
             found.push(Line::of(tone, format!("{} on node {id} {}{panic}", actor.name, phrase(&word))));
         }
         actors.extend(actor.children.iter().rev());
     }
-    for receiver in node.receivers.iter().filter(|receiver| receiver.oldest_s.is_some_and(|oldest| oldest >= LONG_WAIT_S)) {
+    for receiver in
+        node.receivers.iter().filter(|receiver| receiver.oldest_s.is_some_and(|oldest| oldest >= LONG_WAIT_S))
+    {
         let ReceiverQueue { origin, waiting, oldest_s, .. } = receiver;
         let webhooks = if *waiting == 1 { "1 webhook waits".to_owned() } else { format!("{waiting} webhooks wait") };
-        found.push(Line::of(Tone::Warn, format!("{webhooks} for {origin} on node {id}, for {}", span(oldest_s.unwrap_or(0)))));
+        found.push(Line::of(
+            Tone::Warn,
+            format!("{webhooks} for {origin} on node {id}, for {}", span(oldest_s.unwrap_or(0))),
+        ));
     }
     found
 }
@@ -84,15 +94,22 @@ fn block(node: &NodeState, now: Timestamp, width: usize) -> Vec<Line> {
     let title = format!("node {}", short(&node.node));
     let this = if node.is_this { ", answers" } else { "" };
     let version = node.version.as_deref().map(|version| format!("   {version}")).unwrap_or_default();
-    let mut lines =
-        vec![Line::of(Tone::Bold, title).and(Tone::Plain, "  ").and(tone, &*node.state).and(Tone::Dim, format!("{this}{version}"))];
+    let mut lines = vec![
+        Line::of(Tone::Bold, title)
+            .and(Tone::Plain, "  ")
+            .and(tone, &*node.state)
+            .and(Tone::Dim, format!("{this}{version}")),
+    ];
     let (Some(root), Some(started_at)) = (&node.tree, node.started_at) else {
         lines.push(Line::of(Tone::Dim, "has not told about itself yet"));
         return lines;
     };
     let live = |count: Option<i64>| count.unwrap_or(0);
     let (transactions, events) = (live(node.live_transactions), live(node.live_events));
-    lines.push(Line::of(Tone::Plain, format!("up {}, {transactions} live transactions, {events} live events", age(started_at, now))));
+    lines.push(Line::of(
+        Tone::Plain,
+        format!("up {}, {transactions} live transactions, {events} live events", age(started_at, now)),
+    ));
     if let Some(figures) = &node.figures {
         lines.extend(curves(figures, width));
     }
@@ -117,7 +134,9 @@ fn curves(figures: &NodeFigures, width: usize) -> Vec<Line> {
     let latest = |series: &[f64]| series.last().copied().unwrap_or(0.0);
     let room = width.saturating_sub(12 + 14).min(60);
     let curve = |name: &str, series: &[f64], told: String| {
-        Line::of(Tone::Plain, format!("{name:<10}  ")).and(Tone::Plain, sparkline(series, room)).and(Tone::Plain, format!("  {told}"))
+        Line::of(Tone::Plain, format!("{name:<10}  "))
+            .and(Tone::Plain, sparkline(series, room))
+            .and(Tone::Plain, format!("  {told}"))
     };
     vec![
         curve("inits", &decimal(&figures.inits), rate(&figures.inits)),
@@ -145,8 +164,10 @@ fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
         return vec![Line::default(), Line::of(Tone::Dim, "no webhook waits")];
     }
     let origin = width.saturating_sub(32).max(16);
-    let mut lines =
-        vec![Line::default(), Line::of(Tone::Dim, format!("{:origin$}{:>9}{:>11}  {}", "RECEIVER", "WAITING", "IN FLIGHT", "OLDEST"))];
+    let mut lines = vec![
+        Line::default(),
+        Line::of(Tone::Dim, format!("{:origin$}{:>9}{:>11}  {}", "RECEIVER", "WAITING", "IN FLIGHT", "OLDEST")),
+    ];
     lines.extend(receivers.iter().map(|receiver| {
         let ReceiverQueue { origin: name, waiting, in_flight, oldest_s, .. } = receiver;
         let is_late = oldest_s.is_some_and(|oldest| oldest >= LONG_WAIT_S);
@@ -213,7 +234,10 @@ mod tests {
     }
 
     fn drawn(nodes: Vec<NodeState>, width: usize) -> Vec<String> {
-        picture(&NodesResponse { now: NOW, nodes }, width, "q ends").iter().map(|line| line.painted(Look::default())).collect()
+        picture(&NodesResponse { now: NOW, nodes }, width, "q ends")
+            .iter()
+            .map(|line| line.painted(Look::default()))
+            .collect()
     }
 
     #[test]
@@ -225,7 +249,10 @@ mod tests {
             in_flight: 2,
             oldest_s,
         };
-        let receivers = vec![receiver("https://client.example", Some(4)), receiver(&format!("https://{}.example", "x".repeat(60)), None)];
+        let receivers = vec![
+            receiver("https://client.example", Some(4)),
+            receiver(&format!("https://{}.example", "x".repeat(60)), None),
+        ];
         let lines = drawn(vec![NodeState { receivers, receivers_total: 5, ..state("5f0c") }], 70);
         for line in [
             "1 node: 1 live   1970-01-01T00:00:08.000Z   q ends",
@@ -251,14 +278,18 @@ mod tests {
         let is_row = |line: &&String| line.contains("node 5f0c5f0c") && line.contains("node 9e3a9e3a");
         assert!(drawn(both(), 140).iter().any(|line| is_row(&line)));
         let narrow = drawn(both(), 100);
-        assert!(!narrow.iter().any(|line| is_row(&line)) && narrow.iter().filter(|line| line.starts_with("node ")).count() == 2);
+        assert!(
+            !narrow.iter().any(|line| is_row(&line))
+                && narrow.iter().filter(|line| line.starts_with("node ")).count() == 2
+        );
         assert!(drawn(both(), 140).iter().all(|line| line.chars().count() <= 140));
     }
 
     #[test]
     fn what_is_wrong_comes_first_with_its_place_and_its_request() {
         let failed = panicked(node("credit-ledger", "credit_ledger", vec![]), Some("order-7"));
-        let silent = NodeState { state: "silent".into(), tree: Some(node("root", "root", vec![failed])), ..state("9e3a") };
+        let silent =
+            NodeState { state: "silent".into(), tree: Some(node("root", "root", vec![failed])), ..state("9e3a") };
         let late = ReceiverQueue {
             origin: "https://slow.example".into(),
             client_id: "cl_1".parse().unwrap(),
@@ -271,7 +302,8 @@ mod tests {
             lines[2..5],
             [
                 "node 9e3a9e3a is silent; its last heartbeat was 4 s ago",
-                "credit-ledger on node 9e3a9e3a has restarted: panicked 2 times at actors/src/ledger.rs:70, request order-7, 5 s ago",
+                "credit-ledger on node 9e3a9e3a has restarted: panicked 2 times at actors/src/ledger.rs:70, request \
+                    order-7, 5 s ago",
                 "40 webhooks wait for https://slow.example on node 9e3a9e3a, for 2 min",
             ]
         );

@@ -1,4 +1,5 @@
-//! Terminal of `top`: an alternate screen without a cursor, unbuffered keys, and the previous modes restored at the end.
+//! Terminal of `top`: an alternate screen without a cursor, unbuffered keys, and the previous modes restored at the
+//! end.
 
 use std::io::{self, IsTerminal as _, Read as _, Stdin};
 
@@ -42,7 +43,9 @@ impl Terminal {
         tcsetattr(&input, OptionalActions::Now, &modes)?;
         let (sender, keys) = mpsc::unbounded_channel();
         // The thread ends with the process: nothing else can interrupt a read.
-        std::thread::spawn(move || io::stdin().lock().bytes().map_while(Result::ok).try_for_each(|key| sender.send(key)));
+        std::thread::spawn(move || {
+            io::stdin().lock().bytes().map_while(Result::ok).try_for_each(|key| sender.send(key))
+        });
         write!(out, "{ENTER}")?;
         Ok(Some(Self { input, before, keys, signals }))
     }
@@ -97,10 +100,17 @@ mod tests {
     fn what_does_not_fit_on_the_screen_is_counted() {
         let drawn = |lines: usize, height| {
             let mut out = Vec::new();
-            draw((1..=lines).map(|line| Line::of(Tone::Plain, format!("line {line}"))).collect(), (20, height), &mut out).unwrap();
+            draw(
+                (1..=lines).map(|line| Line::of(Tone::Plain, format!("line {line}"))).collect(),
+                (20, height),
+                &mut out,
+            )
+            .unwrap();
             let text = String::from_utf8(out).unwrap();
             assert!(text.starts_with(HOME) && text.ends_with(REST_OF_SCREEN), "{text:?}");
-            text.replace([HOME, REST_OF_LINE, REST_OF_SCREEN].map(|code| code).concat().as_str(), "").matches("line ").count()
+            text.replace([HOME, REST_OF_LINE, REST_OF_SCREEN].map(|code| code).concat().as_str(), "")
+                .matches("line ")
+                .count()
         };
         assert_eq!(drawn(4, 5), 4);
         assert_eq!(drawn(9, 5), 3);

@@ -47,7 +47,8 @@ pub(super) fn target(text: &str) -> Result<Url, &'static str> {
 
 impl Forwarder {
     pub(super) fn new(url: Url) -> Result<Self, CliError> {
-        let http = sakshi_client::http(TIMEOUT, url.scheme() == "https").map_err(|error| CliError::Local(error.to_string()))?;
+        let http = sakshi_client::http(TIMEOUT, url.scheme() == "https")
+            .map_err(|error| CliError::Local(error.to_string()))?;
         Ok(Self { http, url })
     }
 
@@ -58,7 +59,13 @@ impl Forwarder {
             headers.remove(name);
         }
         let began = Instant::now();
-        let sent = self.http.request(request.method.clone(), self.url.clone()).headers(headers).body(request.body.clone()).send().await;
+        let sent = self
+            .http
+            .request(request.method.clone(), self.url.clone())
+            .headers(headers)
+            .body(request.body.clone())
+            .send()
+            .await;
         let answer = sent.map(|answer| answer.status().as_u16()).map_err(|error| Error::unreachable(&error));
         Forwarded { answer, duration: began.elapsed() }
     }
@@ -75,7 +82,8 @@ impl Forwarded {
                 writeln!(
                     out,
                     "{}",
-                    json!({ "event": "forwarded", "number": number, "status": status, "duration_ms": duration, "error": error })
+                    json!({ "event": "forwarded", "number": number, "status": status, "duration_ms": duration,
+                        "error": error })
                 )?;
             }
             Ok(status) => writeln!(out, "    #{number} passed on: {status} after {millis} ms\n")?,

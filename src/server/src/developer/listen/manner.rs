@@ -43,14 +43,18 @@ impl Manner {
         let slow = self.slow.map(Behaviour::SlowAnswer);
         let redirect = || self.redirect.clone().map(Behaviour::Redirect);
         let answer = || self.answer.map(Behaviour::Answer);
-        slow.or_else(redirect).or_else(answer).or(self.hang.then_some(Behaviour::Hang)).or(self.drop.then_some(Behaviour::Drop))
+        slow.or_else(redirect)
+            .or_else(answer)
+            .or(self.hang.then_some(Behaviour::Hang))
+            .or(self.drop.then_some(Behaviour::Drop))
     }
 
     /// Describes the behaviour, if it is not the usual one.
     pub(super) fn told(&self) -> Option<String> {
         let way = self.way().or(self.fail_every.map(|_| Behaviour::Answer(500)))?;
-        let which =
-            self.fail_every.map_or_else(|| "every webhook".to_owned(), |every| format!("every webhook whose number {every} divides"));
+        let which = self
+            .fail_every
+            .map_or_else(|| "every webhook".to_owned(), |every| format!("every webhook whose number {every} divides"));
         Some(format!("{which} is {}", treated(&way)))
     }
 }
@@ -69,7 +73,10 @@ pub(super) fn treated(behaviour: &Behaviour) -> String {
 
 fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds")?;
-    Duration::try_from_secs_f64(seconds).ok().filter(|time| *time <= Duration::from_secs(3_600)).ok_or("must be 0 to 3600 seconds")
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|time| *time <= Duration::from_secs(3_600))
+        .ok_or("must be 0 to 3600 seconds")
 }
 
 fn location(text: &str) -> Result<String, &'static str> {

@@ -1,6 +1,6 @@
-//! `sakshi listen`: a webhook receiver for developers. It prints webhooks, marks repeats, and forwards or fails on request. Webhooks come
-//! from the receiver on this machine, or from an inbox of a remote sandbox. [`recognise`] finds flow and key, [`show`] prints, [`forward`]
-//! forwards.
+//! `sakshi listen`: a webhook receiver for developers. It prints webhooks, marks repeats, and forwards or fails on
+//! request. Webhooks come from the receiver on this machine, or from an inbox of a remote sandbox. [`recognise`] finds
+//! flow and key, [`show`] prints, [`forward`] forwards.
 
 mod forward;
 mod manner;
@@ -51,8 +51,8 @@ pub struct Listen {
     /// Address to listen on; the default is reachable from this machine only.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     addr: IpAddr,
-    /// Receive through the sandbox with this public URL (default: `SAKSHI_URL`). It opens a URL for the webhooks, and this command reads
-    /// them from there. Needs an API key and an app id; every webhook gets 200.
+    /// Receive through the sandbox with this public URL (default: `SAKSHI_URL`). It opens a URL for the webhooks, and
+    /// this command reads them from there. Needs an API key and an app id; every webhook gets 200.
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", value_parser = base,
           requires_all = ["key", "app"], conflicts_with_all = ["port", "addr", "way", "fail_every"])]
     base: Option<Url>,
@@ -84,13 +84,15 @@ fn base(text: &str) -> Result<Url, String> {
 /// Listens until a signal. Returns false if a webhook came twice.
 pub(super) async fn run(options: &Listen, out: &mut dyn Out) -> Result<bool, CliError> {
     if let Some(directory) = &options.out {
-        fs::create_dir_all(directory).map_err(|error| CliError::Local(format!("cannot write to {}: {error}", directory.display())))?;
+        fs::create_dir_all(directory)
+            .map_err(|error| CliError::Local(format!("cannot write to {}: {error}", directory.display())))?;
     }
     let mut signals = Signals::listen()?;
     let forwarder = options.forward.clone().map(Forwarder::new).transpose()?;
     let mut log = Log { options, forwarder, seen: HashMap::new(), tally: Tally::default() };
     if let (Some(base), Some(key), Some(app)) = (&options.base, &options.key, &options.app) {
-        let api = Api::new(base.clone(), Credentials::Client { key: key.clone(), app: app.clone() }, &Egress::default())?;
+        let api =
+            Api::new(base.clone(), Credentials::Client { key: key.clone(), app: app.clone() }, &Egress::default())?;
         let inbox = Inbox::open(&api).await?;
         let how = "Use it as webhook_url, responseUrl or a registered URL; the sandbox answers each webhook with 200.";
         show::listening(&inbox.url, &log.notes(how), options.json, out)?;
@@ -113,8 +115,12 @@ pub(super) async fn run(options: &Listen, out: &mut dyn Out) -> Result<bool, Cli
 async fn open(address: SocketAddr) -> Result<(receiver::WebhookReceiver, mpsc::Receiver<Arrival>), CliError> {
     receiver::listen(address).await.map_err(|error| {
         CliError::Local(match error.kind() {
-            io::ErrorKind::AddrInUse => format!("{address} is taken by another program; choose another port with --port"),
-            io::ErrorKind::PermissionDenied => format!("{address} needs privileges; choose a port above 1023 with --port"),
+            io::ErrorKind::AddrInUse => {
+                format!("{address} is taken by another program; choose another port with --port")
+            }
+            io::ErrorKind::PermissionDenied => {
+                format!("{address} needs privileges; choose a port above 1023 with --port")
+            }
             _ => format!("cannot listen on {address}: {error}"),
         })
     })
@@ -193,8 +199,16 @@ impl Log<'_> {
         let kind = recognised.as_ref().map_or("unknown", |known| known.kind);
         self.tally.count(kind, repeat.is_some());
         let file = self.keep(number, kind, request)?;
-        let shown =
-            WebhookView { number, request, body, kind, key: recognised.and_then(|known| known.key), repeat, behaviour: &behaviour, file };
+        let shown = WebhookView {
+            number,
+            request,
+            body,
+            kind,
+            key: recognised.and_then(|known| known.key),
+            repeat,
+            behaviour: &behaviour,
+            file,
+        };
         if self.options.json {
             shown.for_machines(out)?;
         } else {

@@ -1,4 +1,5 @@
-//! A JSON body for people: indented, members in the order sent, long Base64 shortened to its kind, and no characters that move the cursor.
+//! A JSON body for people: indented, members in the order sent, long Base64 shortened to its kind, and no characters
+//! that move the cursor.
 
 use sakshi_domain::unseen::is_unseen;
 use serde::de::IgnoredAny;
@@ -131,12 +132,20 @@ fn visible(text: &str) -> String {
 }
 
 fn is_base64(text: &str) -> bool {
-    text.trim_end_matches('=').bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_'))
+    text.trim_end_matches('=')
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_'))
 }
 
 /// Names the kind of a file in Base64, by its first characters.
 fn form(base64: &str) -> &'static str {
-    let known = [("JVBERi", "a PDF"), ("/9j/", "a JPEG"), ("iVBORw", "a PNG"), ("AAAADGpQ", "a JPEG 2000 image"), ("PD94bWw", "XML")];
+    let known = [
+        ("JVBERi", "a PDF"),
+        ("/9j/", "a JPEG"),
+        ("iVBORw", "a PNG"),
+        ("AAAADGpQ", "a JPEG 2000 image"),
+        ("PD94bWw", "XML"),
+    ];
     known.iter().find(|(start, _)| base64.starts_with(start)).map_or("a file", |(_, form)| form)
 }
 
@@ -188,7 +197,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_not_shortened_reads_as_what_was_sent(text in "\\PC{0,60}", number in any::<i64>(), flag in any::<bool>()) {
+        fn what_is_not_shortened_reads_as_what_was_sent(text in "\\PC{0,60}", number in any::<i64>(),
+            flag in any::<bool>()) {
             let sent = json!({ "t": text, "list": [number, flag, null, { "inner": text }], "none": {} });
             let shown = pretty(&sent.to_string(), 3).unwrap();
             prop_assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), sent);

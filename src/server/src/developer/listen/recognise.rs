@@ -1,5 +1,5 @@
-//! Recognises a webhook by its body alone, with its deduplication key (specification, "Deduplication keys"). The key of wealth data
-//! includes `dataType`, since one webhook is sent for each.
+//! Recognises a webhook by its body alone, with its deduplication key (specification, "Deduplication keys"). The key of
+//! wealth data includes `dataType`, since one webhook is sent for each.
 
 use serde_json::Value;
 
@@ -33,7 +33,12 @@ const FORMS: [Form; 7] = [
     },
     Form { kind: "doclocker", within_data: true, marks: &[&["transactionId"], &["docs"]], key: &[&["transactionId"]] },
     Form { kind: "estamp", within_data: true, marks: &[&["eStampId"]], key: &[&["eStampId"]] },
-    Form { kind: "wealth-data", within_data: false, marks: &[&["txnId"], &["dataType"]], key: &[&["txnId"], &["dataType"]] },
+    Form {
+        kind: "wealth-data",
+        within_data: false,
+        marks: &[&["txnId"], &["dataType"]],
+        key: &[&["txnId"], &["dataType"]],
+    },
     Form {
         kind: "wealth-historical",
         within_data: false,
@@ -56,7 +61,11 @@ pub(in crate::developer) fn recognise(body: &Value) -> Option<Recognised> {
         form.marks.iter().all(|mark| find(mark).is_some()).then(|| {
             let part = |spellings: &&[&'static str]| {
                 let (name, value) = find(spellings)?;
-                Some(format!("{}{name}={}", if form.within_data { "data." } else { "" }, value.as_str()?.escape_debug()))
+                Some(format!(
+                    "{}{name}={}",
+                    if form.within_data { "data." } else { "" },
+                    value.as_str()?.escape_debug()
+                ))
             };
             let parts: Option<Vec<String>> = form.key.iter().map(part).collect();
             Recognised { kind: form.kind, key: parts.map(|parts| parts.join(" ")) }
@@ -114,9 +123,14 @@ mod tests {
     fn a_key_that_lacks_a_part_is_none_and_what_looks_like_nothing_is_nothing() {
         let consent = json!({ "consentHandle": "h", "consentId": null, "status": "Rejected", "accounts": [] });
         assert_eq!(recognise(&consent), Some(Recognised { kind: "wealth-consent", key: None }));
-        for body in
-            [json!({}), json!([1]), json!("text"), json!({ "data": "text" }), json!({ "documentId": "d" }), golden("pan_valid.json")]
-        {
+        for body in [
+            json!({}),
+            json!([1]),
+            json!("text"),
+            json!({ "data": "text" }),
+            json!({ "documentId": "d" }),
+            golden("pan_valid.json"),
+        ] {
             assert_eq!(recognise(&body), None, "{body}");
         }
     }

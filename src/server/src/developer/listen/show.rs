@@ -85,7 +85,8 @@ impl WebhookView<'_> {
         }
         let text = String::from_utf8_lossy(&request.body);
         let body = pretty(&text, 4).unwrap_or_else(|| {
-            let shown: String = text.chars().take(TEXT_SHOWN).map(|c| if is_unseen(c) && c != '\n' { '\u{fffd}' } else { c }).collect();
+            let shown: String =
+                text.chars().take(TEXT_SHOWN).map(|c| if is_unseen(c) && c != '\n' { '\u{fffd}' } else { c }).collect();
             format!("    no JSON: {shown}")
         });
         writeln!(out, "{body}\n")?;
@@ -95,7 +96,8 @@ impl WebhookView<'_> {
     pub(super) fn for_machines(&self, out: &mut dyn Out) -> io::Result<()> {
         let request = self.request;
         let line = json!({
-            "event": "webhook", "number": self.number, "at": request.at, "method": request.method.as_str(), "path": request.path,
+            "event": "webhook", "number": self.number, "at": request.at, "method": request.method.as_str(),
+            "path": request.path,
             "kind": self.kind, "key": self.key, "bytes": request.body.len(), "treated": treated(self.behaviour),
             "duplicate_of": self.repeat.as_ref().map(|repeat| repeat.of),
             "same_body": self.repeat.as_ref().map(|repeat| repeat.same_body),
@@ -133,11 +135,18 @@ impl Tally {
     }
 
     pub(super) fn show(&self, machines: bool, out: &mut dyn Out) -> io::Result<()> {
-        let row = |(kind, count): (&&str, &Count)| json!({ "kind": kind, "webhooks": count.webhooks, "duplicates": count.repeats });
+        let row = |(kind, count): (&&str, &Count)| {
+            json!({ "kind": kind, "webhooks": count.webhooks,
+            "duplicates": count.repeats })
+        };
         let rows: Vec<Value> = self.0.iter().map(row).collect();
         let (webhooks, duplicates) = (self.webhooks(), self.repeats());
         if machines {
-            writeln!(out, "{}", json!({ "event": "summary", "webhooks": webhooks, "duplicates": duplicates, "kinds": rows }))?;
+            writeln!(
+                out,
+                "{}",
+                json!({ "event": "summary", "webhooks": webhooks, "duplicates": duplicates, "kinds": rows })
+            )?;
         } else {
             let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
             writeln!(out, "\n{}, {}.", plural(webhooks, "webhook"), plural(duplicates, "duplicate"))?;

@@ -45,18 +45,23 @@ async fn heard(words: &[&str], bodies: &[&str]) -> (Vec<Option<u16>>, String) {
 }
 
 fn consent(status: &str, session: &str) -> String {
-    json!({ "consentHandle": "h", "status": status, "consentId": "c-1", "accounts": [], "userSessionId": session }).to_string()
+    json!({ "consentHandle": "h", "status": status, "consentId": "c-1", "accounts": [], "userSessionId": session })
+        .to_string()
 }
 
 #[actix_rt::test]
 async fn a_second_webhook_under_one_key_is_a_loud_duplicate_and_another_status_is_none() {
-    let bodies = [consent("Accepted", "s"), consent("Revoked", "s"), consent("Accepted", "s"), consent("Accepted", "t")];
+    let bodies =
+        [consent("Accepted", "s"), consent("Revoked", "s"), consent("Accepted", "s"), consent("Accepted", "t")];
     let (statuses, out) = heard(&[], &bodies.each_ref().map(String::as_str)).await;
     assert_eq!(statuses, [Some(200); 4]);
     assert_eq!(out.matches("DUPLICATE of #1").count(), 2, "{out}");
     assert!(out.contains("with the same body") && out.contains("with ANOTHER BODY"), "{out}");
     assert!(out.contains("POST /hook  wealth-consent") && out.contains("key consentId=c-1 status=Revoked"), "{out}");
-    assert!(out.ends_with("4 webhooks, 2 duplicates.\nKIND            WEBHOOKS  DUPLICATES\nwealth-consent  4         2\n"), "{out}");
+    assert!(
+        out.ends_with("4 webhooks, 2 duplicates.\nKIND            WEBHOOKS  DUPLICATES\nwealth-consent  4         2\n"),
+        "{out}"
+    );
 }
 
 #[actix_rt::test]
@@ -68,10 +73,19 @@ async fn it_misbehaves_as_told_and_only_when_told() {
     assert_eq!(heard(&["--fail-every", "2"], &four).await.0, [Some(200), Some(500), Some(200), Some(500)]);
     let (statuses, out) = heard(&["--drop", "--fail-every", "3"], &four).await;
     assert_eq!(statuses, [Some(200), Some(200), None, Some(200)]);
-    assert!(out.contains("unknown  8 bytes, hung up on\n    no deduplication key in it\n    no JSON: not JSON"), "{out}");
+    assert!(
+        out.contains("unknown  8 bytes, hung up on\n    no deduplication key in it\n    no JSON: not JSON"),
+        "{out}"
+    );
     let slow = typed(&["--slow", "0.05"]).unwrap().manner.treat(1);
     assert_eq!(slow, Behaviour::SlowAnswer(Duration::from_millis(50)));
-    for wrong in [&["--answer", "99"][..], &["--slow", "-1"], &["--redirect", "a b"], &["--fail-every", "0"], &["--hang", "--drop"]] {
+    for wrong in [
+        &["--answer", "99"][..],
+        &["--slow", "-1"],
+        &["--redirect", "a b"],
+        &["--fail-every", "0"],
+        &["--hang", "--drop"],
+    ] {
         assert!(typed(wrong).is_err(), "{wrong:?}");
     }
 }
@@ -92,7 +106,10 @@ async fn machines_get_a_line_for_each_and_files_hold_the_bytes() {
         (&lines[1]["duplicate_of"], &lines[1]["same_body"], &lines[1]["body"]["data"]["docs"]),
         (&json!(1), &json!(true), &json!([]))
     );
-    assert_eq!((&lines[2]["event"], &lines[2]["webhooks"], &lines[2]["duplicates"]), (&json!("summary"), &json!(2), &json!(1)));
+    assert_eq!(
+        (&lines[2]["event"], &lines[2]["webhooks"], &lines[2]["duplicates"]),
+        (&json!("summary"), &json!(2), &json!(1))
+    );
     for line in &lines[..2] {
         assert_eq!(fs::read_to_string(line["file"].as_str().unwrap()).unwrap(), body);
     }

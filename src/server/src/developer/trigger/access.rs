@@ -1,5 +1,6 @@
-//! The service to drive, and the key for it: the public URL of a sandbox, a key and an app. A run without a key issues one through the
-//! operator's API, for an app of its own, and revokes it at the end. A developer with a local sandbox thus needs no options.
+//! The service to drive, and the key for it: the public URL of a sandbox, a key and an app. A run without a key issues
+//! one through the operator's API, for an app of its own, and revokes it at the end. A developer with a local sandbox
+//! thus needs no options.
 
 use std::time::Duration;
 
@@ -22,11 +23,11 @@ const OWN_APP: &str = "sakshi trigger";
 /// Validity of a run's key, in case the run does not revoke it.
 const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
 
-const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. The portal of the \
-                      sandbox shows the app id, and its operator issues keys: `sakshi admin keys issue <client_id>`. (On the machine of a \
-                      sandbox, trigger issues itself one.)";
-const NO_CREDITS: &str = "the client of this API key has no credits left, and a verification costs one; the operator of the sandbox grants \
-                          more with `sakshi admin credits grant`";
+const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. The \
+                      portal of the sandbox shows the app id, and its operator issues keys: `sakshi admin keys issue \
+                      <client_id>`. (On the machine of a sandbox, trigger issues itself one.)";
+const NO_CREDITS: &str = "the client of this API key has no credits left, and a verification costs one; the operator \
+                          of the sandbox grants more with `sakshi admin credits grant`";
 const NO_CLIENT: &str = "the service has no client yet: `sakshi admin clients create <name>` creates one";
 
 /// Options of every flow.
@@ -38,7 +39,8 @@ pub(super) struct Access {
     /// URL of the internal listener of the same service, used only without a key. Default: from the settings.
     #[arg(long, global = true, value_name = "URL", env = "SAKSHI_ADMIN_URL")]
     internal: Option<Url>,
-    /// API key, together with --app; a hosted sandbox needs nothing else. Default: a key is issued for this run and revoked at its end.
+    /// API key, together with --app; a hosted sandbox needs nothing else. Default: a key is issued for this run and
+    /// revoked at its end.
     #[arg(long, global = true, value_name = "KEY", env = "SAKSHI_API_KEY", hide_env_values = true)]
     key: Option<SecretString>,
     /// App that the flow is driven for. Default: an app for such runs.
@@ -70,12 +72,19 @@ impl Session {
         require_sandbox(&base).await?;
         let (key, app, is_own_app, issued) = match (&access.key, &access.app) {
             (Some(key), Some(app)) => (key.clone(), app.clone(), false, None),
-            (Some(_), None) => return Err(CliError::Local("a key alone is not enough: say with --app for which app of its client".into())),
+            (Some(_), None) => {
+                return Err(CliError::Local(
+                    "a key alone is not enough: say with --app for which app of its client".into(),
+                ));
+            }
             (None, _) if profile(sources)? != Profile::Sandbox => return Err(CliError::Local(NO_KEY.to_owned())),
             (None, given) => {
                 let internal = internal_endpoint(sources, access.internal.as_ref())?;
-                let operator =
-                    Api::new(internal.url, Credentials::Bearer(access.token.clone().unwrap_or(internal.admin_token)), &Egress::default())?;
+                let operator = Api::new(
+                    internal.url,
+                    Credentials::Bearer(access.token.clone().unwrap_or(internal.admin_token)),
+                    &Egress::default(),
+                )?;
                 let (client, app) = app_for_run(&operator, given.as_deref()).await.map_err(|error| match error {
                     CliError::Unreachable(reason) => CliError::Unreachable(format!("{reason}; {NO_KEY}")),
                     other => other,
@@ -99,8 +108,10 @@ impl Session {
 
     /// Writes the app that the flow is driven for.
     pub(super) fn introduce(&self, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
-        let key = if self.issued.is_some() { "with a key for this run, revoked at its end" } else { "with the given key" };
-        let whose = if self.is_own_app { format!("app {} (\"{OWN_APP}\")", self.app) } else { format!("app {}", self.app) };
+        let key =
+            if self.issued.is_some() { "with a key for this run, revoked at its end" } else { "with the given key" };
+        let whose =
+            if self.is_own_app { format!("app {} (\"{OWN_APP}\")", self.app) } else { format!("app {}", self.app) };
         Ok(timeline.line("client", &format!("{whose}, {key}"))?)
     }
 
@@ -115,7 +126,8 @@ impl Session {
 async fn require_sandbox(base: &Url) -> Result<(), CliError> {
     match Api::new(base.clone(), Credentials::None, &Egress::default())?.done(Call::<()>::get("/sandbox/flows")).await {
         Err(CliError::NotFound(_)) => Err(CliError::Refused(format!(
-            "the service at {base} is no sandbox: trigger plays the outcomes of a sandbox's own upstreams, and drives nothing else"
+            "the service at {base} is no sandbox: trigger plays the outcomes of a sandbox's own upstreams, and drives \
+                nothing else"
         ))),
         answered => answered,
     }

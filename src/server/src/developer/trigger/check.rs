@@ -1,5 +1,5 @@
-//! Checks a number that the sandbox's source of its kind knows, and judges the answer. The answer is immediate: there is no poll and no
-//! webhook.
+//! Checks a number that the sandbox's source of its kind knows, and judges the answer. The answer is immediate: there
+//! is no poll and no webhook.
 
 use clap::ValueEnum;
 use sakshi_client::{Call, public};
@@ -31,14 +31,20 @@ pub(super) fn kinds() -> String {
     CHECKS.iter().map(|check| check.name.replace('_', "-")).collect::<Vec<_>>().join(", ")
 }
 
-pub(super) async fn drive(run: &mut FlowRun<'_, '_>, check: &'static Check, outcome: Outcome) -> Result<bool, CliError> {
+pub(super) async fn drive(
+    run: &mut FlowRun<'_, '_>,
+    check: &'static Check,
+    outcome: Outcome,
+) -> Result<bool, CliError> {
     let known = run.session.client.json(Call::<Value>::get("/sandbox/checks")).await?;
     let word = value_name(outcome).replace('-', "_");
     let mut known = known[check.name].as_array().into_iter().flatten();
     let known = known.find(|known| known["status"] == word || known["behaviour"] == word);
-    let known = known.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.noun)))?;
+    let known =
+        known.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.noun)))?;
 
-    let mut order: Value = check.numbers.iter().map(|form| (form.field.to_owned(), known[form.field].clone())).collect();
+    let mut order: Value =
+        check.numbers.iter().map(|form| (form.field.to_owned(), known[form.field].clone())).collect();
     run.timeline.line("ask", &format!("POST {}: {order}", check.path))?;
     if check.needs_consent {
         order["consent"] = json!("Y");

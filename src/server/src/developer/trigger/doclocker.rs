@@ -20,7 +20,8 @@ pub(super) enum Outcome {
 
 pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
     run.hook.register(run.session, run.timeline, "DocLocker").await?;
-    let order = json!({ "docs": ["driving_licence", "degree_certificate"], "consent": "Y", "consent_text": "I agree that these documents are fetched." });
+    let order = json!({ "docs": ["driving_licence", "degree_certificate"], "consent": "Y",
+        "consent_text": "I agree that these documents are fetched." });
     let (opened, transaction) = run.order(public::doclocker(&order), "transactionId").await?;
     run.page(&opened["requestUrl"])?;
     let poll = Poll::Documents(transaction.clone());

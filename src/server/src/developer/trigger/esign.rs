@@ -53,7 +53,11 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: 
 
     let webhooks = run.flow_webhooks(&document).await?;
     let (status, same) = run.poll_end(&poll).await?;
-    let found = status["documentStatus"].as_str().or_else(|| status["data"]["documentStatus"].as_str()).unwrap_or("unknown").to_owned();
+    let found = status["documentStatus"]
+        .as_str()
+        .or_else(|| status["data"]["documentStatus"].as_str())
+        .unwrap_or("unknown")
+        .to_owned();
     let expected = match outcome {
         Outcome::Completed => "Completed",
         Outcome::SignedOnce if signers == 1 => "Completed",
@@ -71,7 +75,10 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome, signers: 
 
 fn order(signers: u8, invitation: Duration) -> Value {
     let until = SystemClock.now() + invitation;
-    let signer = |number| json!({ "signerName": format!("Signer {number}"), "signerRefId": format!("signer-{number}"), "invitationExpireTimeStamp": until });
+    let signer = |number| {
+        json!({ "signerName": format!("Signer {number}"), "signerRefId": format!("signer-{number}"),
+        "invitationExpireTimeStamp": until })
+    };
     json!({
         "documentInfo": { "name": "Loan agreement", "content": BASE64_STANDARD.encode(DOCUMENT) },
         "signerInfo": (1..=signers).map(signer).collect::<Vec<_>>(),
@@ -81,7 +88,10 @@ fn order(signers: u8, invitation: Duration) -> Value {
 
 /// Waits until the service has noticed that the invitation expired.
 async fn lapse(run: &mut FlowRun<'_, '_>, poll: &Poll) -> Result<(), CliError> {
-    run.timeline.line("signers", &format!("do nothing; waiting for the invitation to end, after {} s", SHORT_INVITATION.as_secs()))?;
+    run.timeline.line(
+        "signers",
+        &format!("do nothing; waiting for the invitation to end, after {} s", SHORT_INVITATION.as_secs()),
+    )?;
     let end = Instant::now() + SHORT_INVITATION + LAPSE_PATIENCE;
     while is_pending(&run.ask(poll).await?) && Instant::now() < end {
         sleep(PAUSE).await;

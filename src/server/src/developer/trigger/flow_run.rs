@@ -64,7 +64,11 @@ impl FlowRun<'_, '_> {
     pub(super) async fn poll_pending(&mut self, poll: &Poll) -> Result<bool, CliError> {
         let answer = self.ask(poll).await?;
         let good = is_pending(&answer);
-        self.timeline.verdict("poll", good, if good { "pending" } else { "NOT pending, although nothing has happened" })?;
+        self.timeline.verdict(
+            "poll",
+            good,
+            if good { "pending" } else { "NOT pending, although nothing has happened" },
+        )?;
         Ok(good)
     }
 
@@ -90,7 +94,9 @@ impl FlowRun<'_, '_> {
     pub(super) async fn flow_webhooks(&mut self, id: &str) -> Result<usize, CliError> {
         let path = format!("/sandbox/flows/{}/deliveries", segment(id));
         let is_settled = |row: &Value| !matches!(row["state"].as_str(), Some("waiting" | "under_way"));
-        let answer = self.attempted(&path, |answer| answer["deliveries"].as_array().into_iter().flatten().all(is_settled)).await?;
+        let answer = self
+            .attempted(&path, |answer| answer["deliveries"].as_array().into_iter().flatten().all(is_settled))
+            .await?;
         let rows = answer["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
         self.show_received().await?;
         for row in rows {
@@ -133,7 +139,8 @@ impl FlowRun<'_, '_> {
                 return Ok(answer);
             }
             if began.elapsed() > TOLD_AFTER && !std::mem::replace(&mut is_told, true) {
-                self.timeline.line("waiting", &format!("for the webhook's attempt, up to {} s", ATTEMPT_PATIENCE.as_secs()))?;
+                self.timeline
+                    .line("waiting", &format!("for the webhook's attempt, up to {} s", ATTEMPT_PATIENCE.as_secs()))?;
             }
             sleep(PAUSE).await;
         }
@@ -169,7 +176,8 @@ impl FlowRun<'_, '_> {
     /// Polls the outcome, and compares it with the webhook if this run received it.
     pub(super) async fn poll_end(&mut self, poll: &Poll) -> Result<(Value, bool), CliError> {
         let answer = self.ask(poll).await?;
-        let webhook = self.hook.received().last().and_then(|webhook| serde_json::from_slice::<Value>(&webhook.body).ok());
+        let webhook =
+            self.hook.received().last().and_then(|webhook| serde_json::from_slice::<Value>(&webhook.body).ok());
         let same = webhook.as_ref().is_none_or(|webhook| *webhook == answer);
         match webhook {
             Some(_) if same => self.timeline.verdict("poll", true, "the same body as the webhook's")?,
@@ -185,7 +193,8 @@ impl FlowRun<'_, '_> {
     /// Compares a result with the expected one.
     pub(super) fn judge(&mut self, what: &str, found: &str, expected: &str) -> Result<bool, CliError> {
         let good = found == expected;
-        let told = if good { format!("{what} {found}, as it should be") } else { format!("{what} {found}, NOT {expected}") };
+        let told =
+            if good { format!("{what} {found}, as it should be") } else { format!("{what} {found}, NOT {expected}") };
         self.timeline.verdict("result", good, &told)?;
         Ok(good)
     }

@@ -1,5 +1,5 @@
-//! Target of the flow's webhook: an inbox of this run, which shows it and compares it with the poll; a given URL; or the app's registered
-//! URL.
+//! Target of the flow's webhook: an inbox of this run, which shows it and compares it with the poll; a given URL; or
+//! the app's registered URL.
 
 use std::time::Duration;
 
@@ -30,12 +30,14 @@ enum Target {
 }
 
 impl Hook {
-    /// Uses the given URL. Otherwise this run receives the webhook, if that changes no registration of others: the order names the
-    /// receiver, or the app is our own.
+    /// Uses the given URL. Otherwise this run receives the webhook, if that changes no registration of others: the
+    /// order names the receiver, or the app is our own.
     pub(super) async fn choose(given: Option<&Url>, session: &Session, order_names_it: bool) -> Result<Self, CliError> {
         Ok(Self::to(match given {
             Some(url) => Target::Given(url.clone()),
-            None if order_names_it || session.is_own_app => Target::Own(Inbox::open(&session.client).await?, Vec::new()),
+            None if order_names_it || session.is_own_app => {
+                Target::Own(Inbox::open(&session.client).await?, Vec::new())
+            }
             None => Target::AsRegistered,
         }))
     }
@@ -84,9 +86,15 @@ impl Hook {
     }
 
     /// Registers the URL for an API type of the app, as a client does.
-    pub(super) async fn register(&mut self, session: &Session, timeline: &mut Timeline<'_>, api_type: &str) -> Result<(), CliError> {
+    pub(super) async fn register(
+        &mut self,
+        session: &Session,
+        timeline: &mut Timeline<'_>,
+        api_type: &str,
+    ) -> Result<(), CliError> {
         if let Some(url) = self.url() {
-            let to = |url: &Value| public::register_webhook(&json!({ "apiType": api_type, "webhookUrl": url })).read_as();
+            let to =
+                |url: &Value| public::register_webhook(&json!({ "apiType": api_type, "webhookUrl": url })).read_as();
             let known = session.client.json(Call::<Value>::get("/api/v1/user/webhook")).await?;
             let known = known["data"].as_array().into_iter().flatten().find(|setting| setting["apiType"] == api_type);
             let before = known.map_or(Value::Null, |setting| setting["webhookUrl"].clone());
@@ -97,7 +105,11 @@ impl Hook {
     }
 
     /// Registers the URL for the wealth-data flow of the app, as the operator does in production.
-    pub(super) async fn register_wealth(&mut self, session: &Session, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
+    pub(super) async fn register_wealth(
+        &mut self,
+        session: &Session,
+        timeline: &mut Timeline<'_>,
+    ) -> Result<(), CliError> {
         const FIELDS: [&str; 3] = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
         if let Some(url) = self.url() {
             let set = |urls: &Value| Call::<Value>::new(reqwest::Method::PATCH, "/sandbox/settings").body(urls);

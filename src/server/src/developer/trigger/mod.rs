@@ -1,6 +1,6 @@
-//! `sakshi trigger`: drives one flow on a running sandbox, from its order to its outcome, and prints each step. It is an ordinary client:
-//! it uses only the public listener, with the API and the sandbox's JSON. [`access`] finds service and key, [`hook`] the webhook's target;
-//! [`flow_run`] has shared steps.
+//! `sakshi trigger`: drives one flow on a running sandbox, from its order to its outcome, and prints each step. It is
+//! an ordinary client: it uses only the public listener, with the API and the sandbox's JSON. [`access`] finds service
+//! and key, [`hook`] the webhook's target; [`flow_run`] has shared steps.
 
 mod access;
 mod check;
@@ -30,8 +30,8 @@ use hook::Hook;
 pub struct Trigger {
     #[command(flatten)]
     access: Access,
-    /// Target of the webhook; registered for the app if the flow's order takes no URL. Default: this command receives it, unless that would
-    /// change what is registered for a given app.
+    /// Target of the webhook; registered for the app if the flow's order takes no URL. Default: this command receives
+    /// it, unless that would change what is registered for a given app.
     #[arg(long, global = true, value_name = "URL")]
     webhook_url: Option<Url>,
     #[command(subcommand)]
@@ -147,14 +147,23 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Out) -> Res
     let flow = trigger.flow;
     let mut timeline = Timeline::begin(out);
     let session = Session::open(&trigger.access, sources).await?;
-    timeline.title(&format!("sakshi trigger {}, {}, at {}", flow.word(), flow.outcome(), session.base.as_str().trim_end_matches('/')))?;
+    timeline.title(&format!(
+        "sakshi trigger {}, {}, at {}",
+        flow.word(),
+        flow.outcome(),
+        session.base.as_str().trim_end_matches('/')
+    ))?;
     session.introduce(&mut timeline)?;
     let driven = drive(trigger, &session, &mut timeline).await;
     // The key is revoked in any case. If that fails too, the first failure says more.
     let ended = session.end().await;
     let good = driven?;
     ended?;
-    timeline.verdict("end", good, if good { "everything came out as it should" } else { "NOT everything came out as it should" })?;
+    timeline.verdict(
+        "end",
+        good,
+        if good { "everything came out as it should" } else { "NOT everything came out as it should" },
+    )?;
     Ok(good)
 }
 

@@ -83,8 +83,8 @@ async fn post_answer(run: &mut FlowRun<'_, '_>, opened: &Value, outcome: Outcome
 }
 
 pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
-    let mut order =
-        json!({ "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "client_reference_id": "order-42" });
+    let mut order = json!({ "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web",
+        "client_reference_id": "order-42" });
     if let Some(url) = run.hook.url() {
         order["webhook_url"] = url.into();
     }

@@ -1,5 +1,5 @@
-//! Drives a flow of wealth data: orders a consent, plays the person's and the providers' actions, and checks that each report leads to a
-//! webhook. The API has no poll for this flow.
+//! Drives a flow of wealth data: orders a consent, plays the person's and the providers' actions, and checks that each
+//! report leads to a webhook. The API has no poll for this flow.
 
 use clap::ValueEnum;
 use sakshi_client::public;

@@ -1,5 +1,5 @@
-//! An exporter that counts spans that its collector did not accept. Spans that a full queue drops are not counted; the collector then
-//! accepts too few or none.
+//! An exporter that counts spans that its collector did not accept. Spans that a full queue drops are not counted; the
+//! collector then accepts too few or none.
 
 use std::time::Duration;
 

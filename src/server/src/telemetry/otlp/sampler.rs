@@ -31,7 +31,8 @@ impl ShouldSample for ByTraceId {
         }
         let ratio = Sampler::TraceIdRatioBased(f64::from(self.per_thousand) / 1_000.0);
         let mut result = ratio.should_sample(None, trace, name, kind, attributes, links);
-        result.trace_state = parent.map_or_else(TraceState::default, |context| context.span().span_context().trace_state().clone());
+        result.trace_state =
+            parent.map_or_else(TraceState::default, |context| context.span().span_context().trace_state().clone());
         result
     }
 }

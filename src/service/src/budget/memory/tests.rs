@@ -169,7 +169,8 @@ fn bytes_are_counted_by_stage() {
 
 proptest! {
     #[test]
-    fn the_bound_holds_and_nothing_leaks(steps in prop::collection::vec((0_u8..4, 0_u8..4, 0_usize..60, 0_u8..6), 1..200)) {
+    fn the_bound_holds_and_nothing_leaks(steps in prop::collection::vec((0_u8..4, 0_u8..4, 0_usize..60, 0_u8..6),
+        1..200)) {
         let budget = budget(100);
         let client = ClientId::generate();
         let txns: Vec<TxnId> = (0..4).map(|_| TxnId::generate(client.partition(), 0)).collect();

@@ -13,7 +13,8 @@ use sakshi_domain::time::Timestamp;
 use super::{AnswerFuture, Behaviour, call_all};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
-    EVENT_DURATION, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, created, declining, event, grant, places, scan,
+    EVENT_DURATION, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, created, declining, event,
+    grant, places, scan,
 };
 use crate::conformance::guests::ALL;
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
@@ -92,7 +93,9 @@ impl Model {
             Step::Answer { slot, passes } => match self.scans.get_mut(&slot) {
                 None => return "unknown".into(),
                 Some((_, Some((.., until)))) if now >= *until => return "unknown".into(),
-                Some((_, Some((passed, ..)))) => return (if *passed == passes { "repeated" } else { "answered before" }).into(),
+                Some((_, Some((passed, ..)))) => {
+                    return (if *passed == passes { "repeated" } else { "answered before" }).into();
+                }
                 Some((window, None)) if now >= *window => return "late".into(),
                 Some((_, answer)) => {
                     let registers = passes && refusal.is_none();
@@ -107,7 +110,9 @@ impl Model {
             Step::Cap { places } => self.cap = places,
             Step::Enable { active } => self.active = active,
             Step::Extend { minutes } => self.end = now + Duration::from_secs(minutes * 60),
-            Step::Grant { credits } => (self.credits, self.granted) = (self.credits + u64::from(credits), self.granted + 1),
+            Step::Grant { credits } => {
+                (self.credits, self.granted) = (self.credits + u64::from(credits), self.granted + 1)
+            }
             Step::Sweep | Step::Advance { .. } => {}
         }
         "done".into()
@@ -165,7 +170,9 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
             let completed = store.complete_transaction(complete);
             Box::pin(async move { words_of_answer(&completed.await.unwrap()) })
         }
-        Step::Cap { places: count } => patched(EventPatch { max_guests: Some(places(count.into())), ..EventPatch::default() }),
+        Step::Cap { places: count } => {
+            patched(EventPatch { max_guests: Some(places(count.into())), ..EventPatch::default() })
+        }
         Step::Enable { active } => patched(EventPatch { is_active: Some(active), ..EventPatch::default() }),
         Step::Extend { minutes } => {
             let end = test.now() + Duration::from_secs(minutes * 60);
@@ -173,7 +180,9 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
         }
         Step::Grant { credits } => {
             let moved = store.move_credits(event.client.clone(), grant(credits.into(), &number.to_string()));
-            Box::pin(async move { if matches!(moved.await, Ok(CreditOutcome::Moved(_))) { "done".into() } else { "not moved".into() } })
+            Box::pin(async move {
+                if matches!(moved.await, Ok(CreditOutcome::Moved(_))) { "done".into() } else { "not moved".into() }
+            })
         }
         Step::Sweep => {
             let swept = store.sweep(test.now(), 1_000);
@@ -217,7 +226,11 @@ async fn agree(test: &impl TestStore, event: &Event, ids: &[TxnId], model: &Mode
     assert_eq!(listed.items.iter().map(|one| one.guest.txn).collect::<Vec<_>>(), expected);
     let subjects: Vec<Subject> = expected.into_iter().map(Into::into).collect();
     let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
-    assert_eq!(due.into_iter().map(|delivery| delivery.subject).collect::<Vec<_>>(), subjects, "one webhook for each registration");
+    assert_eq!(
+        due.into_iter().map(|delivery| delivery.subject).collect::<Vec<_>>(),
+        subjects,
+        "one webhook for each registration"
+    );
     assert_eq!(audited_balance(test, &event.client).await, model.credits);
     let audit = test.store().audit().await.unwrap().remove(0);
     assert_eq!(audit.entries, model.spent + model.granted, "one credit for each scan");
@@ -230,7 +243,8 @@ pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: 
     let ids: Vec<TxnId> = (0..SLOTS).map(|_| TxnId::generate(client.partition(), 7)).collect();
     let end = test.now() + EVENT_DURATION;
     let (scans, registered) = (BTreeMap::new(), Vec::new());
-    let mut model = Model { credits: 6, spent: 0, granted: 1, active: true, end, cap: 3, scans, abandoned_and_gone: 0, registered };
+    let mut model =
+        Model { credits: 6, spent: 0, granted: 1, active: true, end, cap: 3, scans, abandoned_and_gone: 0, registered };
     let mut number = 0;
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
         let expected: Vec<String> = group.iter().map(|step| model.expect(step, test.now())).collect();

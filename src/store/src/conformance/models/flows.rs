@@ -14,9 +14,11 @@ use crate::conformance::flow_fixture::{Flow, ShortReport, locker, opened, party,
 pub(crate) fn step() -> impl Strategy<Value = ShortReport> {
     let statuses = vec!["Accepted", "Rejected", "Revoked", "Expiring Soon", "Expired"];
     prop_oneof![
-        (select(vec!["Pending", "Fetched", "Failed"]), 0..2_u8).prop_map(|(status, content)| ShortReport::Locker(status, content)),
+        (select(vec!["Pending", "Fetched", "Failed"]), 0..2_u8)
+            .prop_map(|(status, content)| ShortReport::Locker(status, content)),
         (select(statuses), 0..2_u8).prop_map(|(status, content)| ShortReport::Consent(status, content)),
-        (0..3_u8, select(vec!["RAW", "ANALYSED"]), 0..2_u8).prop_map(|(fetch, form, content)| ShortReport::Data(fetch, form, content)),
+        (0..3_u8, select(vec!["RAW", "ANALYSED"]), 0..2_u8)
+            .prop_map(|(fetch, form, content)| ShortReport::Data(fetch, form, content)),
         (0..3_u8, 0..2_u8).prop_map(|(account, content)| ShortReport::Historical(account, content)),
     ]
 }
@@ -36,9 +38,9 @@ impl Model {
                 return if self.shown.replace(content) == Some(content) { "repeated" } else { "progressed" };
             }
             ShortReport::Locker(word, content) => (key(report), (word, content)),
-            ShortReport::Consent(_, content) | ShortReport::Data(_, _, content) | ShortReport::Historical(_, content) => {
-                (key(report), ("", content))
-            }
+            ShortReport::Consent(_, content)
+            | ShortReport::Data(_, _, content)
+            | ShortReport::Historical(_, content) => (key(report), ("", content)),
             ShortReport::Document(_) | ShortReport::Large(_) => unreachable!("the model has no such report"),
         };
         match (self.sent.get(&key), report) {
@@ -98,7 +100,8 @@ pub(crate) async fn race(test: &impl TestStore, steps: Vec<ShortReport>) {
     let (locker, wealth) = (opened(test, locker(test, &party)).await, opened(test, wealth(test, &party)).await);
     let calls: Vec<_> = steps.iter().map(|report| execute(test, &locker, &wealth, *report)).collect();
     let answered = futures_util::future::join_all(calls).await;
-    let queued: Vec<_> = steps.iter().zip(&answered).filter(|(_, answer)| *answer == "queued").map(|(report, _)| key(*report)).collect();
+    let queued: Vec<_> =
+        steps.iter().zip(&answered).filter(|(_, answer)| *answer == "queued").map(|(report, _)| key(*report)).collect();
     let keys: BTreeSet<_> = queued.iter().collect();
     assert_eq!(keys.len(), queued.len(), "{steps:?} {answered:?}");
     assert_eq!(test.store().due_deliveries(None, None, 1_000).await.unwrap().len(), queued.len());

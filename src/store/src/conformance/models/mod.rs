@@ -1,4 +1,5 @@
-//! Small models of a store's answers. Tests make random sequences of calls and compare the answers of every store with those of the model.
+//! Small models of a store's answers. Tests make random sequences of calls and compare the answers of every store with
+//! those of the model.
 
 pub(crate) mod event;
 pub(crate) mod flows;
@@ -18,10 +19,11 @@ pub(crate) struct Behaviour {
     pub(crate) expires: bool,
 }
 
-/// Compares a store with the models over random sequences of calls. `kept` makes a store that keeps events as [`event::KEPT`]; the
-/// numbers are cases.
+/// Compares a store with the models over random sequences of calls. `kept` makes a store that keeps events as
+/// [`event::KEPT`]; the numbers are cases.
 macro_rules! store_models {
-    ($behaviour:expr, $store:expr, $kept:expr, transactions: $transactions:literal, events: $events:literal, flows: $flows:literal) => {
+    ($behaviour:expr, $store:expr, $kept:expr, transactions: $transactions:literal, events: $events:literal,
+        flows: $flows:literal) => {
         use proptest::prelude::*;
 
         use crate::conformance::models::{Behaviour, event, flows, transactions};
@@ -40,7 +42,8 @@ macro_rules! store_models {
             #![proptest_config($crate::conformance::models::cases($events))]
 
             #[test]
-            fn any_interleaving_at_an_event_does_what_the_model_says(steps in prop::collection::vec(event::step(), 1..200)) {
+            fn any_interleaving_at_an_event_does_what_the_model_says(steps in prop::collection::vec(event::step(),
+                1..200)) {
                 run(event::compare(&$kept, $behaviour, steps));
             }
         }
@@ -49,12 +52,14 @@ macro_rules! store_models {
             #![proptest_config($crate::conformance::models::cases($flows))]
 
             #[test]
-            fn any_interleaving_of_reports_does_what_the_model_says(steps in prop::collection::vec(flows::step(), 1..60)) {
+            fn any_interleaving_of_reports_does_what_the_model_says(steps in prop::collection::vec(flows::step(),
+                1..60)) {
                 run(flows::compare(&$store, steps));
             }
 
             #[test]
-            fn racing_reports_queue_at_most_one_delivery_for_each_key(steps in prop::collection::vec(flows::step(), 1..24)) {
+            fn racing_reports_queue_at_most_one_delivery_for_each_key(steps in prop::collection::vec(flows::step(),
+                1..24)) {
                 run(flows::race(&$store, steps));
             }
         }
@@ -69,7 +74,8 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
 
 type AnswerFuture = Pin<Box<dyn Future<Output = String>>>;
 
-/// Makes the calls at the same time if the store executes them in order, otherwise one after the other; returns the answers.
+/// Makes the calls at the same time if the store executes them in order, otherwise one after the other; returns the
+/// answers.
 async fn call_all(behaviour: Behaviour, calls: impl Iterator<Item = AnswerFuture>) -> Vec<String> {
     if behaviour.in_order {
         return join_all(calls).await;

@@ -11,7 +11,9 @@ use sakshi_domain::time::Timestamp;
 
 use super::{AnswerFuture, Behaviour, call_all};
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, opening_with_hook};
+use crate::conformance::fixture::{
+    RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, opening_with_hook,
+};
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome};
 
 #[derive(Clone, Debug)]
@@ -25,8 +27,10 @@ pub(crate) enum Step {
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        1 => (1..6_i64, 0..8_u8).prop_map(|(amount, reference)| Step::Move { kind: EntryKind::Grant, amount, reference }),
-        1 => (-4..4_i64, 0..8_u8).prop_map(|(amount, reference)| Step::Move { kind: EntryKind::Adjust, amount, reference }),
+        1 => (1..6_i64, 0..8_u8).prop_map(|(amount, reference)| Step::Move { kind: EntryKind::Grant, amount,
+            reference }),
+        1 => (-4..4_i64, 0..8_u8).prop_map(|(amount, reference)| Step::Move { kind: EntryKind::Adjust, amount,
+            reference }),
         6 => (0..12_usize).prop_map(|slot| Step::Open { slot }),
         4 => (0..12_usize, 1..3_u8).prop_map(|(slot, answer)| Step::Complete { slot, answer }),
         1 => prop_oneof![Just(1), Just(14), Just(20), Just(24 * 60)].prop_map(|minutes| Step::Advance { minutes }),
@@ -105,7 +109,8 @@ fn execute(test: &impl TestStore, client: &ClientId, ids: &[TxnId], step: &Step)
     let store = test.store();
     match *step {
         Step::Move { kind, amount, reference } => {
-            let moved = store.move_credits(client.clone(), CreditMove { kind, amount, reference: reference.to_string() });
+            let moved =
+                store.move_credits(client.clone(), CreditMove { kind, amount, reference: reference.to_string() });
             Box::pin(async move { words_of_move(&moved.await.unwrap()) })
         }
         Step::Open { slot } => {
@@ -141,7 +146,10 @@ fn words_of_open(outcome: &OpenOutcome) -> String {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
         OpenOutcome::InsufficientCredits => "no credits".into(),
         OpenOutcome::Replayed(_) | OpenOutcome::KeyReused => "idempotency".into(),
-        OpenOutcome::EventNotFound | OpenOutcome::EventRefused(_) | OpenOutcome::BudgetSpent | OpenOutcome::ScansPending => "event".into(),
+        OpenOutcome::EventNotFound
+        | OpenOutcome::EventRefused(_)
+        | OpenOutcome::BudgetSpent
+        | OpenOutcome::ScansPending => "event".into(),
     }
 }
 

@@ -12,7 +12,8 @@ const KEEP: &str = "INSERT OR REPLACE INTO canary (row, box) VALUES (1, ?1)";
 /// Checks the keys, within the transaction that opens the file. Only a new file has no canary yet.
 ///
 /// # Errors
-/// [`StoreError::WrongKey`] when none of the keys opens the canary, [`StoreError::Corrupt`] when the canary is missing or damaged.
+/// [`StoreError::WrongKey`] when none of the keys opens the canary, [`StoreError::Corrupt`] when the canary is missing
+/// or damaged.
 pub(crate) fn check(connection: &Connection, vault: &Vault, is_new: bool) -> Result<(), StoreError> {
     if let Some(fresh) = examine(connection, vault, is_new)? {
         connection.execute(KEEP, [fresh])?;

@@ -1,6 +1,7 @@
 //! Checks that a node would open the store in a directory, even while another process has it open.
 //!
-//! Writes nothing to the store. Reads a log if there is one: until a checkpoint, the database file alone may be out of date or torn.
+//! Writes nothing to the store. Reads a log if there is one: until a checkpoint, the database file alone may be out of
+//! date or torn.
 
 use std::path::Path;
 
@@ -18,12 +19,17 @@ const WITH_INDEX: &str = "?readonly_shm=1";
 /// Creates the index of the log, as a node would.
 const WITHOUT_INDEX: &str = "";
 
-/// Checks files, schema, keys and installation of the store in a directory. A directory without a store passes; without a vault, any key
-/// passes.
+/// Checks files, schema, keys and installation of the store in a directory. A directory without a store passes; without
+/// a vault, any key passes.
 ///
 /// # Errors
 /// [`OpenError::Refused`] with the error of opening it, [`OpenError::Unreadable`] when it cannot be read from here.
-pub fn may_open(directory: &Path, vault: Option<&Vault>, ownership: &Ownership, upgrading: Upgrading) -> Result<(), OpenError> {
+pub fn may_open(
+    directory: &Path,
+    vault: Option<&Vault>,
+    ownership: &Ownership,
+    upgrading: Upgrading,
+) -> Result<(), OpenError> {
     let unreadable = |error: StoreError| match error {
         StoreError::Corrupt(_) => OpenError::Refused(error),
         _ => OpenError::Unreadable(error),
@@ -33,7 +39,11 @@ pub fn may_open(directory: &Path, vault: Option<&Vault>, ownership: &Ownership, 
     }
     let connection = connect(directory).map_err(unreadable)?;
     let found = schema::verify(&connection, vault, Some(ownership), upgrading.schema).map_err(OpenError::Refused)?;
-    if upgrading.at_start { Ok(()) } else { schema::refuse_earlier(found, upgrading.schema).map_err(OpenError::Refused) }
+    if upgrading.at_start {
+        Ok(())
+    } else {
+        schema::refuse_earlier(found, upgrading.schema).map_err(OpenError::Refused)
+    }
 }
 
 /// Opens the database file, and begins a snapshot of it.

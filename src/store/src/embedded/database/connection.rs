@@ -30,7 +30,8 @@ pub(crate) enum Role {
 /// # Errors
 /// The error of SQLite for the file.
 pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
-    let access = if role == Role::Reader { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
+    let access =
+        if role == Role::Reader { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(LOCK_WAIT)?;
     keep_statements(&connection)?;

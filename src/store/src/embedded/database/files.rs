@@ -51,7 +51,14 @@ pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreEr
 /// Opens a file for its owner alone, and creates it if it does not exist. With `is_new`, it must not exist.
 pub(crate) fn private(path: &Path, is_new: bool) -> Result<File, StoreError> {
     let open = || {
-        let file = OpenOptions::new().read(true).write(true).create(true).create_new(is_new).truncate(false).mode(0o600).open(path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .create_new(is_new)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)?;
         file.set_permissions(PermissionsExt::from_mode(0o600))?;
         leave_to_owner(&file, path)?;
         Ok(file)
@@ -66,8 +73,8 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
     missing.into_iter().rev().try_for_each(|path| leave_to_owner(&File::open(path)?, path))
 }
 
-/// Gives a file created by root to the owner and the group of its directory, so the service there can open it. A link's target stays
-/// root's, so the service cannot get hold of a file elsewhere.
+/// Gives a file created by root to the owner and the group of its directory, so the service there can open it. A link's
+/// target stays root's, so the service cannot get hold of a file elsewhere.
 fn leave_to_owner(file: &File, path: &Path) -> std::io::Result<()> {
     let (made, named) = (file.metadata()?, path.symlink_metadata()?);
     let directory = here(path.parent().unwrap_or(path)).metadata()?;
@@ -101,7 +108,10 @@ pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
     let (path, lock) = (database(directory), directory.join(LOCK));
     if length(&path)? == 0 {
         if starts_with(&lock, MARK)? || length(&log(directory))? > 0 {
-            return Err(StoreError::Corrupt(format!("{} is missing or empty, but this directory has held a store", path.display())));
+            return Err(StoreError::Corrupt(format!(
+                "{} is missing or empty, but this directory has held a store",
+                path.display()
+            )));
         }
         return Ok(false);
     }
@@ -188,6 +198,9 @@ mod tests {
     fn a_disk_without_room_is_told_apart() {
         let told = |kind: std::io::ErrorKind| failed("write", Path::new("file"), &kind.into());
         assert_eq!(told(std::io::ErrorKind::StorageFull), StoreError::Full);
-        assert_eq!(told(std::io::ErrorKind::PermissionDenied), StoreError::unavailable("cannot write file: permission denied"));
+        assert_eq!(
+            told(std::io::ErrorKind::PermissionDenied),
+            StoreError::unavailable("cannot write file: permission denied")
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! The log left by an earlier process: it must end at the last write of that process, not before.
 //!
-//! SQLite reads the log as far as its chain of checksums goes. A power cut tears the last step, which was not answered. But a flipped bit,
-//! a dropped write or a false sync also ends the chain, with answered steps behind it. A step is written only after the one before it was
-//! synced, so a later step of the same chain shows that an answered one is damaged. SQLite describes the format in
-//! <https://www.sqlite.org/fileformat2.html#walformat>.
+//! SQLite reads the log as far as its chain of checksums goes. A power cut tears the last step, which was not answered.
+//! But a flipped bit, a dropped write or a false sync also ends the chain, with answered steps behind it. A step is
+//! written only after the one before it was synced, so a later step of the same chain shows that an answered one is
+//! damaged. SQLite describes the format in <https://www.sqlite.org/fileformat2.html#walformat>.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -53,7 +53,8 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     match damaged.map_err(|error| failed("read", path, &error))? {
         None => Ok(()),
         Some(byte) => Err(StoreError::Corrupt(format!(
-            "{} is damaged at byte {byte}, and steps that were answered lie behind; cut it there to go on without them, or restore a backup",
+            "{} is damaged at byte {byte}, and steps that were answered lie behind; cut it there to go on without \
+                them, or restore a backup",
             path.display()
         ))),
     }
@@ -87,7 +88,8 @@ fn find_damage(log: &mut impl Read) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Returns the part of the salts that counts log restarts. Leftovers of an earlier life behind the end have a smaller one.
+/// Returns the part of the salts that counts log restarts. Leftovers of an earlier life behind the end have a smaller
+/// one.
 fn salt(salts: &[u8; 8]) -> u32 {
     word(salts, 0)
 }
@@ -170,7 +172,9 @@ mod tests {
     fn log() -> (TempDir, PathBuf, Vec<u8>) {
         let directory = tempfile::tempdir().unwrap();
         let connection = Connection::open(directory.path().join("file")).unwrap();
-        connection.execute_batch("CREATE TABLE t (a); PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (a); PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+            .unwrap();
         (0..3).for_each(|_| connection.execute_batch("INSERT INTO t VALUES (1)").unwrap());
         let path = directory.path().join("log");
         fs::copy(directory.path().join("file-wal"), &path).unwrap();
@@ -210,7 +214,9 @@ mod tests {
     fn a_log_whose_new_head_was_lost_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let connection = Connection::open(directory.path().join("file")).unwrap();
-        connection.execute_batch("CREATE TABLE t (a); PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (a); PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+            .unwrap();
         let commit = || connection.execute_batch("INSERT INTO t VALUES (1)").unwrap();
         let (log, path) = (directory.path().join("file-wal"), directory.path().join("log"));
         (0..3).for_each(|_| commit());

@@ -1,7 +1,7 @@
 //! A check of every page of a file after an unclean shutdown.
 //!
-//! A disk that lost synced writes leaves pages of different times. SQLite reads such a file normally until it meets an impossible page. So
-//! the whole file is compared with its indexes before it is served.
+//! A disk that lost synced writes leaves pages of different times. SQLite reads such a file normally until it meets an
+//! impossible page. So the whole file is compared with its indexes before it is served.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -54,8 +54,8 @@ mod tests {
 
     fn large() -> Connection {
         let connection = Connection::open_in_memory().unwrap();
-        let rows = "CREATE TABLE t (a UNIQUE); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) \
-             INSERT INTO t SELECT i FROM n";
+        let rows = "CREATE TABLE t (a UNIQUE); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i \
+             < 100000) INSERT INTO t SELECT i FROM n";
         connection.execute_batch(rows).unwrap();
         connection
     }
@@ -73,7 +73,9 @@ mod tests {
         let forged = "PRAGMA writable_schema = 1; DELETE FROM sqlite_schema WHERE type = 'index'; \
              UPDATE sqlite_schema SET sql = 'CREATE TABLE t (a)' WHERE name = 't'; PRAGMA writable_schema = RESET;";
         connection.execute_batch(forged).unwrap();
-        let Err(StoreError::Corrupt(fault)) = check(&mut connection, Path::new("file")) else { panic!("it has pages that nothing uses") };
+        let Err(StoreError::Corrupt(fault)) = check(&mut connection, Path::new("file")) else {
+            panic!("it has pages that nothing uses")
+        };
         assert!(fault.starts_with("file: "), "{fault}");
     }
 }

@@ -1,5 +1,5 @@
-//! The tables: one for each kind of record, and the file's own. A file of an earlier release is migrated in the transaction that opens it
-//! (`crate::schema`).
+//! The tables: one for each kind of record, and the file's own. A file of an earlier release is migrated in the
+//! transaction that opens it (`crate::schema`).
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sakshi_domain::clock::Clock;
@@ -14,8 +14,9 @@ use crate::{Ownership, Schema};
 /// "SAKS": distinguishes this file from any other SQLite database.
 pub(crate) const APPLICATION_ID: i64 = 0x5341_4B53;
 
-/// Tables and triggers besides the records: the installation, the page for health checks, a sealed value that proves the keys, and an
-/// audit log that only grows. An audit entry may be sealed under another key; its hash covers the plain text.
+/// Tables and triggers besides the records: the installation, the page for health checks, a sealed value that proves
+/// the keys, and an audit log that only grows. An audit entry may be sealed under another key; its hash covers the
+/// plain text.
 const OWN: &str = "\
     CREATE TABLE installation (row INTEGER PRIMARY KEY CHECK (row = 1), made_under TEXT NOT NULL); \
     CREATE TABLE probe (row INTEGER PRIMARY KEY CHECK (row = 1), pad BLOB); INSERT INTO probe (row) VALUES (1); \
@@ -23,12 +24,14 @@ const OWN: &str = "\
     CREATE TRIGGER audit_changed BEFORE UPDATE OF _id, _entry, previous, hash ON audit_list \
         WHEN old._id <> new._id OR old._entry <> new._entry OR old.previous <> new.previous OR old.hash <> new.hash \
         BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END; \
-    CREATE TRIGGER audit_cut BEFORE DELETE ON audit_list BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;";
+    CREATE TRIGGER audit_cut BEFORE DELETE ON audit_list BEGIN SELECT raise(ABORT, 'the audit log is append-only'); \
+    END;";
 
 /// Reads the schema number of a file, in `user_version`; `None` for an empty file.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] for a file that is not a store's, [`StoreError::OtherSchema`] for a number that this schema does not know.
+/// [`StoreError::Corrupt`] for a file that is not a store's, [`StoreError::OtherSchema`] for a number that this schema
+/// does not know.
 pub(crate) fn number(connection: &Connection, schema: &Schema) -> Result<Option<u32>, StoreError> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
@@ -42,8 +45,8 @@ pub(crate) fn number(connection: &Connection, schema: &Schema) -> Result<Option<
     schema.check(found).map(|()| Some(found))
 }
 
-/// Makes an empty file a store, migrates one of an earlier release, and checks that a node with these keys and this installation may open
-/// an existing one.
+/// Makes an empty file a store, migrates one of an earlier release, and checks that a node with these keys and this
+/// installation may open an existing one.
 ///
 /// # Errors
 /// As [`number`] and [`verify`]. Nothing is changed in any of these cases.
@@ -80,7 +83,8 @@ pub(crate) fn refuse_earlier(found: Option<u32>, schema: &Schema) -> Result<(), 
     match found.filter(|found| *found < schema.number()) {
         None => Ok(()),
         Some(found) => Err(StoreError::OtherSchema(format!(
-            "the store has {}, and this release has {}: run `sakshi migrate`, which makes a backup first, or set store.upgrade_at_start",
+            "the store has {}, and this release has {}: run `sakshi migrate`, which makes a backup first, or set \
+                store.upgrade_at_start",
             schema.in_words(found),
             schema.number()
         ))),
@@ -90,8 +94,8 @@ pub(crate) fn refuse_earlier(found: Option<u32>, schema: &Schema) -> Result<(), 
 /// Checks, without writing, that [`open`] would not refuse a file. Returns its number.
 ///
 /// # Errors
-/// [`StoreError::WrongKey`] for one that was written under other keys, [`StoreError::OtherInstallation`] for one that belongs to another
-/// installation, and as [`number`].
+/// [`StoreError::WrongKey`] for one that was written under other keys, [`StoreError::OtherInstallation`] for one that
+/// belongs to another installation, and as [`number`].
 pub(crate) fn verify(
     connection: &Connection,
     vault: Option<&Vault>,
@@ -109,7 +113,8 @@ pub(crate) fn verify(
 fn create(transaction: &Transaction<'_>, clock: &dyn Clock, schema: &Schema) -> rusqlite::Result<()> {
     add_missing(transaction, schema.tables)?;
     transaction.execute_batch(OWN)?;
-    transaction.execute("INSERT INTO swept_record (_id, _version, at) VALUES (x'00', 1, ?1)", [clock.now().millis()])?;
+    transaction
+        .execute("INSERT INTO swept_record (_id, _version, at) VALUES (x'00', 1, ?1)", [clock.now().millis()])?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", schema.number())
 }

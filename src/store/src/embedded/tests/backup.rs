@@ -11,7 +11,9 @@ use sakshi_domain::clock::{Clock, ManualClock};
 use sakshi_domain::delivery::{Attempt, QueuedDelivery};
 
 use super::{EmbeddedTestStore, open, options, test_store, vault};
-use crate::conformance::fixture::{EVENT_DURATION, RESULT_TTL, RETENTION, client_with, completed, created, event, opened};
+use crate::conformance::fixture::{
+    EVENT_DURATION, RESULT_TTL, RETENTION, client_with, completed, created, event, opened,
+};
 use crate::conformance::flow_fixture::{self, ShortReport, accepted};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
@@ -29,7 +31,12 @@ async fn backed_up() -> (EmbeddedTestStore, PathBuf) {
     (test, file)
 }
 
-fn restored(test: &EmbeddedTestStore, file: &Path, to: &Path, replace: bool) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
+fn restored(
+    test: &EmbeddedTestStore,
+    file: &Path,
+    to: &Path,
+    replace: bool,
+) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
     restore(file, &to.join("store"), with(test), Some(&test_ownership()), QueuedWebhooks::Drop, replace)
 }
 
@@ -52,7 +59,8 @@ async fn an_empty_file_is_no_store_to_back_up_and_none_to_replace() {
     let refused = backup(&other.path().join("store"), &other.path().join("b.db"), test.clock.clone(), &vault());
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.starts_with("there is no store in")));
     assert_eq!(restored(&test, &file, other.path(), false).unwrap().1, None);
-    let balances: Vec<_> = open(other.path()).unwrap().audit().await.unwrap().iter().map(|audit| audit.balance).collect();
+    let balances: Vec<_> =
+        open(other.path()).unwrap().audit().await.unwrap().iter().map(|audit| audit.balance).collect();
     assert_eq!(balances, [5]);
 }
 
@@ -61,7 +69,10 @@ async fn a_backup_under_other_keys_is_refused() {
     let (test, file) = backed_up().await;
     let other = tempfile::tempdir().unwrap();
     let wrong = (test.clock.clone() as Arc<dyn Clock>, Arc::new(test_vault(&[9])));
-    assert_eq!(restore(&file, &other.path().join("store"), wrong, None, QueuedWebhooks::Drop, false), Err(StoreError::WrongKey));
+    assert_eq!(
+        restore(&file, &other.path().join("store"), wrong, None, QueuedWebhooks::Drop, false),
+        Err(StoreError::WrongKey)
+    );
     assert!(!other.path().join("store").exists());
 }
 
@@ -190,7 +201,8 @@ async fn a_backup_without_a_checksum_is_restored_and_one_whose_checksum_cannot_b
     assert!(!to.path().join("store").exists());
 }
 
-/// Makes a store with webhooks of two transactions and of two reports. One of each waits, one attempt is in flight and one has ended.
+/// Makes a store with webhooks of two transactions and of two reports. One of each waits, one attempt is in flight and
+/// one has ended.
 async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     let test = test_store();
     let client = client_with(&test, 10).await;
@@ -199,7 +211,8 @@ async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     }
     let party = flow_fixture::party(&test).await;
     for _ in 0..2 {
-        let flow = flow_fixture::opened(&test, flow_fixture::document(&test, &party, Some("https://own.example/in"))).await;
+        let flow =
+            flow_fixture::opened(&test, flow_fixture::document(&test, &party, Some("https://own.example/in"))).await;
         accepted(&test, &flow, ShortReport::Document("Rejected")).await.unwrap();
     }
     let due = test.store.due_deliveries(None, None, 10).await.unwrap();
@@ -220,7 +233,8 @@ fn serving(test: &EmbeddedTestStore, file: &Path, webhooks: QueuedWebhooks) -> E
     let directory = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::starting_at(test.clock.now() + Duration::from_secs(60)));
     let with = (clock.clone() as Arc<dyn Clock>, vault());
-    let (contents, _) = restore(file, &directory.path().join("store"), with, Some(&test_ownership()), webhooks, false).unwrap();
+    let (contents, _) =
+        restore(file, &directory.path().join("store"), with, Some(&test_ownership()), webhooks, false).unwrap();
     assert_eq!(contents.queued_webhooks, 3, "as the backup has it");
     let store = EmbeddedStore::open(options(directory.path(), clock.clone())).unwrap();
     EmbeddedTestStore { store, clock, directory }

@@ -54,7 +54,10 @@ async fn a_half_copied_log_is_no_damage_with_its_index_or_without() {
     let alone = tempfile::tempdir().unwrap();
     fs::copy(directory.path().join("sakshi.db"), alone.path().join("sakshi.db")).unwrap();
     let refused = may_open(alone.path(), &test_ownership());
-    assert!(matches!(refused, Err(OpenError::Refused(StoreError::Corrupt(_)))), "without its log the file is torn: {refused:?}");
+    assert!(
+        matches!(refused, Err(OpenError::Refused(StoreError::Corrupt(_)))),
+        "without its log the file is torn: {refused:?}"
+    );
 
     let before = names(directory.path());
     let files = || before.iter().map(|name| fs::read(directory.path().join(name)).unwrap()).collect::<Vec<_>>();

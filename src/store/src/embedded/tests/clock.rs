@@ -52,7 +52,8 @@ impl Adjusted {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(Settable(AtomicI64::new(START.millis())));
-        let options = crate::embedded::EmbeddedOptions { clock: clock.clone(), ..options(directory.path(), test_store().clock) };
+        let options =
+            crate::embedded::EmbeddedOptions { clock: clock.clone(), ..options(directory.path(), test_store().clock) };
         Self { store: EmbeddedStore::open(options).unwrap(), clock, _directory: directory }
     }
 
@@ -69,7 +70,10 @@ async fn a_scan_that_was_counted_as_abandoned_and_is_answered_after_all_is_aband
     let (first, second) = (scanned(&test, &event).await, scanned(&test, &event).await);
     test.advance(WINDOW);
     scanned(&test, &event).await;
-    assert_eq!(counts(&test, &event).await, EventCounts { registrations: 0, scans: 3, abandoned: 2, pending: 1, ..EventCounts::default() });
+    assert_eq!(
+        counts(&test, &event).await,
+        EventCounts { registrations: 0, scans: 3, abandoned: 2, pending: 1, ..EventCounts::default() }
+    );
     test.set(START);
     let answer = test.store.complete_transaction(declining(first, 1)).await;
     assert!(matches!(answer, Ok(CompleteOutcome::Completed { .. })));
@@ -77,5 +81,8 @@ async fn a_scan_that_was_counted_as_abandoned_and_is_answered_after_all_is_aband
     test.advance(WINDOW);
     assert_eq!(test.store.complete_transaction(declining(second, 1)).await, Ok(CompleteOutcome::Expired));
     test.advance(WINDOW * 2);
-    assert_eq!(counts(&test, &event).await, EventCounts { registrations: 1, scans: 4, abandoned: 2, pending: 0, ..EventCounts::default() });
+    assert_eq!(
+        counts(&test, &event).await,
+        EventCounts { registrations: 1, scans: 4, abandoned: 2, pending: 0, ..EventCounts::default() }
+    );
 }

@@ -74,7 +74,10 @@ async fn a_foreign_file_is_refused() {
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE accounts (id)").unwrap();
     let error = open(directory.path()).unwrap_err();
     assert_eq!(error, StoreError::Corrupt("the database file is not a sakshi store".into()));
-    let tables: i64 = rusqlite::Connection::open(&path).unwrap().query_row("SELECT count(*) FROM accounts", [], |row| row.get(0)).unwrap();
+    let tables: i64 = rusqlite::Connection::open(&path)
+        .unwrap()
+        .query_row("SELECT count(*) FROM accounts", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(tables, 0);
 }
 
@@ -88,7 +91,8 @@ async fn a_file_of_a_newer_program_is_refused() {
 #[tokio::test]
 async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
     let (test, path) = closed().await;
-    let number = |sql: &str| -> u32 { rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap() };
+    let number =
+        |sql: &str| -> u32 { rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap() };
     let first = (number("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger_list'") as usize - 1) * 4_096;
     let mut bytes = fs::read(&path).unwrap();
     bytes[first..first + 4_096].fill(0xA5);
@@ -125,7 +129,9 @@ async fn a_list_of_events_whose_counts_are_damaged_is_unreadable() {
         ("event_record", "app", "CAST(x'ff' AS TEXT)"),
         ("events_index", "_member", "x'01'"),
     ] {
-        change(format!("CREATE TABLE kept AS SELECT {column} FROM {table}; UPDATE {table} SET {column} = {value}")).await.unwrap();
+        change(format!("CREATE TABLE kept AS SELECT {column} FROM {table}; UPDATE {table} SET {column} = {value}"))
+            .await
+            .unwrap();
         let listed = test.store.list_events(event.app.clone(), page).await;
         assert!(matches!(listed, Err(StoreError::Corrupt(_) | StoreError::Broken(_))), "{column} {value}: {listed:?}");
         change(format!("UPDATE {table} SET {column} = (SELECT {column} FROM kept); DROP TABLE kept")).await.unwrap();

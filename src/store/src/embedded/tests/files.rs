@@ -58,7 +58,8 @@ async fn the_files_are_for_their_owner_alone() {
 #[tokio::test]
 async fn a_log_is_copied_as_it_grows_and_begins_anew() {
     const OUTCOME: usize = 512 * 1_024;
-    // The log is copied while writes go on, so its growth depends on the machine; without a limit it would hold all of them.
+    // The log is copied while writes go on, so its growth depends on the machine; without a limit it would hold all of
+    // them.
     const MOST: usize = 1_000;
     let test = test_store();
     let client = client_with(&test, MOST.try_into().unwrap()).await;
@@ -82,7 +83,8 @@ async fn names_and_secret_addresses_are_sealed_in_every_file() {
     completed(&test, &client).await;
     let directory = test.directory.path().join("store");
     let holds = |needle: &str| {
-        let bytes: Vec<u8> = directory.read_dir().unwrap().flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
+        let bytes: Vec<u8> =
+            directory.read_dir().unwrap().flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
         bytes.windows(needle.len()).any(|window| window == needle.as_bytes())
     };
     assert!(holds("https://hooks.example"), "the origin is what the outbox is sorted by");

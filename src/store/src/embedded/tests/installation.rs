@@ -80,7 +80,10 @@ fn looking_at_a_file_needs_no_lock_and_leaves_nothing_behind() {
     is_refused_by_look(&looked);
     store.close();
     let names = || {
-        std::fs::read_dir(looked.join("store")).unwrap().map(|entry| entry.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+        std::fs::read_dir(looked.join("store"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<std::collections::BTreeSet<_>>()
     };
     let before = names();
     is_refused_by_look(&looked);

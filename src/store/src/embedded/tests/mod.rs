@@ -62,7 +62,8 @@ fn vault() -> Arc<Vault> {
     Arc::new(test_vault(&[7]))
 }
 
-/// Opens a store once no other process has its files: a process that another test is starting holds every open file for a moment.
+/// Opens a store once no other process has its files: a process that another test is starting holds every open file for
+/// a moment.
 pub(crate) fn open_when_free(options: &EmbeddedOptions) -> Result<EmbeddedStore, StoreError> {
     let begun = Instant::now();
     loop {
@@ -130,7 +131,10 @@ mod in_memory {
 
     fn test_store() -> ClockedStore<EmbeddedStore> {
         let clock = Arc::new(ManualClock::starting_at(START));
-        ClockedStore { store: EmbeddedStore::in_memory(clock.clone(), vault(), RETENTION, &test_ownership()).unwrap(), clock }
+        ClockedStore {
+            store: EmbeddedStore::in_memory(clock.clone(), vault(), RETENTION, &test_ownership()).unwrap(),
+            clock,
+        }
     }
 
     crate::store_conformance!(every_property_holds: _nothing = () => test_store());

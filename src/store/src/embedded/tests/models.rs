@@ -3,6 +3,7 @@
 use super::{test_store, test_store_with};
 
 crate::conformance::models::store_models!(
-    Behaviour { in_order: false, expires: false }, test_store(), test_store_with(|options| options.retention = event::KEPT),
+    Behaviour { in_order: false, expires: false }, test_store(),
+    test_store_with(|options| options.retention = event::KEPT),
     transactions: 64, events: 96, flows: 48
 );

@@ -12,12 +12,18 @@ fn statements(table: &'static Table) -> Vec<Statement> {
     let names = || table.fields.iter().map(|column| column.name);
     let mut statements = match table.form {
         Form::Record => {
-            let integers = || table.fields.iter().filter(|Column { kind, .. }| *kind == ColumnKind::Integer).map(|column| column.name);
-            let mut statements = vec![Statement::Read, Statement::Exists, Statement::Put, Statement::Fields(names().collect())];
+            let integers = || {
+                table.fields.iter().filter(|Column { kind, .. }| *kind == ColumnKind::Integer).map(|column| column.name)
+            };
+            let mut statements =
+                vec![Statement::Read, Statement::Exists, Statement::Put, Statement::Fields(names().collect())];
             statements.extend([vec![]].into_iter().chain(names().map(|name| vec![name])).map(Statement::Fields));
             let ends = if can_end(table) { vec![End::Same, End::Given, End::Never] } else { vec![End::Same] };
-            statements
-                .extend(names().flat_map(|name| ends.iter().map(move |end| Statement::Set(vec![name], *end, vec![]))).collect::<Vec<_>>());
+            statements.extend(
+                names()
+                    .flat_map(|name| ends.iter().map(move |end| Statement::Set(vec![name], *end, vec![])))
+                    .collect::<Vec<_>>(),
+            );
             statements.extend(integers().flat_map(|name| [Statement::Add(name, vec![]), Statement::Number(name)]));
             for name in integers() {
                 let all = vec![
@@ -31,12 +37,15 @@ fn statements(table: &'static Table) -> Vec<Statement> {
                 statements.extend([Statement::Set(vec![name], End::Same, all.clone()), Statement::Add(name, all)]);
             }
             if can_end(table) {
-                let of_ends = [Statement::End, Statement::Purge, Statement::ExpireAt, Statement::ExpireLater, Statement::Keep];
+                let of_ends =
+                    [Statement::End, Statement::Purge, Statement::ExpireAt, Statement::ExpireLater, Statement::Keep];
                 statements.extend(of_ends.into_iter().chain([Statement::Ended]));
             }
             statements
         }
-        Form::List => vec![Statement::Append, Statement::Rewrite, Statement::Entries, Statement::Length, Statement::Shorten],
+        Form::List => {
+            vec![Statement::Append, Statement::Rewrite, Statement::Entries, Statement::Length, Statement::Shorten]
+        }
         Form::Index => vec![
             Statement::Index,
             Statement::Unindex,
@@ -61,8 +70,8 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     rows.collect::<Result<_, _>>().unwrap()
 }
 
-/// Returns true if a statement may scan. Moves and erasures go through the keys of a kind: through rows in parts, and through an index,
-/// which has no rows, at once. A count up to a limit goes through the results of a search.
+/// Returns true if a statement may scan. Moves and erasures go through the keys of a kind: through rows in parts, and
+/// through an index, which has no rows, at once. A count up to a limit goes through the results of a search.
 fn may_scan(table: &Table, statement: &Statement, step: &str) -> bool {
     let is_of_keys = table.form == Form::Index && *statement == Statement::Scan && step.contains(" USING ");
     is_of_keys || (*statement == Statement::Fewer && step == "SCAN (subquery-1)")

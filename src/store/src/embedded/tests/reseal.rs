@@ -69,9 +69,14 @@ fn file(test: &EmbeddedTestStore) -> Connection {
 
 /// Returns every column of a table, with its type.
 fn columns(file: &Connection) -> Vec<(String, String, String)> {
-    let sql = "SELECT t.name, c.name, c.type FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'";
+    let sql =
+        "SELECT t.name, c.name, c.type FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'";
     let mut statement = file.prepare(sql).unwrap();
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap().collect::<Result<_, _>>().unwrap()
+    statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap()
 }
 
 /// Returns the columns with a value that begins as one under this key.
@@ -123,7 +128,8 @@ async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
 fn every_column_of_blobs_is_sealed_anew_or_known_to_be_in_the_clear() {
     let test = test_store();
     test.store.close();
-    let blobs = columns(&file(&test)).into_iter().filter(|(_, column, of_type)| of_type == "BLOB" && !column.starts_with('_'));
+    let blobs =
+        columns(&file(&test)).into_iter().filter(|(_, column, of_type)| of_type == "BLOB" && !column.starts_with('_'));
     let blobs: BTreeSet<_> = blobs.map(|(table, column, _)| format!("{table}.{column}")).collect();
     let clear = IN_THE_CLEAR.iter().chain([&CANARY]).map(|column| (*column).to_owned());
     assert_eq!(sealed_columns().into_iter().chain(clear).collect::<BTreeSet<_>>(), blobs);

@@ -9,8 +9,8 @@ use sakshi_domain::transaction::CredentialIdentity;
 
 use super::test_store;
 use crate::conformance::fixture::{
-    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, created, event,
-    kept, opened, opening, opening_with_hook, patched, receiver, registered, scan, scope,
+    EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing,
+    created, event, kept, opened, opening, opening_with_hook, patched, receiver, registered, scan, scope,
 };
 use crate::conformance::flow_fixture::{self, ShortReport, accepted, locker, party};
 use crate::conformance::guests::ALL;
@@ -18,7 +18,10 @@ use crate::conformance::upkeep::abandoned_scans;
 use crate::conformance::{TestStore, run};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PatchEventOutcome, PresentedCredential, Swept};
 
-async fn completed_without_hook(test: &impl TestStore, client: &sakshi_domain::ids::ClientId) -> sakshi_domain::ids::TxnId {
+async fn completed_without_hook(
+    test: &impl TestStore,
+    client: &sakshi_domain::ids::ClientId,
+) -> sakshi_domain::ids::TxnId {
     let open = opening_with_hook(test, client, None);
     let id = open.pending.id;
     test.store().open_transaction(open).await.unwrap();
@@ -136,7 +139,10 @@ fn idempotency_records_and_credentials_are_swept_after_their_time() {
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { credentials: 1, ..Swept::default() }));
         assert!(test.store().load_idempotent_answer(scope(&client, 1)).await.unwrap().is_some());
         test.advance(RESULT_TTL - REPLAY_WINDOW);
-        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, idempotency: 1, ..Swept::default() }));
+        assert_eq!(
+            test.store().sweep(test.now(), 10).await,
+            Ok(Swept { transactions: 1, idempotency: 1, ..Swept::default() })
+        );
     });
 }
 
@@ -159,11 +165,19 @@ fn an_event_is_swept_with_its_registrations_and_without_its_deliveries() {
         let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
         assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
         test.advance(EVENT_DURATION + RETENTION.events - RESULT_TTL - Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept::default()), "the time of the event has not passed");
+        assert_eq!(
+            test.store().sweep(test.now(), 100).await,
+            Ok(Swept::default()),
+            "the time of the event has not passed"
+        );
         test.advance(Duration::from_millis(1));
         assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { events: 7, ..Swept::default() }));
         let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
-        assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "a delivery that has not ended outlives its event");
+        assert_eq!(
+            Some(receiver(test.store(), &due).await),
+            event.terms.webhook_url,
+            "a delivery that has not ended outlives its event"
+        );
         assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
         let attempt = Attempt::answered(200, 1);
         test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
@@ -196,7 +210,11 @@ fn the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time() {
         test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
         assert_eq!(test.store().sweep(test.now(), 100).await.unwrap().events, 0);
         test.advance(Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), 3).await.unwrap().events, 9, "three guests, what they shared, and their traits");
+        assert_eq!(
+            test.store().sweep(test.now(), 3).await.unwrap().events,
+            9,
+            "three guests, what they shared, and their traits"
+        );
         assert_eq!(test.store().load_event(old.id).await, Ok(None), "nobody sees half of an event");
         let patch = test.store().patch_event(old.id, old.app.clone(), EventPatch::default()).await;
         assert_eq!(patch, Ok(PatchEventOutcome::NotFound));

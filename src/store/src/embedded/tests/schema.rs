@@ -1,4 +1,5 @@
-//! Files with another schema number: migrated from an earlier release, after a backup; otherwise refused with a message and left unchanged.
+//! Files with another schema number: migrated from an earlier release, after a backup; otherwise refused with a message
+//! and left unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,8 @@ fn refusal(test: &EmbeddedTestStore, options: &EmbeddedOptions) -> String {
 /// Returns the backups in a store's directory.
 fn backups(test: &EmbeddedTestStore) -> Vec<PathBuf> {
     let files = fs::read_dir(test.directory.path().join("store")).unwrap().map(|entry| entry.unwrap().path());
-    let is_backup = |path: &PathBuf| path.to_str().unwrap().contains(".schema-") && path.extension().unwrap() != "sha256";
+    let is_backup =
+        |path: &PathBuf| path.to_str().unwrap().contains(".schema-") && path.extension().unwrap() != "sha256";
     files.filter(is_backup).collect()
 }
 
@@ -119,7 +121,10 @@ async fn a_walk_that_fails_changes_nothing_of_the_file() {
         let count = format!("SELECT count(*) FROM pragma_table_info('{table}') WHERE name IN ('tier', 'words')");
         Connection::open(file(&test)).unwrap().query_row(&count, [], |row| row.get::<_, i64>(0)).unwrap()
     };
-    assert_eq!((user_version(&file(&test)), columns("client_record"), columns("motto_record")), (SCHEMA.number(), 0, 0));
+    assert_eq!(
+        (user_version(&file(&test)), columns("client_record"), columns("motto_record")),
+        (SCHEMA.number(), 0, 0)
+    );
     assert_eq!(open(test.directory.path()).unwrap().balance(client).await, Ok(Some(4)));
 }
 
@@ -138,7 +143,8 @@ async fn a_backup_of_another_release_is_walked_up_or_refused_when_it_is_restored
     backup(&test.directory.path().join("store"), &kept, test.clock.clone(), &vault()).unwrap();
     let with = || (test.clock.clone() as _, vault());
     let directory = to.path().join("store");
-    let restored = |schema| restore_as(schema, &kept, &directory, with(), Some(&test_ownership()), QueuedWebhooks::Drop, false);
+    let restored =
+        |schema| restore_as(schema, &kept, &directory, with(), Some(&test_ownership()), QueuedWebhooks::Drop, false);
     restored(next_schema::next()).unwrap();
     assert_eq!(user_version(&directory.join("sakshi.db")), next_schema::next().number());
     let upgraded = open_when_free(&EmbeddedOptions { directory: directory.clone(), ..next(&test, false) }).unwrap();
@@ -150,7 +156,9 @@ async fn a_backup_of_another_release_is_walked_up_or_refused_when_it_is_restored
     let refused = restore(&newer, &other, with(), None, QueuedWebhooks::Drop, false).unwrap_err();
     assert!(matches!(&refused, StoreError::OtherSchema(why) if why.contains("newer release")), "{refused}");
     assert!(!other.exists());
-    for refused in [inspect(&newer, test.clock.clone(), &vault(), None), backup(&directory, &other, test.clock.clone(), &vault())] {
+    for refused in
+        [inspect(&newer, test.clock.clone(), &vault(), None), backup(&directory, &other, test.clock.clone(), &vault())]
+    {
         assert!(matches!(&refused, Err(StoreError::OtherSchema(_))), "{refused:?}");
     }
     assert!(!other.exists());

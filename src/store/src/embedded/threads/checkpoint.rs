@@ -69,7 +69,9 @@ pub(crate) fn pair(writer: &mut Connection, db: Database) -> rusqlite::Result<(W
 
 /// Returns the number of pages in the log, and of those copied into the database file.
 fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(i64, i64)> {
-    connection.prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?.query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
+    connection
+        .prepare_cached(&format!("PRAGMA wal_checkpoint({mode})"))?
+        .query_row([], |row| Ok((row.get(1)?, row.get(2)?)))
 }
 
 /// Runs a checkpoint. A failed one loses nothing and is tried again later, unless the file is damaged.
@@ -105,7 +107,8 @@ pub(crate) fn at_start(connection: &Connection) -> Result<(), StoreError> {
 fn unless_full(copied: rusqlite::Result<()>) -> Result<(), StoreError> {
     match copied.map_err(StoreError::from) {
         Err(error @ StoreError::Full) => {
-            tracing::warn!(%error, "there is no room to copy the log of an earlier process; nothing can be written until there is");
+            tracing::warn!(%error, "there is no room to copy the log of an earlier process; nothing can be written \
+                until there is");
             Ok(())
         }
         copied => copied,
@@ -113,7 +116,8 @@ fn unless_full(copied: rusqlite::Result<()>) -> Result<(), StoreError> {
 }
 
 impl WriterSide {
-    /// Called after each group of jobs: requests a checkpoint when the log has grown, and finishes one that is nearly done.
+    /// Called after each group of jobs: requests a checkpoint when the log has grown, and finishes one that is nearly
+    /// done.
     pub(crate) fn after_group(&mut self, db: &Database) {
         let pages = self.progress.log_pages.load(Ordering::Acquire);
         if self.progress.nearly_done.swap(false, Ordering::AcqRel) {

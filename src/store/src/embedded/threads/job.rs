@@ -1,7 +1,7 @@
 //! A job: work inside the database, and the receiver of its answer.
 //!
-//! Work is repeatable, because a group of jobs whose transaction failed is executed again one by one. A job's result is sent only after the
-//! commit.
+//! Work is repeatable, because a group of jobs whose transaction failed is executed again one by one. A job's result is
+//! sent only after the commit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -59,8 +59,8 @@ where
     }
 }
 
-/// Executes jobs in one transaction and answers them. If it fails, each job gets a transaction of its own, so a failing job makes no other
-/// fail.
+/// Executes jobs in one transaction and answers them. If it fails, each job gets a transaction of its own, so a failing
+/// job makes no other fail.
 pub(crate) fn execute_all(begin: &str, db: &Database, mut jobs: Vec<Box<dyn Job>>) {
     match in_one_transaction(begin, db, &mut jobs) {
         Err(_) if jobs.len() > 1 => {

@@ -1,7 +1,8 @@
 //! Threads that read, and the queue that they share. Each has a connection that cannot write.
 //!
-//! A reader that wakes up takes its share of all waiting jobs and reads them from one snapshot of the database, because waking up costs
-//! more than most reads. The snapshot is taken after the jobs were queued, so a read after an answered write sees that write.
+//! A reader that wakes up takes its share of all waiting jobs and reads them from one snapshot of the database, because
+//! waking up costs more than most reads. The snapshot is taken after the jobs were queued, so a read after an answered
+//! write sees that write.
 
 use std::collections::VecDeque;
 
@@ -117,7 +118,9 @@ mod interleavings {
             let readers: Vec<_> = (0..READERS)
                 .map(|_| {
                     let reads = Arc::clone(&reads);
-                    shuttle::thread::spawn(move || std::iter::from_fn(|| reads.take()).map(|share| share.len()).sum::<usize>())
+                    shuttle::thread::spawn(move || {
+                        std::iter::from_fn(|| reads.take()).map(|share| share.len()).sum::<usize>()
+                    })
                 })
                 .collect();
             let writers: Vec<_> = (0..2)

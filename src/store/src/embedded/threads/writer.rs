@@ -1,5 +1,5 @@
-//! The one thread that writes. It takes all waiting jobs, executes them in one transaction, makes them durable with one commit, and only
-//! then answers.
+//! The one thread that writes. It takes all waiting jobs, executes them in one transaction, makes them durable with one
+//! commit, and only then answers.
 
 use std::sync::mpsc::Receiver;
 use std::thread::{JoinHandle, park_timeout};
@@ -11,7 +11,8 @@ use crate::embedded::database::statements::Database;
 
 /// Maximum number of jobs in one commit.
 const GROUP_MAX: usize = 512;
-/// Pause in which a busy writer waits for more jobs: about as long as a commit takes. A commit costs the same for one job as for many.
+/// Pause in which a busy writer waits for more jobs: about as long as a commit takes. A commit costs the same for one
+/// job as for many.
 const GATHER: Duration = Duration::from_micros(200);
 /// Maximum number of bytes in one commit, approximately.
 const GROUP_BYTES_MAX: usize = 8 * 1_024 * 1_024;

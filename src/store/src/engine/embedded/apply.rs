@@ -75,7 +75,8 @@ pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
 
 /// Returns the guard as a condition on its record, with its parameter. Only values of the same type are compared.
 fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
-    let is_integer = |field: &&str| guard.key().table.column(field).is_some_and(|column| column.kind == ColumnKind::Integer);
+    let is_integer =
+        |field: &&str| guard.key().table.column(field).is_some_and(|column| column.kind == ColumnKind::Integer);
     let bound = |bound: i64| Some(Parameter(Some(Value::Integer(bound))));
     Some(match guard {
         Guard::Version(_, version) => (Condition::Version, bound(*version)),
@@ -90,7 +91,9 @@ fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
             return is_same.then(|| (Condition::Is(field), Some(Parameter(Some(value.clone())))));
         }
         Guard::Before(_, field) if is_integer(field) => (Condition::Before(field), None),
-        Guard::Below(_, field, limit) if is_integer(field) && is_integer(limit) => (Condition::Below(field, limit), None),
+        Guard::Below(_, field, limit) if is_integer(field) && is_integer(limit) => {
+            (Condition::Below(field, limit), None)
+        }
         Guard::AtLeast(_, field, least) if is_integer(field) => (Condition::AtLeast(field), bound(*least)),
         Guard::AtMost(_, field, most) if is_integer(field) => (Condition::AtMost(field), bound(*most)),
         _ => return None,
@@ -98,8 +101,8 @@ fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
 }
 
 impl<'a> Work<'a> {
-    /// Applies the first operation if it changes a record, in one statement with the guards on it: the usual case. If a guard fails,
-    /// nothing is changed, and the guards are checked one after the other.
+    /// Applies the first operation if it changes a record, in one statement with the guards on it: the usual case. If a
+    /// guard fails, nothing is changed, and the guards are checked one after the other.
     fn has_begun(&mut self) -> rusqlite::Result<bool> {
         let Some(op @ (Op::Set(key, _) | Op::Add(key, ..))) = self.batch.ops.first() else { return Ok(false) };
         let mut conditions = Vec::with_capacity(self.batch.guards.len());
@@ -125,7 +128,9 @@ impl<'a> Work<'a> {
     fn holds(&mut self, guard: &'a Guard) -> rusqlite::Result<bool> {
         let (db, key) = (self.db, guard.key());
         match guard {
-            Guard::Length(_, length) => Ok(if read::is_there(db, key, self.now)? { read::length(db, key)? } else { 0 } == *length),
+            Guard::Length(_, length) => {
+                Ok(if read::is_there(db, key, self.now)? { read::length(db, key)? } else { 0 } == *length)
+            }
             Guard::Fewer(_, limit) if read::is_there(db, key, self.now)? => read::has_fewer(db, key, *limit),
             Guard::Fewer(_, limit) => Ok(*limit > 0),
             Guard::Free(_, score) => Ok(!read::is_there(db, key, self.now)? || read::is_free(db, key, *score)?),
@@ -137,7 +142,8 @@ impl<'a> Work<'a> {
             about_record => {
                 // Guards of one record are one read.
                 if !self.seen.iter().any(|(known, _)| *known == key) {
-                    let names: Vec<_> = self.batch.guards.iter().filter(|guard| guard.key() == key).flat_map(Guard::fields).collect();
+                    let names: Vec<_> =
+                        self.batch.guards.iter().filter(|guard| guard.key() == key).flat_map(Guard::fields).collect();
                     self.seen.push((key, read::fields(db, key, &names, self.now)?));
                 }
                 let known = self.seen.iter().find(|(known, _)| *known == key).and_then(|(_, record)| record.as_ref());
@@ -149,7 +155,8 @@ impl<'a> Work<'a> {
     /// Returns true if a record is known to exist, because the batch has written it or a guard saw it.
     fn is_known(&self, key: &Key) -> bool {
         let before = self.batch.ops.iter().take(self.results.len()).rev().filter(|op| op.key() == key);
-        let mut decisive = before.filter(|op| matches!(op, Op::Put(..) | Op::Number(..) | Op::ExpireAt(..) | Op::Remove(_)));
+        let mut decisive =
+            before.filter(|op| matches!(op, Op::Put(..) | Op::Number(..) | Op::ExpireAt(..) | Op::Remove(_)));
         match decisive.next() {
             Some(op) => matches!(op, Op::Put(..) | Op::Number(..)),
             None => self.seen.iter().any(|(known, record)| *known == key && record.is_some()),
@@ -188,7 +195,11 @@ impl<'a> Work<'a> {
                 self.remove_children(key)?;
                 Ok(0)
             }
-            Op::Append(key, ..) | Op::Rewrite(key, ..) | Op::Index(key, ..) | Op::Sweep(key, ..) if !self.is_held(key)? => Ok(0),
+            Op::Append(key, ..) | Op::Rewrite(key, ..) | Op::Index(key, ..) | Op::Sweep(key, ..)
+                if !self.is_held(key)? =>
+            {
+                Ok(0)
+            }
             Op::Unindex(key, _) if !self.is_held(key)? => Ok(-1),
             Op::Append(..) | Op::Rewrite(..) => self.change_list(op),
             Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op),
@@ -220,7 +231,9 @@ impl<'a> Work<'a> {
     fn given_end(&self) -> Option<i64> {
         let at = self.results.len();
         match self.batch.ops.get(at + 1) {
-            Some(Op::ExpireAt(_, end)) if self.end_with(at) == End::Given => Some(end.integer(self.now, &self.results, &|_| None)),
+            Some(Op::ExpireAt(_, end)) if self.end_with(at) == End::Given => {
+                Some(end.integer(self.now, &self.results, &|_| None))
+            }
             _ => None,
         }
     }
@@ -247,17 +260,20 @@ impl<'a> Work<'a> {
                 }
                 let end = can_end(key.table).then(|| Parameter(self.given_end().map(Value::Integer)));
                 let of_field = |name: &str| given.iter().find(|(field, _)| *field == name).map(|(_, operand)| operand);
-                let values = key.table.fields.iter().map(|column| of_field(column.name).map_or(Parameter(None), parameter));
+                let values =
+                    key.table.fields.iter().map(|column| of_field(column.name).map_or(Parameter(None), parameter));
                 db.change(&sql(Statement::Put), params_from_iter(first().chain(end).chain(values)))?;
             }
             Op::Set(..) | Op::Add(..) => return Ok(self.update(op, vec![])?.unwrap_or_default()),
             Op::Number(_, field) => {
                 self.purge(key)?;
-                let number = db.first(&sql(Statement::Number(field)), params![id, next_number(0, self.now)], |row| row.get(0))?;
+                let number =
+                    db.first(&sql(Statement::Number(field)), params![id, next_number(0, self.now)], |row| row.get(0))?;
                 return Ok(number.unwrap_or_default());
             }
             Op::ExpireAt(_, end) | Op::ExpireLater(_, end) => {
-                let statement = if matches!(op, Op::ExpireAt(..)) { Statement::ExpireAt } else { Statement::ExpireLater };
+                let statement =
+                    if matches!(op, Op::ExpireAt(..)) { Statement::ExpireAt } else { Statement::ExpireLater };
                 db.change(&sql(statement), params![id, at, end.integer(self.now, &self.results, &own)])?;
             }
             Op::Keep(_) => db.change(&sql(Statement::Keep), params![id, at]).map(drop)?,
@@ -277,12 +293,18 @@ impl<'a> Work<'a> {
             Op::Add(_, field, more) => {
                 parameters.push(integer(more.integer(self.now, &self.results, &own)));
                 parameters.extend(compared.into_iter().flatten());
-                db.first(&text(key.table, Statement::Add(field, conditions)), params_from_iter(parameters), |row| row.get(0))
+                db.first(&text(key.table, Statement::Add(field, conditions)), params_from_iter(parameters), |row| {
+                    row.get(0)
+                })
             }
             Op::Set(_, given) => {
-                let statement =
-                    Statement::Set(given.iter().map(|(field, _)| *field).collect(), self.end_with(self.results.len()), conditions);
-                parameters.extend(given.iter().map(|(_, operand)| Parameter(operand.resolve(self.now, &self.results, &own))));
+                let statement = Statement::Set(
+                    given.iter().map(|(field, _)| *field).collect(),
+                    self.end_with(self.results.len()),
+                    conditions,
+                );
+                parameters
+                    .extend(given.iter().map(|(_, operand)| Parameter(operand.resolve(self.now, &self.results, &own))));
                 parameters.extend(self.given_end().map(integer));
                 parameters.extend(compared.into_iter().flatten());
                 Ok((db.change(&text(key.table, statement), params_from_iter(parameters))? > 0).then_some(0))
@@ -314,12 +336,16 @@ impl<'a> Work<'a> {
         let integer = |operand: &Operand| operand.integer(self.now, &self.results, &|_| None);
         let sql = |statement| text(key.table, statement);
         match op {
-            Op::Index(_, member, score) => db.change(&sql(Statement::Index), params![id(key), member, integer(score)]).map(|_| 0),
+            Op::Index(_, member, score) => {
+                db.change(&sql(Statement::Index), params![id(key), member, integer(score)]).map(|_| 0)
+            }
             Op::Unindex(_, member) => {
                 let removed = db.change(&sql(Statement::Unindex), params![id(key), member])?;
                 Ok(if removed == 0 { -1 } else { 0 })
             }
-            Op::Sweep(_, above, until) => db.change(&sql(Statement::Sweep), params![id(key), above, integer(until)]).map(bound),
+            Op::Sweep(_, above, until) => {
+                db.change(&sql(Statement::Sweep), params![id(key), above, integer(until)]).map(bound)
+            }
             _ => Ok(0),
         }
     }

@@ -1,7 +1,8 @@
-//! Records in SQLite: a table for each kind, its columns those of the kind. A key is the number of its place, a byte, and its id.
+//! Records in SQLite: a table for each kind, its columns those of the kind. A key is the number of its place, a byte,
+//! and its id.
 //!
-//! Batches are applied on the thread that writes, inside its transaction, so that a group of them is durable with one commit. No response
-//! is lost in the process, so the calls of batches are not stored.
+//! Batches are applied on the thread that writes, inside its transaction, so that a group of them is durable with one
+//! commit. No response is lost in the process, so the calls of batches are not stored.
 
 mod apply;
 mod read;
@@ -46,12 +47,20 @@ fn bound(number: impl TryInto<i64>) -> i64 {
 }
 
 /// Returns some keys of a kind. Those of indexes are all in the first step: they have no rows to resume from.
-fn scan(db: &Database, table: &'static Table, from: &ScanFrom, limit: usize, now: Timestamp) -> rusqlite::Result<Scanned> {
+fn scan(
+    db: &Database,
+    table: &'static Table,
+    from: &ScanFrom,
+    limit: usize,
+    now: Timestamp,
+) -> rusqlite::Result<Scanned> {
     let rows: Vec<(Vec<u8>, u64)> = match table.form {
         Form::Index => db.all(&text(table, Statement::Scan), [], |row| Ok((row.get(0)?, 0)))?,
         Form::Record | Form::List => {
             let limits = params![bound(from.number), bound(limit)];
-            db.all(&text(table, Statement::Scan), limits, |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?
+            db.all(&text(table, Statement::Scan), limits, |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+            })?
         }
     };
     let number = rows.last().map(|(_, row)| *row).filter(|_| table.form != Form::Index && rows.len() >= limit);

@@ -15,8 +15,14 @@ pub(super) fn record(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Resu
 }
 
 /// Returns the record with these fields alone.
-pub(super) fn fields(db: &Database, key: &Key, names: &[&'static str], now: Timestamp) -> rusqlite::Result<Option<Record>> {
-    let columns: Vec<_> = names.iter().filter_map(|name| key.table.column(name)).map(|column| (column.name, column.kind)).collect();
+pub(super) fn fields(
+    db: &Database,
+    key: &Key,
+    names: &[&'static str],
+    now: Timestamp,
+) -> rusqlite::Result<Option<Record>> {
+    let columns: Vec<_> =
+        names.iter().filter_map(|name| key.table.column(name)).map(|column| (column.name, column.kind)).collect();
     let statement = Statement::Fields(columns.iter().map(|(name, _)| *name).collect());
     selected(db, key, statement, columns.into_iter(), now)
 }
@@ -56,8 +62,15 @@ pub(super) fn is_there(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Re
     of.map_or(Ok(true), |of| db.any(&text(of.table, Statement::Exists), params![id(&of), now.millis()]))
 }
 
-/// Returns the entries of a list from this number on. Stops at `limit` entries, or once their last fields hold `max_bytes` bytes.
-pub(super) fn entries(db: &Database, list: &Key, first: u64, limit: u64, max_bytes: usize) -> rusqlite::Result<Vec<Vec<Value>>> {
+/// Returns the entries of a list from this number on. Stops at `limit` entries, or once their last fields hold
+/// `max_bytes` bytes.
+pub(super) fn entries(
+    db: &Database,
+    list: &Key,
+    first: u64,
+    limit: u64,
+    max_bytes: usize,
+) -> rusqlite::Result<Vec<Vec<Value>>> {
     let mut statement = db.statement(&text(list.table, Statement::Entries))?;
     let mut rows = statement.query(params![id(list), bound(first), bound(limit)])?;
     let (mut entries, mut bytes) = (Vec::new(), 0);
@@ -114,7 +127,8 @@ pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::
         Query::Record(key) => Answer::Record(record(db, key, now)?),
         Query::Fields(key, names) => Answer::Record(fields(db, key, names, now)?),
         Query::End(key) if can_end(key.table) => {
-            let end = db.first(&text(key.table, Statement::End), params![id(key), now.millis()], |row| row.get::<_, i64>(0))?;
+            let end =
+                db.first(&text(key.table, Statement::End), params![id(key), now.millis()], |row| row.get::<_, i64>(0))?;
             Answer::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or_default())
         }
         Query::End(_) => Answer::Number(0),
@@ -127,7 +141,9 @@ pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::
             let parameters = params![id(index), above, at(until), bound(*limit), bound(*offset)];
             Answer::Members(db.all(&text(index.table, Statement::Members), parameters, member)?)
         }
-        Query::Last(index) if is_there(index)? => Answer::Members(db.all(&text(index.table, Statement::Last), [id(index)], member)?),
+        Query::Last(index) if is_there(index)? => {
+            Answer::Members(db.all(&text(index.table, Statement::Last), [id(index)], member)?)
+        }
         Query::Members { .. } | Query::Last(_) => Answer::Members(vec![]),
         Query::Count(index, until) => {
             Answer::Number(if is_there(index)? { number(db, index, Statement::Count, Some(at(until)))? } else { 0 })

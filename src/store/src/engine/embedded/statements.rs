@@ -1,7 +1,7 @@
 //! The tables of kinds, and the SQL statements on them.
 //!
-//! Columns that are not fields begin with an underscore. A statement on records has the key as its first parameter and the time as its
-//! second, and ignores expired records.
+//! Columns that are not fields begin with an underscore. A statement on records has the key as its first parameter and
+//! the time as its second, and ignores expired records.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -175,8 +175,8 @@ pub(crate) fn schema(table: &Table) -> String {
         ),
         Form::Index => format!(
             "CREATE TABLE IF NOT EXISTS {name} \
-             (_id BLOB NOT NULL, _score INTEGER NOT NULL, _member BLOB NOT NULL, PRIMARY KEY (_id, _member)) WITHOUT ROWID; \
-             CREATE INDEX IF NOT EXISTS {name}_scores ON {name} (_id, _score)"
+             (_id BLOB NOT NULL, _score INTEGER NOT NULL, _member BLOB NOT NULL, PRIMARY KEY (_id, _member)) WITHOUT \
+             ROWID; CREATE INDEX IF NOT EXISTS {name}_scores ON {name} (_id, _score)"
         ),
     }
 }
@@ -213,7 +213,8 @@ fn of_record(table: &Table, statement: &Statement) -> String {
             )
         }
         Statement::Set(fields, end, conditions) => {
-            let assigned: String = fields.iter().enumerate().map(|(place, field)| format!(", \"{field}\" = ?{}", place + 3)).collect();
+            let assigned: String =
+                fields.iter().enumerate().map(|(place, field)| format!(", \"{field}\" = ?{}", place + 3)).collect();
             let holds = all(conditions, fields.len() + 3 + usize::from(*end == End::Given));
             let end = match end {
                 End::Same => String::new(),
@@ -225,7 +226,10 @@ fn of_record(table: &Table, statement: &Statement) -> String {
         }
         Statement::Add(field, conditions) => {
             let holds = all(conditions, 4);
-            format!("UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {there}{holds} RETURNING \"{field}\"")
+            format!(
+                "UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {there}{holds} \
+                    RETURNING \"{field}\""
+            )
         }
         Statement::Number(field) => format!(
             "INSERT INTO {name} (_id, _version, \"{field}\") VALUES (?1, 1, ?2) \
@@ -272,12 +276,19 @@ fn of_list(table: &Table, statement: &Statement) -> String {
             let assigned = each(table, |place, Column { name, .. }| format!(", \"{name}\" = ?{}", place + 3));
             format!("UPDATE {name} SET _entry = ?2{assigned} WHERE _id = ?1 AND _entry = ?2")
         }
-        Statement::Entries => format!("SELECT _entry{columns} FROM {name} WHERE _id = ?1 AND _entry >= ?2 ORDER BY _entry LIMIT ?3"),
+        Statement::Entries => {
+            format!("SELECT _entry{columns} FROM {name} WHERE _id = ?1 AND _entry >= ?2 ORDER BY _entry LIMIT ?3")
+        }
         Statement::Length => format!("SELECT coalesce(max(_entry), 0) FROM {name} WHERE _id = ?1"),
-        Statement::Scan => format!("SELECT _id, _row FROM {name} WHERE _entry = 1 AND _row > ?1 ORDER BY _row LIMIT ?2"),
+        Statement::Scan => {
+            format!("SELECT _id, _row FROM {name} WHERE _entry = 1 AND _row > ?1 ORDER BY _row LIMIT ?2")
+        }
         // The first entry is removed last: a list without it is not found.
         Statement::Shorten => {
-            format!("DELETE FROM {name} WHERE _row IN (SELECT _row FROM {name} WHERE _id = ?1 ORDER BY _entry DESC LIMIT ?2)")
+            format!(
+                "DELETE FROM {name} WHERE _row IN (SELECT _row FROM {name} WHERE _id = ?1 ORDER BY _entry DESC LIMIT \
+                    ?2)"
+            )
         }
         _ => format!("DELETE FROM {name} WHERE _id = ?1"),
     }
@@ -287,7 +298,10 @@ fn of_index(table: &Table, statement: &Statement) -> String {
     let name = name(table);
     match statement {
         Statement::Index => {
-            format!("INSERT INTO {name} (_id, _member, _score) VALUES (?1, ?2, ?3) ON CONFLICT (_id, _member) DO UPDATE SET _score = ?3")
+            format!(
+                "INSERT INTO {name} (_id, _member, _score) VALUES (?1, ?2, ?3) ON CONFLICT (_id, _member) DO UPDATE \
+                    SET _score = ?3"
+            )
         }
         Statement::Unindex => format!("DELETE FROM {name} WHERE _id = ?1 AND _member = ?2"),
         Statement::Sweep => format!("DELETE FROM {name} WHERE _id = ?1 AND _score > ?2 AND _score <= ?3"),
@@ -295,13 +309,17 @@ fn of_index(table: &Table, statement: &Statement) -> String {
             "SELECT _member, _score FROM {name} WHERE _id = ?1 AND _score > ?2 AND _score <= ?3 \
              ORDER BY _score, _member LIMIT ?4 OFFSET ?5"
         ),
-        Statement::Last => format!("SELECT _member, _score FROM {name} WHERE _id = ?1 ORDER BY _score DESC, _member DESC LIMIT 1"),
+        Statement::Last => {
+            format!("SELECT _member, _score FROM {name} WHERE _id = ?1 ORDER BY _score DESC, _member DESC LIMIT 1")
+        }
         Statement::Count => format!("SELECT count(*) FROM {name} WHERE _id = ?1 AND _score <= ?2"),
         Statement::Fewer => format!("SELECT count(*) FROM (SELECT 1 FROM {name} WHERE _id = ?1 LIMIT ?2)"),
         Statement::Scored => format!("SELECT 1 FROM {name} WHERE _id = ?1 AND _score = ?2 LIMIT 1"),
         Statement::Scan => format!("SELECT DISTINCT _id FROM {name}"),
         Statement::Shorten => {
-            format!("DELETE FROM {name} WHERE (_id, _member) IN (SELECT _id, _member FROM {name} WHERE _id = ?1 LIMIT ?2)")
+            format!(
+                "DELETE FROM {name} WHERE (_id, _member) IN (SELECT _id, _member FROM {name} WHERE _id = ?1 LIMIT ?2)"
+            )
         }
         _ => format!("DELETE FROM {name} WHERE _id = ?1"),
     }

@@ -8,8 +8,8 @@ use super::statements::{Statement, can_end, text};
 use crate::embedded::database::statements::Database;
 use crate::engine::Table;
 
-/// Removes at most `limit` expired records of each kind, and as many of their entries and members. A record stays, unseen, until none of
-/// its entries and members is left.
+/// Removes at most `limit` expired records of each kind, and as many of their entries and members. A record stays,
+/// unseen, until none of its entries and members is left.
 pub(super) fn sweep(
     db: &Database,
     tables: &[&'static Table],

@@ -1,8 +1,9 @@
-//! Records in Redis: a hash for each record, a list for each list, a sorted set for each index. One script applies batches, and one
-//! answers queries.
+//! Records in Redis: a hash for each record, a list for each list, a sorted set for each index. One script applies
+//! batches, and one answers queries.
 //!
-//! The keys of a partition are in one slot, and a key outside partitions has its own. On a cluster, a script uses one slot. The call of a
-//! batch is stored as a field of a hash that no kind has. Lists and indexes have the same time to live as their record.
+//! The keys of a partition are in one slot, and a key outside partitions has its own. On a cluster, a script uses one
+//! slot. The call of a batch is stored as a field of a hash that no kind has. Lists and indexes have the same time to
+//! live as their record.
 
 mod pack;
 mod unpack;
@@ -54,8 +55,8 @@ impl RedisEngine {
         }
     }
 
-    /// Runs an operation in its own task from the first poll of its future. An operation may hold a connection that is being opened and
-    /// that others wait for. An actor polls no other future while it waits for one.
+    /// Runs an operation in its own task from the first poll of its future. An operation may hold a connection that is
+    /// being opened and that others wait for. An actor polls no other future while it waits for one.
     fn run_always<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
@@ -64,7 +65,9 @@ impl RedisEngine {
         let work = operation(Arc::clone(&self.0)).instrument(sakshi_trace::current());
         Box::pin(async move {
             let ended = tokio::spawn(work).await;
-            ended.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime of the caller is shutting down".to_owned())))
+            ended.unwrap_or_else(|_| {
+                Err(StoreError::Unavailable("the runtime of the caller is shutting down".to_owned()))
+            })
         })
     }
 
@@ -124,14 +127,22 @@ pub(crate) fn named_in(tables: &[&'static Table], name: &[u8]) -> Option<Key> {
 
 impl Shared {
     /// Applies the batches at these places, whose first keys share one slot.
-    async fn commit_slot(&self, batches: &[Batch], places: &[usize], until_answered: bool) -> Result<Vec<Applied>, StoreError> {
+    async fn commit_slot(
+        &self,
+        batches: &[Batch],
+        places: &[usize],
+        until_answered: bool,
+    ) -> Result<Vec<Applied>, StoreError> {
         let of_slot = || places.iter().map(|place| &batches[*place]);
         let script = if of_slot().all(|batch| batch.on_full) { &APPLY_ON_FULL } else { &APPLY };
         let mut replies = loop {
             let number = self.level().number();
             let (keys, args) = self.packed(of_slot(), number);
-            let reply =
-                if until_answered { self.call_until_answered(script, keys, args).await? } else { self.call(script, keys, args).await? };
+            let reply = if until_answered {
+                self.call_until_answered(script, keys, args).await?
+            } else {
+                self.call(script, keys, args).await?
+            };
             let replies = reply.fields()?;
             if !replies.is_empty() {
                 break replies;
@@ -150,7 +161,11 @@ impl Shared {
     }
 
     /// Packs the keys and arguments of batches, as written by a node that works at this number.
-    fn packed<'a>(&self, batches: impl ExactSizeIterator<Item = &'a Batch>, number: u32) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    fn packed<'a>(
+        &self,
+        batches: impl ExactSizeIterator<Item = &'a Batch>,
+        number: u32,
+    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let teller = Teller { node: self.node, is_cluster: self.link.is_cluster() };
         let fitted: Vec<_> = batches.map(|batch| self.level().schema().at(number, batch)).collect();
         let (mut keys, mut args) = Packer::batches(fitted.iter().map(|batch| &**batch), teller).finish();
@@ -189,7 +204,12 @@ impl Shared {
         Ok((replies.time()?, parse_all(of_slot(), replies.rest(), answer)?))
     }
 
-    async fn scan_records(&self, tables: &[&'static Table], from: ScanFrom, limit: usize) -> Result<Scanned, StoreError> {
+    async fn scan_records(
+        &self,
+        tables: &[&'static Table],
+        from: ScanFrom,
+        limit: usize,
+    ) -> Result<Scanned, StoreError> {
         let (ScanFrom { part, mut number }, mut keys) = (from, Vec::new());
         while keys.is_empty() {
             let mut command = cmd("SCAN");

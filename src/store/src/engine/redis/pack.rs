@@ -160,7 +160,8 @@ impl Packer {
         self.key(key);
     }
 
-    /// Packs the fields that guards compare, by key; and the version of each of these records, for the operation that raises it.
+    /// Packs the fields that guards compare, by key; and the version of each of these records, for the operation that
+    /// raises it.
     fn reads(&mut self, Batch { call, guards, .. }: &Batch) {
         let mut reads: Vec<(&Key, Vec<&'static str>)> = Vec::new();
         let mut add = |key, fields: &[&'static str]| {
@@ -260,7 +261,9 @@ impl Packer {
                 self.texts(&["HSET", "version", "1"]);
                 self.fields(fields);
             }
-            Op::ExpireAt(key, at @ Operand::Value(_)) if is_single => self.call(key, "PEXPIREAT", &[&|packer| packer.operand(at)]),
+            Op::ExpireAt(key, at @ Operand::Value(_)) if is_single => {
+                self.call(key, "PEXPIREAT", &[&|packer| packer.operand(at)])
+            }
             Op::Index(key, member, score @ Operand::Value(_)) if is_single => {
                 self.call(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.text(member)]);
             }
@@ -332,7 +335,8 @@ impl Packer {
 
     /// Packs a notice: each node listens to its own channel.
     fn tell(&mut self, key: &Key, field: &str, teller: Teller) {
-        let sharded = if let Place::Partition(partition) = key.place { Some(keys::notices_of(partition)) } else { None };
+        let sharded =
+            if let Place::Partition(partition) = key.place { Some(keys::notices_of(partition)) } else { None };
         let (publish, channel) = match sharded.filter(|_| teller.is_cluster) {
             Some(channel) => ("SPUBLISH", channel),
             None => ("PUBLISH", keys::NOTICES.to_owned()),
@@ -371,7 +375,9 @@ impl Packer {
     }
 
     /// Returns the keys and the arguments of queries about keys in one slot. One record alone needs no packing.
-    pub(super) fn queries<'a>(queries: impl ExactSizeIterator<Item = &'a Query> + Clone) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    pub(super) fn queries<'a>(
+        queries: impl ExactSizeIterator<Item = &'a Query> + Clone,
+    ) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let mut few = queries.clone();
         match (few.next(), few.next()) {
             (Some(Query::Record(key)), None) => (vec![name(key)], vec![vec![]; 2]),
@@ -408,7 +414,13 @@ impl Packer {
                 self.flag(list.table.fields.last().is_some_and(|column| column.kind == ColumnKind::Integer));
             }
             Query::Length(list) => self.begin("length", list, 0),
-            Query::Members { index, above: i64::MIN, until: Operand::Value(Value::Integer(i64::MAX)), offset, limit } => {
+            Query::Members {
+                index,
+                above: i64::MIN,
+                until: Operand::Value(Value::Integer(i64::MAX)),
+                offset,
+                limit,
+            } => {
                 // An empty range.
                 let (first, last) = if *limit == 0 { (1, 0) } else { (*offset, offset.saturating_add(limit - 1)) };
                 self.begin("rank", index, 2);

@@ -95,7 +95,9 @@ fn entry(table: &Table, packed: &[u8]) -> Option<Vec<Value>> {
             (first @ 0xa0..=0xbf, text) => (usize::from(first & 0x1f), text),
             (0xd9, text) => (usize::from(*text.first()?), text.get(1..)?),
             (0xda, text) => (usize::from(u16::from_be_bytes(text.get(..2)?.try_into().ok()?)), text.get(2..)?),
-            (0xdb, text) => (usize::try_from(u32::from_be_bytes(text.get(..4)?.try_into().ok()?)).ok()?, text.get(4..)?),
+            (0xdb, text) => {
+                (usize::try_from(u32::from_be_bytes(text.get(..4)?.try_into().ok()?)).ok()?, text.get(4..)?)
+            }
             _ => return None,
         };
         values.push(value(column.kind, text.get(..size)?.to_vec()).ok()?);

@@ -1,4 +1,5 @@
-//! The invariants of each kind of record. A record that keeps all of them is made from the rules, and then changed to break one.
+//! The invariants of each kind of record. A record that keeps all of them is made from the rules, and then changed to
+//! break one.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,8 @@ fn closed(table: &Table, rules: &Compiled, fields: &[usize]) -> BTreeSet<usize> 
             Test::With(field, other) if closed.contains(&field) => Some(other),
             _ => None,
         };
-        let further: Vec<usize> = rules.conditions.iter().filter_map(with).filter(|other| !closed.contains(other)).collect();
+        let further: Vec<usize> =
+            rules.conditions.iter().filter_map(with).filter(|other| !closed.contains(other)).collect();
         if further.is_empty() {
             return closed;
         }
@@ -40,10 +42,16 @@ fn value(rules: &Compiled, place: usize, kind: ColumnKind) -> Value {
     });
     match kind {
         ColumnKind::Integer => Value::Integer(
-            tests().find_map(|test| if let Test::Within(of, least, _) = test { (of == place).then_some(least) } else { None }).unwrap_or(5),
+            tests()
+                .find_map(
+                    |test| if let Test::Within(of, least, _) = test { (of == place).then_some(least) } else { None },
+                )
+                .unwrap_or(5),
         ),
         ColumnKind::Text => {
-            let is_word = |text: &str| tests().all(|test| !matches!(test, Test::Word(of, is_word) if of == place && !is_word(text)));
+            let is_word = |text: &str| {
+                tests().all(|test| !matches!(test, Test::Word(of, is_word) if of == place && !is_word(text)))
+            };
             let text = WORDS.iter().find(|word| is_word(word)).unwrap_or_else(|| panic!("a word for {place}"));
             Value::Text(length.map_or_else(|| (*text).to_owned(), |length| "0".repeat(length)))
         }
@@ -55,17 +63,25 @@ fn value(rules: &Compiled, place: usize, kind: ColumnKind) -> Value {
 /// Returns a record with these fields and those that they require, which keeps every rule.
 fn sample(table: &Table, rules: &Compiled, fields: &[usize]) -> Record {
     let places = closed(table, rules, fields);
-    let mut values: Vec<Option<Value>> =
-        (0..table.fields.len()).map(|place| places.contains(&place).then(|| value(rules, place, table.fields[place].kind))).collect();
-    let number =
-        |values: &[Option<Value>], place: usize| if let Some(Value::Integer(number)) = &values[place] { Some(*number) } else { None };
+    let mut values: Vec<Option<Value>> = (0..table.fields.len())
+        .map(|place| places.contains(&place).then(|| value(rules, place, table.fields[place].kind)))
+        .collect();
+    let number = |values: &[Option<Value>], place: usize| {
+        if let Some(Value::Integer(number)) = &values[place] { Some(*number) } else { None }
+    };
     for condition in rules.conditions.iter().chain(&rules.conditions) {
         let raised = match condition.test {
-            Test::Excludes(field, excluding, other) if values[other].is_some() && number(&values, field) == Some(excluding) => {
+            Test::Excludes(field, excluding, other)
+                if values[other].is_some() && number(&values, field) == Some(excluding) =>
+            {
                 Some((field, 1 - excluding))
             }
-            Test::NotAbove(field, other) => number(&values, field).zip(number(&values, other)).map(|(one, least)| (other, least.max(one))),
-            Test::Less(field, other) => number(&values, field).zip(number(&values, other)).map(|(one, least)| (other, least.max(one + 1))),
+            Test::NotAbove(field, other) => {
+                number(&values, field).zip(number(&values, other)).map(|(one, least)| (other, least.max(one)))
+            }
+            Test::Less(field, other) => {
+                number(&values, field).zip(number(&values, other)).map(|(one, least)| (other, least.max(one + 1)))
+            }
             _ => None,
         };
         if let Some((place, number)) = raised {
@@ -76,7 +92,8 @@ fn sample(table: &Table, rules: &Compiled, fields: &[usize]) -> Record {
 }
 
 fn record(table: &Table, values: &[Option<Value>]) -> Record {
-    let fields: Fields = table.fields.iter().zip(values).filter_map(|(column, value)| Some((column.name, value.clone()?))).collect();
+    let fields: Fields =
+        table.fields.iter().zip(values).filter_map(|(column, value)| Some((column.name, value.clone()?))).collect();
     Record { version: 1, fields }
 }
 
@@ -95,10 +112,13 @@ fn broken_records(table: &'static Table, rules: &Compiled, test: Test) -> (Vec<u
         Test::Kind(place, _) => (vec![place], vec![vec![(place, Some(5.into()))]]),
         Test::Needed(place) => (vec![place], vec![vec![(place, None)]]),
         Test::With(place, other) => (vec![place], vec![vec![(other, None)]]),
-        Test::Without(place, other) => (vec![place], vec![vec![(other, Some(value(rules, other, table.fields[other].kind)))]]),
-        Test::Excludes(place, number, other) => {
-            (vec![place], vec![vec![(place, Some(number.into())), (other, Some(value(rules, other, table.fields[other].kind)))]])
+        Test::Without(place, other) => {
+            (vec![place], vec![vec![(other, Some(value(rules, other, table.fields[other].kind)))]])
         }
+        Test::Excludes(place, number, other) => (
+            vec![place],
+            vec![vec![(place, Some(number.into())), (other, Some(value(rules, other, table.fields[other].kind)))]],
+        ),
         Test::Within(place, least, most) => {
             let beyond = [least.checked_sub(1), most.checked_add(1)].into_iter().flatten();
             (vec![place], beyond.map(|number| vec![(place, Some(number.into()))]).collect())
@@ -108,15 +128,20 @@ fn broken_records(table: &'static Table, rules: &Compiled, test: Test) -> (Vec<u
                 ColumnKind::Text => Value::Text("0".repeat(length)),
                 _ => Value::Bytes(vec![0; length]),
             };
-            let beyond = [least.checked_sub(1), Some(most).filter(|most| *most < 1_000).map(|most| most + 1)].into_iter().flatten();
+            let beyond = [least.checked_sub(1), Some(most).filter(|most| *most < 1_000).map(|most| most + 1)]
+                .into_iter()
+                .flatten();
             (vec![place], beyond.map(|length| vec![(place, Some(of(length)))]).collect())
         }
         Test::Word(place, _) => (vec![place], vec![vec![(place, Some("?".into()))]]),
-        Test::NotAbove(place, other) => (vec![place, other], vec![vec![(place, Some(8.into())), (other, Some(7.into()))]]),
-        Test::Less(place, other) => (vec![place, other], vec![vec![(place, Some(7.into())), (other, Some(7.into()))]]),
-        Test::SumNotAbove(place, other, most) => {
-            (vec![place, other, most], vec![vec![(place, Some(3.into())), (other, Some(3.into())), (most, Some(5.into()))]])
+        Test::NotAbove(place, other) => {
+            (vec![place, other], vec![vec![(place, Some(8.into())), (other, Some(7.into()))]])
         }
+        Test::Less(place, other) => (vec![place, other], vec![vec![(place, Some(7.into())), (other, Some(7.into()))]]),
+        Test::SumNotAbove(place, other, most) => (
+            vec![place, other, most],
+            vec![vec![(place, Some(3.into())), (other, Some(3.into())), (most, Some(5.into()))]],
+        ),
     };
     let base = sample(table, rules, &fields);
     let changed = |change: FieldChanges| {
@@ -154,9 +179,11 @@ fn each_condition_on_a_record_holds_for_a_whole_one_and_is_broken_by_one_change(
 
 #[test]
 fn what_was_not_asked_for_breaks_nothing_and_what_was_is_looked_at() {
-    let (table, rules) = (&crate::records::transaction::TRANSACTION, compiled(&crate::records::transaction::TRANSACTION).unwrap());
+    let (table, rules) =
+        (&crate::records::transaction::TRANSACTION, compiled(&crate::records::transaction::TRANSACTION).unwrap());
     let record = Record { version: 1, fields: Fields::from([("verified_at", Value::Integer(5))]) };
-    let broken = |asked: &[&str]| View::of_record(rules, table, &record, Some(asked)).all_broken(rules).collect::<Vec<_>>();
+    let broken =
+        |asked: &[&str]| View::of_record(rules, table, &record, Some(asked)).all_broken(rules).collect::<Vec<_>>();
     assert_eq!(broken(&["verified_at"]), Vec::<&str>::new());
     assert_eq!(broken(&["verified_at", "until"]), ["txn: verified_at comes with until"]);
 }
@@ -167,11 +194,15 @@ fn rules_name_fields_of_their_kind() {
         assert!(table.fields.len() <= WIDTH, "{table:?} has more fields than a view");
         for rule in table.rules {
             let fields: Vec<&str> = match rule {
-                Rule::Needed(fields) | Rule::Fixed(fields) | Rule::Once(fields) | Rule::Rises(fields) => fields.to_vec(),
+                Rule::Needed(fields) | Rule::Fixed(fields) | Rule::Once(fields) | Rule::Rises(fields) => {
+                    fields.to_vec()
+                }
                 Rule::With(field, others) | Rule::Without(field, others) | Rule::Excludes(field, _, others) => {
                     [&[*field], *others].concat()
                 }
-                Rule::Within(field, ..) | Rule::Sized(field, ..) | Rule::Word(field, _) | Rule::Guarded(field, _) => vec![field],
+                Rule::Within(field, ..) | Rule::Sized(field, ..) | Rule::Word(field, _) | Rule::Guarded(field, _) => {
+                    vec![field]
+                }
                 Rule::NotAbove(field, other) | Rule::Less(field, other) => vec![field, other],
                 Rule::SumNotAbove(field, other, most) => vec![field, other, most],
                 Rule::New | Rule::Home(_) => vec![],
@@ -206,11 +237,16 @@ fn each_change_that_needs_a_guard_is_broken_without_it_alone() {
     for table in ALL {
         let rules = compiled(table).unwrap();
         let all = table.fields.iter().zip(&rules.changes);
-        for (field, of_field, (name, change)) in all.flat_map(|(column, all)| all.iter().map(move |one| (column.name, all, one))) {
+        for (field, of_field, (name, change)) in
+            all.flat_map(|(column, all)| all.iter().map(move |one| (column.name, all, one)))
+        {
             let key = Key { table, place: Place::Alone, id: vec![1] };
             let kind = table.column(field).unwrap().kind;
-            let others: Vec<Guard> =
-                of_field.iter().filter(|(other, _)| other != name).map(|(_, other)| guard(&key, field, *other)).collect();
+            let others: Vec<Guard> = of_field
+                .iter()
+                .filter(|(other, _)| other != name)
+                .map(|(_, other)| guard(&key, field, *other))
+                .collect();
             let set = Op::Set(key.clone(), vec![(field, value(rules, rules.place(field).unwrap(), kind).into())]);
             let with = |guards: Vec<Guard>| form::broken_changes(&Batch::new(guards, vec![set.clone()]), &set);
             let all = [&others[..], &[guard(&key, field, *change)]].concat();
@@ -232,14 +268,23 @@ fn a_sum_that_falls_or_leaves_its_bound_needs_a_guard() {
         form::broken_changes(&Batch::new(guards, vec![add.clone()]), &add)
     };
     let account = crate::records::client::client(&client);
-    assert_eq!(broken(&account, "balance", -1, vec![]), ["client: balance changes under a guard: balance has a least value"]);
+    assert_eq!(
+        broken(&account, "balance", -1, vec![]),
+        ["client: balance changes under a guard: balance has a least value"]
+    );
     assert!(broken(&account, "balance", -1, vec![Guard::AtLeast(account.clone(), "balance", 1)]).is_empty());
     assert!(broken(&account, "balance", 1, vec![]).is_empty());
     assert_eq!(broken(&event, "scans", -1, vec![]), ["event: scans never falls"]);
     assert_eq!(broken(&event, "scans", 1, vec![]), ["event: scans changes under a guard: scans is below budget"]);
     assert!(broken(&event, "scans", 0, vec![]).is_empty());
-    assert_eq!(broken(&event, "max_guests", 1, vec![]), ["event: max_guests changes under a guard: registrations has a greatest value"]);
-    assert_eq!(broken(&event, "created_at", 1, vec![Guard::Version(event.clone(), 1)]), ["event: created_at stays as it was written"]);
+    assert_eq!(
+        broken(&event, "max_guests", 1, vec![]),
+        ["event: max_guests changes under a guard: registrations has a greatest value"]
+    );
+    assert_eq!(
+        broken(&event, "created_at", 1, vec![Guard::Version(event.clone(), 1)]),
+        ["event: created_at stays as it was written"]
+    );
 }
 
 #[test]
@@ -248,7 +293,10 @@ fn a_record_that_replaces_none_is_written_only_where_there_is_none() {
         let rules = compiled(table).unwrap();
         let Some(name) = rules.new else { continue };
         let key = Key { table, place: Place::Alone, id: vec![1] };
-        let put = Op::Put(key.clone(), sample(table, rules, &[]).fields.into_iter().map(|(field, value)| (field, value.into())).collect());
+        let put = Op::Put(
+            key.clone(),
+            sample(table, rules, &[]).fields.into_iter().map(|(field, value)| (field, value.into())).collect(),
+        );
         let with = |guards| form::broken_changes(&Batch::new(guards, vec![put.clone()]), &put).contains(&name);
         assert!(with(vec![]) && with(vec![Guard::Present(key.clone())]) && !with(vec![Guard::Absent(key)]), "{name}");
     }
@@ -285,7 +333,9 @@ fn a_record_elsewhere_is_not_in_its_place() {
         assert!(home == Home::Installation || !is_of(place, &wrong), "{name}");
         let put = Op::Put(Key { table, place: elsewhere, id }, vec![]);
         let is_seen = match table.form {
-            crate::engine::Form::Record => form::broken_changes(&Batch::new(vec![], vec![put.clone()]), &put).contains(&name),
+            crate::engine::Form::Record => {
+                form::broken_changes(&Batch::new(vec![], vec![put.clone()]), &put).contains(&name)
+            }
             _ => true,
         };
         assert!(is_seen, "{name}");
@@ -300,5 +350,8 @@ fn a_result_or_a_time_is_present_and_of_no_known_value() {
     view.note(rules.place("number").unwrap(), &Operand::Result(0));
     view.close();
     let broken: Vec<_> = view.all_broken(rules).collect();
-    assert!(!broken.iter().any(|name| name.contains("number")) && broken.contains(&"credit_reference: amount is present"), "{broken:?}");
+    assert!(
+        !broken.iter().any(|name| name.contains("number")) && broken.contains(&"credit_reference: amount is present"),
+        "{broken:?}"
+    );
 }

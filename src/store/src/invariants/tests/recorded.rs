@@ -1,4 +1,5 @@
-//! The invariants of batches: kept by all batches that the properties of a store make, and broken by a small change of one.
+//! The invariants of batches: kept by all batches that the properties of a store make, and broken by a small change of
+//! one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +12,9 @@ use sakshi_domain::time::Timestamp;
 use crate::conformance::ClockedStore;
 use crate::conformance::fixture::RETENTION;
 use crate::engine::memory::MemoryEngine;
-use crate::engine::{Answers, Applied, Batch, ColumnKind, Engine, Guard, Op, Operand, Query, ScanFrom, Scanned, Table, Value};
+use crate::engine::{
+    Answers, Applied, Batch, ColumnKind, Engine, Guard, Op, Operand, Query, ScanFrom, Scanned, Table, Value,
+};
 use crate::error::StoreFuture;
 use crate::invariants::step::{self, StepRule};
 use crate::invariants::{money, outbox, people};
@@ -36,16 +39,20 @@ fn lock(recorded: &Recorded) -> MutexGuard<'_, BTreeMap<String, Batch>> {
 fn form(batch: &Batch) -> String {
     let of = |op: &Op| {
         let fields = match op {
-            Op::Put(_, fields) | Op::Set(_, fields) => fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(","),
-            Op::Add(_, field, _) | Op::Number(_, field) => (*field).to_owned(),
-            Op::Rewrite(_, _, values) => {
-                values.iter().map(|value| if matches!(value, Operand::Value(Value::Integer(0))) { '0' } else { '1' }).collect()
+            Op::Put(_, fields) | Op::Set(_, fields) => {
+                fields.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",")
             }
+            Op::Add(_, field, _) | Op::Number(_, field) => (*field).to_owned(),
+            Op::Rewrite(_, _, values) => values
+                .iter()
+                .map(|value| if matches!(value, Operand::Value(Value::Integer(0))) { '0' } else { '1' })
+                .collect(),
             _ => String::new(),
         };
         format!("{} {} {fields}", op.key().table.name, format!("{op:?}").split('(').next().unwrap_or_default())
     };
-    let guards = batch.guards.iter().map(|guard| format!("{:?}", guard).split('(').next().unwrap_or_default().to_owned());
+    let guards =
+        batch.guards.iter().map(|guard| format!("{:?}", guard).split('(').next().unwrap_or_default().to_owned());
     guards.chain(batch.ops.iter().map(of)).collect::<Vec<_>>().join("; ")
 }
 
@@ -95,7 +102,13 @@ fn test_store() -> ClockedStore<Box<Store>> {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
     let engine = Recorder { engine: MemoryEngine::new(clock.clone()), recorded: RECORDED.with(Arc::clone) };
     ClockedStore {
-        store: Box::new(Store::new(Box::new(engine), Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None)),
+        store: Box::new(Store::new(
+            Box::new(engine),
+            Arc::new(test_vault(&[7, 6])),
+            RETENTION,
+            NodeId::generate(),
+            None,
+        )),
         clock,
     }
 }
@@ -104,8 +117,8 @@ fn test_store() -> ClockedStore<Box<Store>> {
 fn recorded() -> Vec<Batch> {
     conformance::run(async {
         use conformance::{
-            audit_log, client_log, completion, consents, console, credits, erasure, events, flows, guests, lists, operators, outbox,
-            people, refusals, sessions, tenancy, transactions, users,
+            audit_log, client_log, completion, consents, console, credits, erasure, events, flows, guests, lists,
+            operators, outbox, people, refusals, sessions, tenancy, transactions, users,
         };
         credits::grants_and_adjustments_move_the_balance_and_are_repeatable(&test_store()).await;
         transactions::opening_debits_the_balance_and_keeps_what_was_asked_for(&test_store()).await;
@@ -134,7 +147,8 @@ fn recorded() -> Vec<Batch> {
         people::a_guest_is_checked_in_once_however_many_doors_try(&test_store()).await;
         people::an_erased_guest_has_no_name_and_is_not_recognised_and_stays_checked_in(&test_store()).await;
         people::nothing_says_of_an_erased_guest_who_the_person_is(&test_store()).await;
-        erasure::an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays(&test_store()).await;
+        erasure::an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays(&test_store())
+            .await;
         erasure::what_is_erased_of_a_client_is_that_of_all_its_apps(&test_store()).await;
         flows::an_idempotency_key_opens_one_flow_and_an_unknown_client_none(&test_store()).await;
         flows::raw_then_analysed_then_raw_again_queues_two(&test_store()).await;
@@ -175,8 +189,12 @@ fn changed(operand: &Operand) -> Vec<Operand> {
             .filter(|other| other != number)
             .map(Operand::from)
             .collect(),
-        Operand::Value(Value::Text(text)) => vec![format!("{text}0").into(), "".into(), "debit".into(), "adjust".into()],
-        Operand::Value(Value::Bytes(bytes)) => vec![[&bytes[..], &[0]].concat().into(), vec![].into(), vec![1; 16].into()],
+        Operand::Value(Value::Text(text)) => {
+            vec![format!("{text}0").into(), "".into(), "debit".into(), "adjust".into()]
+        }
+        Operand::Value(Value::Bytes(bytes)) => {
+            vec![[&bytes[..], &[0]].concat().into(), vec![].into(), vec![1; 16].into()]
+        }
         Operand::Result(number) => vec![Operand::Result(number + 1), 0.into()],
         Operand::Now(_) | Operand::Latest(..) => vec![0.into()],
         Operand::Field(_) | Operand::Nothing => vec![vec![1; 16].into(), 1.into()],
@@ -187,7 +205,9 @@ fn changed(operand: &Operand) -> Vec<Operand> {
 fn changed_values(op: &Op) -> Vec<Op> {
     let each = |values: &[Operand]| -> Vec<Vec<Operand>> {
         let at = |place: usize| {
-            let with = move |other| values.iter().enumerate().map(|(at, known)| if at == place { other } else { known }.clone()).collect();
+            let with = move |other| {
+                values.iter().enumerate().map(|(at, known)| if at == place { other } else { known }.clone()).collect()
+            };
             changed(&values[place]).iter().map(with).collect::<Vec<_>>()
         };
         (0..values.len()).flat_map(at).collect()
@@ -196,8 +216,9 @@ fn changed_values(op: &Op) -> Vec<Op> {
         let values: Vec<Operand> = fields.iter().map(|(_, value)| value.clone()).collect();
         let names = || fields.iter().map(|(name, _)| *name);
         let changed = each(&values).into_iter().map(|values| of(names().zip(values).collect()));
-        let fewer = (0..fields.len())
-            .map(|place| of(fields.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, field)| field.clone()).collect()));
+        let fewer = (0..fields.len()).map(|place| {
+            of(fields.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, field)| field.clone()).collect())
+        });
         let missing = op.key().table.fields.iter().filter(|column| names().all(|name| name != column.name));
         let more = missing.map(|column| {
             let value = if column.kind == ColumnKind::Integer { Operand::from(5) } else { Operand::from(vec![5; 16]) };
@@ -210,7 +231,9 @@ fn changed_values(op: &Op) -> Vec<Op> {
         Op::Put(_, given) => fields(given, &|fields| Op::Put(key.clone(), fields)),
         Op::Set(_, given) => fields(given, &|fields| Op::Set(key.clone(), fields)),
         Op::Append(_, values) => each(values).into_iter().map(|values| Op::Append(key.clone(), values)).collect(),
-        Op::Rewrite(_, number, values) => each(values).into_iter().map(|values| Op::Rewrite(key.clone(), *number, values)).collect(),
+        Op::Rewrite(_, number, values) => {
+            each(values).into_iter().map(|values| Op::Rewrite(key.clone(), *number, values)).collect()
+        }
         Op::Add(_, field, more) => changed(more).into_iter().map(|more| Op::Add(key.clone(), field, more)).collect(),
         Op::Index(_, member, score) => {
             let scores = changed(score).into_iter().map(|score| Op::Index(key.clone(), member.clone(), score));
@@ -224,7 +247,9 @@ fn changed_values(op: &Op) -> Vec<Op> {
 fn changed_guard(guard: &Guard) -> Vec<Guard> {
     match guard {
         Guard::Length(key, length) => vec![Guard::Length(key.clone(), length + 1)],
-        Guard::AtMost(key, field, most) => vec![Guard::AtMost(key.clone(), field, most.saturating_add(1_000_000_000_000))],
+        Guard::AtMost(key, field, most) => {
+            vec![Guard::AtMost(key.clone(), field, most.saturating_add(1_000_000_000_000))]
+        }
         Guard::Equal(key, field, Value::Integer(number)) => vec![Guard::Equal(key.clone(), field, (number + 1).into())],
         Guard::Equal(key, field, Value::Text(_)) => vec![Guard::Equal(key.clone(), field, "other".into())],
         Guard::Equal(key, field, Value::Bytes(_)) => vec![Guard::Equal(key.clone(), field, vec![1].into())],

@@ -30,8 +30,16 @@ fn what_breaks_an_invariant_is_neither_committed_nor_served() {
         let create = Batch::new(vec![Guard::Absent(account.clone())], vec![Op::Put(account.clone(), fields)]);
         assert!(matches!(checked.commit(vec![create.clone()]).await.unwrap()[..], [Applied::Done { .. }]));
         assert!(matches!(checked.commit(vec![create.clone()]).await.unwrap()[..], [Applied::Refused { guard: 0, .. }]));
-        let balance =
-            async || engine.read(vec![Query::Record(account.clone())]).await.unwrap().record().unwrap().unwrap().integer("balance");
+        let balance = async || {
+            engine
+                .read(vec![Query::Record(account.clone())])
+                .await
+                .unwrap()
+                .record()
+                .unwrap()
+                .unwrap()
+                .integer("balance")
+        };
         let debit = || Batch::new(vec![], vec![Op::Add(account.clone(), "balance", (-1).into())]);
         assert_eq!(name(checked.commit(vec![create.clone(), debit()]).await.unwrap_err()), DEBIT);
         assert_eq!(name(checked.commit_until_answered(vec![debit()]).await.unwrap_err()), DEBIT);

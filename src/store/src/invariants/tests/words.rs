@@ -34,7 +34,10 @@ fn the_form_of_a_batch_is_broken_in_each_way() {
         ("a call is kept by a record that its batch changes", of(vec![]).called([1; 16], account.clone())),
         ("a guard is one of the form of its kind", Batch::new(vec![Guard::Length(account.clone(), 1)], vec![])),
         ("a field is one of its kind", Batch::new(vec![Guard::Unset(account.clone(), "colour")], vec![])),
-        ("a value has the type of its field", Batch::new(vec![Guard::Equal(account.clone(), "name", 1.into())], vec![])),
+        (
+            "a value has the type of its field",
+            Batch::new(vec![Guard::Equal(account.clone(), "name", 1.into())], vec![]),
+        ),
         ("an operation is one of the form of its kind", of(vec![Op::Append(account.clone(), vec![])])),
         ("a result is of an earlier operation", of(vec![Op::Add(account.clone(), "balance", Operand::Result(0))])),
         ("only engines set the version", of(vec![email(vec![("version", 1.into())])])),
@@ -49,7 +52,10 @@ fn the_form_of_a_batch_is_broken_in_each_way() {
         ("a record that ends is written with its end, or waits for its delivery", {
             let memory = Key { table: &CREDENTIAL, place: Place::Alone, id: vec![0; 32] };
             let bytes = || Operand::from(vec![0; 16]);
-            of(vec![Op::Put(memory, vec![("txn", bytes()), ("call", bytes()), ("under", 0.into()), ("until", 5.into())])])
+            of(vec![Op::Put(
+                memory,
+                vec![("txn", bytes()), ("call", bytes()), ("under", 0.into()), ("until", 5.into())],
+            )])
         }),
     ];
     assert_all_named(form::NAMES, &cases, |batch| form::broken(batch, false));
@@ -58,7 +64,11 @@ fn the_form_of_a_batch_is_broken_in_each_way() {
 }
 
 /// Checks that each case breaks the invariant that it names, and that there is one for each name.
-fn assert_all_named<C: std::fmt::Debug>(names: &[&'static str], cases: &[(&str, C)], broken: impl Fn(&C) -> Option<&'static str>) {
+fn assert_all_named<C: std::fmt::Debug>(
+    names: &[&'static str],
+    cases: &[(&str, C)],
+    broken: impl Fn(&C) -> Option<&'static str>,
+) {
     for (name, case) in cases {
         assert_eq!(broken(case), Some(*name), "{case:?}");
     }
@@ -113,11 +123,17 @@ fn the_answer_to_a_batch_is_broken_in_each_way() {
         assert_eq!(answers::of_batches(&[Expected::of(batch)], applied), Some(*name), "{batch:?} {applied:?}");
     }
     let absent = Expected::of(&with(remove(), 0).0);
-    let seen = Record { version: 1, fields: Fields::from([("name", "A".into()), ("created_at", 5.into()), ("balance", 1.into())]) };
+    let seen = Record {
+        version: 1,
+        fields: Fields::from([("name", "A".into()), ("created_at", 5.into()), ("balance", 1.into())]),
+    };
     assert_eq!(answers::of_batches(&[absent], &refused(0, Some(seen.clone()))), None);
     let damaged = Record { fields: Fields::from([("balance", (-1).into())]), ..seen };
     let absent = Expected::of(&with(remove(), 0).0);
-    assert!(answers::of_batches(&[absent], &refused(0, Some(damaged))).is_some(), "the record that a guard saw is looked at");
+    assert!(
+        answers::of_batches(&[absent], &refused(0, Some(damaged))).is_some(),
+        "the record that a guard saw is looked at"
+    );
     let queries = the_answers_to_queries();
     let named = cases.iter().map(|(name, _)| *name).chain(queries.iter().map(|(name, _)| *name));
     assert_eq!(answers::NAMES.iter().copied().collect::<BTreeSet<_>>(), named.collect(), "a case for each");
@@ -149,13 +165,19 @@ fn the_answers_to_queries() -> Vec<AnswerCase> {
         ("members have the scores that were asked for", page(&[(1, 21)])),
         ("scores that are read fit into their bits", last(&[(1, i64::MAX)])),
         ("an index has one last member", last(&[(1, 1), (2, 2)])),
-        ("a balance is the one before it and the amount of its entry", list(ledger(&owner()), 1, vec![entry("grant", 5, 4)])),
+        (
+            "a balance is the one before it and the amount of its entry",
+            list(ledger(&owner()), 1, vec![entry("grant", 5, 4)]),
+        ),
         (
             "a balance is the one before it and the amount of its entry",
             list(ledger(&owner()), 7, vec![entry("grant", 5, 9), entry("debit", 1, 9)]),
         ),
         ("entries of the audit log have their own numbers", list(audit_log(), 2, vec![audit(3, 0, 1)])),
-        ("an entry of the audit log has the hash of the one before it", list(audit_log(), 2, vec![audit(2, 0, 1), audit(3, 2, 3)])),
+        (
+            "an entry of the audit log has the hash of the one before it",
+            list(audit_log(), 2, vec![audit(2, 0, 1), audit(3, 2, 3)]),
+        ),
     ]
 }
 
@@ -170,9 +192,13 @@ fn the_answer_to_a_query_is_broken_in_each_way() {
     let read = |key: Key, answer: Answer| answers::of_queries(&[Query::Record(key)], &found(vec![answer]));
     assert_eq!(read(key.clone(), known(1, &[])), None);
     assert_eq!(read(key.clone(), known(1, &[("number", 0)])), Some("credit_reference: number is within its range"));
-    assert_eq!(read(Key { place: Place::Alone, ..key }, known(1, &[])), Some("credit_reference: a record is in its place"));
+    assert_eq!(
+        read(Key { place: Place::Alone, ..key }, known(1, &[])),
+        Some("credit_reference: a record is in its place")
+    );
     let entries = [entry("grant", 5, 9), entry("debit", 1, 8), entry("adjust", -3, 5)];
-    let right = answers::of_queries(&[Query::entries(ledger(&owner()), 7, 3)], &found(vec![Answer::Entries(entries.into())]));
+    let right =
+        answers::of_queries(&[Query::entries(ledger(&owner()), 7, 3)], &found(vec![Answer::Entries(entries.into())]));
     assert_eq!(right, None);
 }
 

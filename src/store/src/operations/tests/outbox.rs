@@ -1,4 +1,5 @@
-//! Deliveries of nodes that share their records: under any concurrency, a delivery has one holder and one attempt, and none is forgotten.
+//! Deliveries of nodes that share their records: under any concurrency, a delivery has one holder and one attempt, and
+//! none is forgotten.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -49,7 +50,11 @@ fn two_survivors_that_take_over_at_the_same_time_have_each_delivery_once() {
             assert_eq!(dead.store.backlog().await.unwrap().deliveries, waiting.len() as u64);
             for delivery in &begun {
                 assert_eq!(dead.outcome(delivery.1).await, Some(DeliveryOutcome::Unknown), "{seed}");
-                assert!(!dead.claim(delivery).await && !survivors[0].claim(delivery).await && !survivors[1].claim(delivery).await);
+                assert!(
+                    !dead.claim(delivery).await
+                        && !survivors[0].claim(delivery).await
+                        && !survivors[1].claim(delivery).await
+                );
             }
             for delivery in &waiting {
                 assert!(!dead.claim(delivery).await, "it is its own no more");
@@ -83,7 +88,11 @@ fn a_claim_that_races_with_take_overs_is_the_only_attempt_and_its_outcome_is_kep
             made.sort_unstable();
             assert_eq!(made, waiting.keys().copied().collect::<Vec<_>>(), "{seed}: one attempt at each");
             for subject in waiting.values() {
-                assert_eq!(slow.store.load_delivery(*subject).await.unwrap().unwrap().attempt, Some(DELIVERED), "{seed}");
+                assert_eq!(
+                    slow.store.load_delivery(*subject).await.unwrap().unwrap().attempt,
+                    Some(DELIVERED),
+                    "{seed}"
+                );
             }
             for node in [&slow, &one, &other] {
                 assert_eq!(node.due(None, None, 100).await, []);
@@ -103,7 +112,8 @@ fn nodes_that_take_each_other_for_dead_make_one_attempt_at_each_delivery() {
             let waiting = nodes[0].queue(&nodes[0].clients(3).await, 12).await;
             engine.begin_disorder(seed);
             let work = async |node: &Node| {
-                let mut made = node.attempt(&waiting.iter().step_by(3).map(|(id, subject)| (*id, *subject)).collect()).await;
+                let mut made =
+                    node.attempt(&waiting.iter().step_by(3).map(|(id, subject)| (*id, *subject)).collect()).await;
                 for dead in nodes.iter().filter(|dead| dead.id != node.id) {
                     node.replace(dead.id).await;
                     made.extend(node.attempt(&waiting).await);
@@ -189,7 +199,8 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
         all.sort_unstable();
         for limit in [1, 2, 7, 50, 1_000] {
             for of in [None, Some((0, 0)), Some((4, 1))] {
-                let expected: Vec<_> = all.iter().filter(|(_, its)| of.is_none_or(|of| *its == of)).map(|(id, _)| *id).collect();
+                let expected: Vec<_> =
+                    all.iter().filter(|(_, its)| of.is_none_or(|of| *its == of)).map(|(id, _)| *id).collect();
                 let of = of.map(|(client, origin)| receiver(&clients[client], origin));
                 for start in [0, 1, expected.len() / 2, expected.len()] {
                     let mut read = Vec::new();
@@ -235,7 +246,10 @@ fn a_reader_that_goes_round_misses_nothing_though_the_clock_is_set_back_and_othe
                     engine.clock.jump(i64::try_from(random.below(2_000)).unwrap() - 1_000);
                     let client = &clients[random.below(4) as usize];
                     for (id, subject) in node.queue(std::slice::from_ref(client), random.below(4) as usize).await {
-                        assert!(Some(id) > last.insert(subject.partition(), id), "{seed}: within a partition they rise");
+                        assert!(
+                            Some(id) > last.insert(subject.partition(), id),
+                            "{seed}: within a partition they rise"
+                        );
                         waiting.insert(id, subject);
                     }
                 }

@@ -28,7 +28,8 @@ pub(super) const DELIVERED: Attempt = Attempt::answered(200, 7);
 /// Nodes, and the transactions that they were notified of.
 type Notices = BTreeSet<(String, Vec<u8>)>;
 
-/// Records shared by nodes. In disorder, calls take turns at random, and answers are lost: the call is then retried, or it fails.
+/// Records shared by nodes. In disorder, calls take turns at random, and answers are lost: the call is then retried, or
+/// it fails.
 #[derive(Clone)]
 pub(super) struct SharedEngine {
     pub(super) records: MemoryEngine,
@@ -78,7 +79,8 @@ impl SharedEngine {
             for op in &batch.ops {
                 let Op::Tell(key, field) = op else { continue };
                 let record = self.records.read(vec![Query::Record(key.clone())]).await?.record()?.unwrap_or_default();
-                let watchers = record.text(field).as_bytes().chunks(32).map(|node| String::from_utf8(node.to_vec()).unwrap());
+                let watchers =
+                    record.text(field).as_bytes().chunks(32).map(|node| String::from_utf8(node.to_vec()).unwrap());
                 self.told.lock().unwrap().extend(watchers.map(|node| (node, key.id.clone())));
             }
         }

@@ -67,8 +67,16 @@ pub(crate) struct Link {
 impl Link {
     /// Returns a link that connects when it is first used, and reconnects when needed.
     pub(crate) fn new(options: LinkOptions) -> Self {
-        let LinkOptions { servers, schema, max_waiting, wait_replicas, wait_timeout, connect_timeout, response_timeout, call_timeout } =
-            options;
+        let LinkOptions {
+            servers,
+            schema,
+            max_waiting,
+            wait_replicas,
+            wait_timeout,
+            connect_timeout,
+            response_timeout,
+            call_timeout,
+        } = options;
         let connector = Arc::new(Connector::new(servers, LossGuard::of(schema), connect_timeout, response_timeout));
         let milliseconds = u64::try_from(wait_timeout.as_millis()).unwrap_or(u64::MAX).max(1);
         Self {
@@ -90,20 +98,25 @@ impl Link {
         self.calls.wait.is_some()
     }
 
-    /// Runs a script, and repeats it with the same arguments while its reply is lost. A server that does not know the script gets its
-    /// source.
+    /// Runs a script, and repeats it with the same arguments while its reply is lost. A server that does not know the
+    /// script gets its source.
     ///
     /// # Errors
     /// [`StoreError::Overloaded`] at once, [`StoreError::Full`], [`StoreError::Corrupt`] when the
     /// script is refused, [`StoreError::Unavailable`] within the time limit of a call.
-    pub(crate) async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
+    pub(crate) async fn call(
+        &self,
+        script: &'static Script,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    ) -> Result<Value, StoreError> {
         let _permit = self.calls.acquire()?;
         let request = Request::script(script, &keys, &args, self.calls.wait);
         self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
     }
 
-    /// Calls as [`Link::call`] does, without a time limit and never refused: for outcomes that must be known. Its callers limit their
-    /// number themselves.
+    /// Calls as [`Link::call`] does, without a time limit and never refused: for outcomes that must be known. Its
+    /// callers limit their number themselves.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the script is refused, which no repetition would change.
@@ -127,8 +140,8 @@ impl Link {
         self.calls.run(&Request::read(command), Until::Timeout).instrument(step("read")).await
     }
 
-    /// Sends repeatable commands, each to the node that has its key, in one round trip for each node. The answers are in the order of the
-    /// commands.
+    /// Sends repeatable commands, each to the node that has its key, in one round trip for each node. The answers are
+    /// in the order of the commands.
     ///
     /// # Errors
     /// As [`Link::call`]; the result has all answers or none.
@@ -150,7 +163,12 @@ impl Link {
     ///
     /// # Errors
     /// As [`Link::call`].
-    pub(crate) async fn call_always(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
+    pub(crate) async fn call_always(
+        &self,
+        script: &'static Script,
+        keys: Vec<Vec<u8>>,
+        args: Vec<Vec<u8>>,
+    ) -> Result<Value, StoreError> {
         let request = Request::script(script, &keys, &args, self.calls.wait).always();
         self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
     }
@@ -165,7 +183,9 @@ impl Link {
     /// # Errors
     /// As [`Link::call`].
     pub(crate) async fn ask_server(&self, number: u16, command: Cmd) -> Result<Option<Value>, StoreError> {
-        let Some(slot) = self.calls.directory.slots_of_owners().get(usize::from(number)).copied() else { return Ok(None) };
+        let Some(slot) = self.calls.directory.slots_of_owners().get(usize::from(number)).copied() else {
+            return Ok(None);
+        };
         let _permit = self.calls.acquire()?;
         self.calls.run(&Request::of_server(command, slot), Until::Timeout).instrument(step("read")).await.map(Some)
     }

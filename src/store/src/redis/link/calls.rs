@@ -78,7 +78,9 @@ impl CallState {
     fn end(&mut self) -> StoreError {
         match self.failure.take() {
             // This attempt was refused, but an earlier one may have been executed.
-            Some(Failure::Full) if self.maybe_executed => StoreError::Unavailable("its memory or its disk is full".to_owned()),
+            Some(Failure::Full) if self.maybe_executed => {
+                StoreError::Unavailable("its memory or its disk is full".to_owned())
+            }
             Some(failure) => failure.into_error(),
             None => StoreError::Unavailable("it did not answer in time".to_owned()),
         }
@@ -139,8 +141,10 @@ impl Calls {
         let asking = state.asking.take();
         let node = asking.as_ref().unwrap_or(&located.node);
         let waits = request.traffic == Traffic::Waiting;
-        let availabilities =
-            [Some(node.health.availability(self.call_timeout)), waits.then(|| node.replication.availability(self.call_timeout))];
+        let availabilities = [
+            Some(node.health.availability(self.call_timeout)),
+            waits.then(|| node.replication.availability(self.call_timeout)),
+        ];
         if availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Down)) {
             return Err(AttemptFailed { failure: Failure::Unreachable("it has not answered for a while"), last: true });
         }
@@ -201,8 +205,12 @@ impl Calls {
         let by_itself = wait.is_none() && !asking;
         let answer = timeout(bound, async {
             match form {
-                Form::Digest if by_itself => connection.send_packed_command(request.by_digest()).await.map(|value| (value, None)),
-                Form::Text if by_itself => connection.send_packed_command(&request.command(form)).await.map(|value| (value, None)),
+                Form::Digest if by_itself => {
+                    connection.send_packed_command(request.by_digest()).await.map(|value| (value, None))
+                }
+                Form::Text if by_itself => {
+                    connection.send_packed_command(&request.command(form)).await.map(|value| (value, None))
+                }
                 _ => {
                     let pipeline = request.pipeline_with(form, asking, wait);
                     let answers = connection.send_packed_commands(&pipeline, 0, pipeline.len()).await?;

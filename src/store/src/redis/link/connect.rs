@@ -21,16 +21,21 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub(super) fn new(servers: RedisServers, loss_guard: LossGuard, connect_timeout: Duration, response_timeout: Duration) -> Self {
+    pub(super) fn new(
+        servers: RedisServers,
+        loss_guard: LossGuard,
+        connect_timeout: Duration,
+        response_timeout: Duration,
+    ) -> Self {
         Self { servers, loss_guard, connect_timeout, response_timeout }
     }
 
-    /// Opens a connection to a server that takes writes, and compares the server's content with the earlier one. The caller's runtime
-    /// drives it.
+    /// Opens a connection to a server that takes writes, and compares the server's content with the earlier one. The
+    /// caller's runtime drives it.
     pub(super) async fn open(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await?;
-        // A returning master that was replaced during an outage is a master for a moment. A node of a cluster refuses the slots that it
-        // does not own.
+        // A returning master that was replaced during an outage is a master for a moment. A node of a cluster refuses
+        // the slots that it does not own.
         if matches!(self.servers.topology, RedisTopology::Sentinel { .. }) {
             let role = self.ask(&opened, &cmd("ROLE")).await?;
             match role.as_sequence().and_then(<[Value]>::first) {
@@ -50,11 +55,12 @@ impl Connector {
             pipeline.add_command(command);
         }
         let mut connection = connection.clone();
-        let answers = match timeout(self.response_timeout, connection.send_packed_commands(&pipeline, 0, pipeline.len())).await {
-            Ok(Ok(answers)) => answers,
-            Ok(Err(error)) => return Err(Failure::of(&error)),
-            Err(_) => return Err(Failure::Lost("it did not answer in time")),
-        };
+        let answers =
+            match timeout(self.response_timeout, connection.send_packed_commands(&pipeline, 0, pipeline.len())).await {
+                Ok(Ok(answers)) => answers,
+                Ok(Err(error)) => return Err(Failure::of(&error)),
+                Err(_) => return Err(Failure::Lost("it did not answer in time")),
+            };
         let answers = answers.into_iter().map(|answer| match Failure::or_value(answer) {
             Ok(value) => Ok(Some(value)),
             // Another node of the cluster has the key.
@@ -78,7 +84,11 @@ impl Connector {
     }
 
     /// Opens any connection, within the time-out.
-    pub(super) async fn connect(&self, info: ConnectionInfo, config: AsyncConnectionConfig) -> Result<MultiplexedConnection, Failure> {
+    pub(super) async fn connect(
+        &self,
+        info: ConnectionInfo,
+        config: AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, Failure> {
         if self.servers.is_encrypted() {
             // It fails if a provider is installed already, which can only be this one.
             let _ = tokio_rustls::rustls::crypto::aws_lc_rs::default_provider().install_default();

@@ -1,4 +1,5 @@
-//! Reasons why a connection could not be opened, in words for an operator. Sorted by kinds of errors, never by their text.
+//! Reasons why a connection could not be opened, in words for an operator. Sorted by kinds of errors, never by their
+//! text.
 
 use std::error::Error;
 use std::io;
@@ -21,7 +22,11 @@ pub(super) struct Resolver;
 struct Unresolved;
 
 impl AsyncDNSResolver for Resolver {
-    fn resolve<'a, 'b: 'a>(&'a self, host: &'b str, port: u16) -> RedisFuture<'a, Box<dyn Iterator<Item = SocketAddr> + Send + 'a>> {
+    fn resolve<'a, 'b: 'a>(
+        &'a self,
+        host: &'b str,
+        port: u16,
+    ) -> RedisFuture<'a, Box<dyn Iterator<Item = SocketAddr> + Send + 'a>> {
         Box::pin(async move {
             let found: Vec<SocketAddr> = lookup_host((host, port)).await.into_iter().flatten().collect();
             if found.is_empty() {
@@ -68,8 +73,12 @@ fn reason(error: &io::Error) -> &'static str {
 fn tls_reason(error: &rustls::Error) -> &'static str {
     use rustls::Error::{AlertReceived, InvalidCertificate, InvalidMessage};
     match error {
-        InvalidCertificate(CertificateError::UnknownIssuer) => "its certificate is from a CA that this machine does not trust",
-        InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => "its certificate has expired",
+        InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "its certificate is from a CA that this machine does not trust"
+        }
+        InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
+            "its certificate has expired"
+        }
         InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
             "its certificate is not valid yet"
         }
@@ -78,7 +87,9 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
         }
         InvalidCertificate(_) => "its certificate is not accepted",
         AlertReceived(AlertDescription::CertificateRequired) => "it wants a client certificate",
-        AlertReceived(AlertDescription::HandshakeFailure) => "it refused the TLS handshake: it may want a client certificate",
+        AlertReceived(AlertDescription::HandshakeFailure) => {
+            "it refused the TLS handshake: it may want a client certificate"
+        }
         AlertReceived(_) => "it refused the TLS handshake",
         InvalidMessage(_) => "it does not speak TLS",
         _ => "no TLS session could be made with it",
@@ -128,14 +139,17 @@ mod tests {
             answered.write_all(b"-ERR this is no TLS\r\n").await.unwrap();
             std::future::pending::<()>().await;
         });
-        assert!(matches!(said_of(&format!("redis://{address}")).await, Failure::Unreachable(reason) if reason.starts_with("it closed")));
+        assert!(matches!(said_of(&format!("redis://{address}")).await,
+                Failure::Unreachable(reason) if reason.starts_with("it closed")));
         assert_eq!(said_of(&format!("rediss://{address}")).await, Failure::Unreachable("it does not speak TLS"));
     }
 
     #[test]
     fn certificates_that_are_missing_or_not_good_are_told_apart() {
         use rustls::Error::{AlertReceived, InvalidCertificate};
-        let of = |tls: rustls::Error| match Failure::of_connecting(&io::Error::new(io::ErrorKind::InvalidData, tls).into()) {
+        let of = |tls: rustls::Error| match Failure::of_connecting(
+            &io::Error::new(io::ErrorKind::InvalidData, tls).into(),
+        ) {
             Failure::Unreachable(reason) => reason,
             other => panic!("{other:?}"),
         };

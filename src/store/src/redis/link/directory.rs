@@ -1,8 +1,8 @@
 //! Owners of the slots, as last reported.
 //!
-//! One server, the master that the sentinels name, or the masters of a cluster: each is a list of slot ranges with a node; callers of this
-//! file see nothing else. A node keeps its connections when the list changes. One caller refreshes the list for all that failed with the
-//! same version, at most once every [`REFRESH_INTERVAL`].
+//! One server, the master that the sentinels name, or the masters of a cluster: each is a list of slot ranges with a
+//! node; callers of this file see nothing else. A node keeps its connections when the list changes. One caller
+//! refreshes the list for all that failed with the same version, at most once every [`REFRESH_INTERVAL`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -117,7 +117,9 @@ impl Directory {
     /// Returns a slot of each node that owns any, in the order of the slots.
     pub(super) fn slots_of_owners(&self) -> Vec<u16> {
         let map = self.current();
-        let is_first = |index: usize| map.ranges[..index].iter().all(|before| before.node.address != map.ranges[index].node.address);
+        let is_first = |index: usize| {
+            map.ranges[..index].iter().all(|before| before.node.address != map.ranges[index].node.address)
+        };
         (0..map.ranges.len()).filter(|&index| is_first(index)).map(|index| map.ranges[index].first).collect()
     }
 
@@ -137,7 +139,8 @@ impl Directory {
         self.current().version
     }
 
-    /// Asks for the owners, unless the list has changed since version `seen`. `hint` is asked first; `suspect`, which may hang, last.
+    /// Asks for the owners, unless the list has changed since version `seen`. `hint` is asked first; `suspect`, which
+    /// may hang, last.
     pub(super) async fn refresh(&self, seen: u64, hint: Option<Address>, suspect: Option<&Address>) {
         if self.connector.servers.topology == RedisTopology::Standalone {
             return;
@@ -171,7 +174,8 @@ impl Directory {
         self.health.failed();
         if !std::mem::replace(&mut refresh.is_logged, true) {
             for (server, reason) in failures {
-                tracing::warn!(redis.server = %server, reason, "this server could not be asked for the owners of the slots");
+                tracing::warn!(redis.server = %server, reason, "this server could not be asked for the owners of the \
+                    slots");
             }
         }
     }
@@ -245,7 +249,9 @@ mod tests {
     }
 
     fn directory(url: &str) -> Arc<Directory> {
-        Arc::clone(&Link::new(LinkOptions::new(RedisServers::new(&[url], RedisTopology::Cluster).unwrap())).calls.directory)
+        Arc::clone(
+            &Link::new(LinkOptions::new(RedisServers::new(&[url], RedisTopology::Cluster).unwrap())).calls.directory,
+        )
     }
 
     /// Returns the number of requests for the owners that a server got.
@@ -258,12 +264,17 @@ mod tests {
     #[test]
     fn a_slot_is_found_at_its_owner_and_each_owner_is_named_once() {
         let directory = directory("redis://127.0.0.1:1");
-        assert!(directory.locate(0).is_none() && directory.owners().is_empty() && directory.slots_of_owners().is_empty());
+        assert!(
+            directory.locate(0).is_none() && directory.owners().is_empty() && directory.slots_of_owners().is_empty()
+        );
         let ranges = [(0, 9, 7), (10, 19, 8), (20, 29, 7), (40, 49, 9)];
         let ranges = ranges.map(|(first, last, port)| SlotRange { first, last, address: at(port) });
         directory.adopt(&ranges);
         let found = |slot| directory.locate(slot).map(|located| (located.node.address.port, located.version));
-        assert_eq!([0, 9, 10, 19, 20, 29, 40, 49].map(|slot| found(slot).unwrap()), [7, 7, 8, 8, 7, 7, 9, 9].map(|port| (port, 1)));
+        assert_eq!(
+            [0, 9, 10, 19, 20, 29, 40, 49].map(|slot| found(slot).unwrap()),
+            [7, 7, 8, 8, 7, 7, 9, 9].map(|port| (port, 1))
+        );
         assert_eq!([30, 39, 50, SLOTS - 1].map(found), [None; 4]);
         assert_eq!(directory.owners(), [7, 8, 9].map(at));
         assert_eq!(directory.slots_of_owners(), [0, 10, 40]);
@@ -299,7 +310,8 @@ mod tests {
 
     #[tokio::test]
     async fn subscriptions_take_the_owners_in_turn() {
-        let link = Link::new(LinkOptions::new(RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Cluster).unwrap()));
+        let link =
+            Link::new(LinkOptions::new(RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Cluster).unwrap()));
         let range = |first, port| SlotRange { first, last: first + 9, address: at(port) };
         link.calls.directory.adopt(&[range(0, 7), range(10, 8), range(20, 9)]);
         for (turn, port) in [7, 8, 9, 7, 8, 9].into_iter().enumerate() {

@@ -41,7 +41,9 @@ impl Failure {
     /// Returns the kind of an error of the connection or of a reply.
     pub(super) fn of(error: &RedisError) -> Self {
         match error.kind() {
-            ErrorKind::Server(_) | ErrorKind::Extension => Self::of_code(error.code().unwrap_or_default(), error.detail()),
+            ErrorKind::Server(_) | ErrorKind::Extension => {
+                Self::of_code(error.code().unwrap_or_default(), error.detail())
+            }
             ErrorKind::AuthenticationFailed => Self::TryLater("it does not accept the credentials"),
             ErrorKind::Io if error.is_timeout() => Self::Lost("it did not answer in time"),
             ErrorKind::Io => Self::Lost("the connection was lost"),
@@ -111,7 +113,9 @@ impl Failure {
     /// Returns the error for the caller when this was the last attempt.
     pub(crate) fn into_error(self) -> StoreError {
         match self {
-            Self::Lost(reason) | Self::Unreachable(reason) | Self::TryLater(reason) => StoreError::Unavailable(reason.to_owned()),
+            Self::Lost(reason) | Self::Unreachable(reason) | Self::TryLater(reason) => {
+                StoreError::Unavailable(reason.to_owned())
+            }
             Self::NotReplicated => StoreError::Unavailable("too few replicas have confirmed the write".to_owned()),
             Self::NotOwner(_) | Self::Migrating(_) => StoreError::Unavailable("another node owns the slot".to_owned()),
             Self::NoScript => StoreError::Unavailable("it forgot a script".to_owned()),
@@ -131,14 +135,17 @@ mod tests {
 
     /// Returns the failure for an error line of a server.
     fn answered(line: &str) -> Failure {
-        let Ok(Value::ServerError(error)) = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) else { panic!("{line}") };
+        let Ok(Value::ServerError(error)) = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) else {
+            panic!("{line}")
+        };
         assert_eq!(Failure::or_value(Value::ServerError(error.clone())), Err(Failure::of(&error.clone().into())));
         Failure::of(&error.into())
     }
 
     #[test]
     fn what_a_server_answers_is_sorted_by_its_code() {
-        let later = ["LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"];
+        let later =
+            ["LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"];
         for code in later {
             let failure = answered(&format!("{code} some text"));
             assert!(
@@ -148,7 +155,9 @@ mod tests {
             assert!(!failure.maybe_executed() && !failure.ends_connection(), "{code}");
             assert!(matches!(failure.into_error(), StoreError::Unavailable(_)), "{code}");
         }
-        for (code, reason) in [("WRONGTYPE", "another kind of value"), ("CROSSSLOT", "several nodes"), ("ERR", "refused")] {
+        for (code, reason) in
+            [("WRONGTYPE", "another kind of value"), ("CROSSSLOT", "several nodes"), ("ERR", "refused")]
+        {
             let failure = answered(&format!("{code} some text"));
             assert!(!failure.is_outage() && !failure.suggests_new_topology(), "{code}");
             assert!(matches!(failure.into_error(), StoreError::Corrupt(told) if told.contains(reason)), "{code}");

@@ -1,7 +1,7 @@
 //! The health of a server, so that calls do not pile up in front of one that is down.
 //!
-//! Calls try for as long as the time limit of a call, because most outages are shorter. After that they are refused at once, except for one
-//! at a time, which probes the server.
+//! Calls try for as long as the time limit of a call, because most outages are shorter. After that they are refused at
+//! once, except for one at a time, which probes the server.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,8 @@
 //! Subscriptions to channels. The receiving task hands a message over, without a queue.
 //!
-//! A published message reaches every server of a topology, so one connection to any of them receives all. On a cluster each server would
-//! pay for each message; there a channel has a slot (sharded publish), and only the owner of the slot receives the message.
+//! A published message reaches every server of a topology, so one connection to any of them receives all. On a cluster
+//! each server would pay for each message; there a channel has a slot (sharded publish), and only the owner of the slot
+//! receives the message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,11 +62,14 @@ impl Link {
     pub(crate) async fn subscription_address(&self, turn: usize) -> Option<Address> {
         let found = self.calls.locate(0).await;
         let addresses = self.calls.directory.owners();
-        addresses.get(turn % addresses.len().max(1)).cloned().or_else(|| found.map(|located| located.node.address.clone()))
+        addresses
+            .get(turn % addresses.len().max(1))
+            .cloned()
+            .or_else(|| found.map(|located| located.node.address.clone()))
     }
 
-    /// Hands every message of the channels to `on_message`, until the connection is lost. Calls `subscribed` when the subscription is
-    /// active. For channels of a cluster, the caller checks that the server still owns their slots.
+    /// Hands every message of the channels to `on_message`, until the connection is lost. Calls `subscribed` when the
+    /// subscription is active. For channels of a cluster, the caller checks that the server still owns their slots.
     pub(crate) async fn listen(
         &self,
         address: &Address,

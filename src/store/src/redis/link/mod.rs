@@ -1,11 +1,12 @@
 //! The link to Redis: a call goes in, and an answer or an error comes out within a time limit.
 //!
-//! Every call is repeatable, so the link repeats it while its reply is lost: through a time-out, a reset, a restart, a failover. It ends
-//! with an answer, or with [`crate::StoreError::Unavailable`] when its time is up; at once if the server has been down for longer than
-//! that. At most `max_waiting` calls are in flight, and nothing else queues. The link does not know the purpose of the scripts.
+//! Every call is repeatable, so the link repeats it while its reply is lost: through a time-out, a reset, a restart, a
+//! failover. It ends with an answer, or with [`crate::StoreError::Unavailable`] when its time is up; at once if the
+//! server has been down for longer than that. At most `max_waiting` calls are in flight, and nothing else queues. The
+//! link does not know the purpose of the scripts.
 //!
-//! [`api`] ─▶ [`call_limit`] ─▶ [`directory`]: the node ─▶ [`health`]: permission ─▶ [`node`]: a connection ─▶ answer, or a [`failure`]
-//! that decides the next step.
+//! [`api`] ─▶ [`call_limit`] ─▶ [`directory`]: the node ─▶ [`health`]: permission ─▶ [`node`]: a connection ─▶ answer,
+//! or a [`failure`] that decides the next step.
 
 mod api;
 mod call_limit;

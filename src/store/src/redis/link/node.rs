@@ -82,8 +82,8 @@ impl Node {
     }
 }
 
-/// Returns the index of this thread's connections. Threads are numbered at their first call, so that few threads never share connections by
-/// chance.
+/// Returns the index of this thread's connections. Threads are numbered at their first call, so that few threads never
+/// share connections by chance.
 fn thread_index() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -162,7 +162,8 @@ mod tests {
             thread_index()
         };
         // One after the other, because threads take turns.
-        let of_threads: BTreeSet<usize> = (0..8).map(|_| std::thread::scope(|threads| threads.spawn(check).join().unwrap())).collect();
+        let of_threads: BTreeSet<usize> =
+            (0..8).map(|_| std::thread::scope(|threads| threads.spawn(check).join().unwrap())).collect();
         assert!(of_threads.len() > 1, "{of_threads:?}");
         assert_eq!(node.connections.len(), THREADS * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS));
     }

@@ -26,7 +26,8 @@ impl Calls {
     pub(super) async fn read_all(&self, requests: Vec<Request>) -> Result<Vec<Value>, StoreError> {
         let started = Instant::now();
         let given_up = || Err(StoreError::Unavailable("it did not answer in time".to_owned()));
-        let outcome = timeout_at(started + self.call_timeout, self.rounds(&requests)).await.unwrap_or_else(|_| given_up());
+        let outcome =
+            timeout_at(started + self.call_timeout, self.rounds(&requests)).await.unwrap_or_else(|_| given_up());
         self.counters.ended("read_all", started.elapsed(), outcome.is_err());
         outcome
     }
@@ -41,7 +42,9 @@ impl Calls {
             for (place, outcome) in round {
                 match (outcome, answers.get_mut(place)) {
                     (Ok(value), Some(answer)) => *answer = Some(value),
-                    (Err(failure @ (Failure::Rejected(_) | Failure::Full | Failure::DataLost(_))), _) => return Err(failure.into_error()),
+                    (Err(failure @ (Failure::Rejected(_) | Failure::Full | Failure::DataLost(_))), _) => {
+                        return Err(failure.into_error());
+                    }
                     _ => missing.push(place),
                 }
             }
@@ -62,12 +65,18 @@ impl Calls {
             };
             by_node.entry(located.node.address.to_string()).or_insert_with(|| (located, Vec::new())).1.push(place);
         }
-        let chunks = by_node.values().flat_map(|(located, places)| places.chunks(CHUNK).map(move |chunk| (located, chunk)));
+        let chunks =
+            by_node.values().flat_map(|(located, places)| places.chunks(CHUNK).map(move |chunk| (located, chunk)));
         let rounds = join_all(chunks.map(|(located, places)| self.chunk(requests, located, places))).await;
         rounds.into_iter().collect::<Result<Vec<_>, _>>().map(|rounds| rounds.into_iter().flatten().collect())
     }
 
-    async fn chunk(&self, requests: &[Request], located: &Located, places: &[usize]) -> Result<Vec<Answered>, StoreError> {
+    async fn chunk(
+        &self,
+        requests: &[Request],
+        located: &Located,
+        places: &[usize],
+    ) -> Result<Vec<Answered>, StoreError> {
         let availability = located.node.health.availability(self.call_timeout);
         if matches!(availability, Availability::Down) {
             return Err(StoreError::Unavailable("it has not answered for a while".to_owned()));
@@ -92,23 +101,31 @@ impl Calls {
                 vec![Err(failure); places.len()]
             }
         };
-        if let Some(Err(failure)) = outcomes.iter().find(|outcome| outcome.as_ref().is_err_and(Failure::suggests_new_topology)) {
+        if let Some(Err(failure)) =
+            outcomes.iter().find(|outcome| outcome.as_ref().is_err_and(Failure::suggests_new_topology))
+        {
             self.reconsider(located, failure).await;
         }
         Ok(places.iter().copied().zip(outcomes).collect())
     }
 
-    async fn exchange_all(&self, located: &Located, pipeline: &Pipeline, is_always_sent: bool) -> Result<Vec<Value>, Failure> {
+    async fn exchange_all(
+        &self,
+        located: &Located,
+        pipeline: &Pipeline,
+        is_always_sent: bool,
+    ) -> Result<Vec<Value>, Failure> {
         let pooled = located.node.connection(Traffic::Plain).ok_or(Failure::Unreachable("it has no connection"))?;
         let opened = pooled.get(&self.connector, &located.node.address).await?;
         if !is_always_sent {
             self.connector.loss_guard.admit()?;
         }
         let mut connection = opened.connection.clone();
-        let outcome = match timeout(self.response_timeout, connection.send_packed_commands(pipeline, 0, pipeline.len())).await {
-            Ok(answers) => answers.map_err(|error| Failure::of(&error)),
-            Err(_) => Err(Failure::Lost("it did not answer in time")),
-        };
+        let outcome =
+            match timeout(self.response_timeout, connection.send_packed_commands(pipeline, 0, pipeline.len())).await {
+                Ok(answers) => answers.map_err(|error| Failure::of(&error)),
+                Err(_) => Err(Failure::Lost("it did not answer in time")),
+            };
         if outcome.as_ref().is_err_and(Failure::ends_connection) {
             pooled.retire(&opened);
         }

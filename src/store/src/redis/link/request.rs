@@ -68,7 +68,13 @@ impl Request {
         let mut command = Cmd::with_capacity(3 + keys.len() + args.len(), HEAD_BYTES + bytes);
         command.arg("EVALSHA").arg(script.sha()).arg(keys.len()).arg(keys).arg(args);
         let traffic = if script.is_confirmed && wait.is_some() { Traffic::Waiting } else { Traffic::Plain };
-        Self { command, script: Some(script), slot: keys.first().map_or(0, |key| slot_of(key)), traffic, is_always_sent: false }
+        Self {
+            command,
+            script: Some(script),
+            slot: keys.first().map_or(0, |key| slot_of(key)),
+            traffic,
+            is_always_sent: false,
+        }
     }
 
     pub(super) fn read(command: Cmd) -> Self {
@@ -113,10 +119,11 @@ impl Request {
         &self.command
     }
 
-    /// Returns the command with ASKING before it as needed, and the commands that wait for the replicas after it on the same connection.
+    /// Returns the command with ASKING before it as needed, and the commands that wait for the replicas after it on the
+    /// same connection.
     ///
-    /// Since Redis 7.2 WAIT answers at once on a connection that has written nothing, and a retry finds everything written. So a key is
-    /// written before it: once the key is replicated, all earlier writes are.
+    /// Since Redis 7.2 WAIT answers at once on a connection that has written nothing, and a retry finds everything
+    /// written. So a key is written before it: once the key is replicated, all earlier writes are.
     pub(super) fn pipeline_with(&self, form: Form, asking: bool, wait: Option<Wait>) -> Pipeline {
         let mut pipeline = Pipeline::with_capacity(5);
         if asking {

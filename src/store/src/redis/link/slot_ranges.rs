@@ -71,7 +71,11 @@ fn read_slots(answer: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
         let [first, last, master, ..] = range.as_sequence()? else { return None };
         let [host, port, ..] = master.as_sequence()? else { return None };
         let host = text(host).filter(|host| !host.is_empty() && host != "?").unwrap_or_else(|| asked.host.clone());
-        ranges.push(SlotRange { first: number(first)?, last: number(last)?, address: Address { host, port: number(port)? } });
+        ranges.push(SlotRange {
+            first: number(first)?,
+            last: number(last)?,
+            address: Address { host, port: number(port)? },
+        });
     }
     ranges.sort_by_key(|range| range.first);
     Some(ranges).filter(|ranges| !ranges.is_empty())
@@ -101,7 +105,8 @@ mod tests {
     }
 
     fn range(first: i64, last: i64, host: &str) -> Value {
-        let master = Value::Array(vec![Value::BulkString(host.into()), Value::Int(6379), Value::BulkString(b"id".to_vec())]);
+        let master =
+            Value::Array(vec![Value::BulkString(host.into()), Value::Int(6379), Value::BulkString(b"id".to_vec())]);
         Value::Array(vec![Value::Int(first), Value::Int(last), master, Value::Array(Vec::new())])
     }
 
@@ -116,7 +121,12 @@ mod tests {
         let told = Value::Array(vec![range(200, 299, "b"), range(0, 99, ""), range(100, 199, "?")]);
         let expected = [(0, 99, "asked:6379"), (100, 199, "asked:6379"), (200, 299, "b:6379")];
         assert_eq!(read(&told).unwrap(), expected.map(|(first, last, address)| (first, last, address.to_owned())));
-        let wrong = [Value::Nil, Value::Array(Vec::new()), Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 70_000, "b")])];
+        let wrong = [
+            Value::Nil,
+            Value::Array(Vec::new()),
+            Value::Array(vec![Value::Int(1)]),
+            Value::Array(vec![range(0, 70_000, "b")]),
+        ];
         for wrong in wrong {
             assert_eq!(read(&wrong), None, "{wrong:?}");
         }

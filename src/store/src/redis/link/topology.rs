@@ -7,7 +7,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, TlsCertificates};
+use redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo,
+    TlsCertificates,
+};
 
 /// Organisation of the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +59,17 @@ impl RedisServers {
     /// # Errors
     /// [`BadRedisUrl`] when there is no URL, or one of them is invalid.
     pub fn new<Url: AsRef<str>>(urls: &[Url], topology: RedisTopology) -> Result<Self, BadRedisUrl> {
-        let parsed: Vec<ConnectionInfo> =
-            urls.iter().map(|url| url.as_ref().into_connection_info().map_err(|_| BadRedisUrl)).collect::<Result<_, _>>()?;
+        let parsed: Vec<ConnectionInfo> = urls
+            .iter()
+            .map(|url| url.as_ref().into_connection_info().map_err(|_| BadRedisUrl))
+            .collect::<Result<_, _>>()?;
         let seeds = parsed.iter().map(address_of).collect::<Result<_, _>>()?;
         let login = parsed.into_iter().next().ok_or(BadRedisUrl)?;
         Ok(Self { topology, seeds, login })
     }
 
-    /// Does the same with certificates for encrypted connections, as PEM: of the authorities trusted instead of the system's, and of this
-    /// installation with its private key.
+    /// Does the same with certificates for encrypted connections, as PEM: of the authorities trusted instead of the
+    /// system's, and of this installation with its private key.
     ///
     /// # Errors
     /// [`BadCertificates`] when they are invalid, or the URLs are not `rediss://`.
@@ -105,7 +110,9 @@ impl RedisServers {
 
 fn address_of(info: &ConnectionInfo) -> Result<Address, BadRedisUrl> {
     match info.addr() {
-        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => Ok(Address { host: host.clone(), port: *port }),
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            Ok(Address { host: host.clone(), port: *port })
+        }
         _ => Err(BadRedisUrl),
     }
 }
@@ -129,7 +136,10 @@ impl fmt::Display for Address {
 
 impl fmt::Debug for RedisServers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisServers").field("topology", &self.topology).field("seeds", &self.seeds).finish_non_exhaustive()
+        f.debug_struct("RedisServers")
+            .field("topology", &self.topology)
+            .field("seeds", &self.seeds)
+            .finish_non_exhaustive()
     }
 }
 

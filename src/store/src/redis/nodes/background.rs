@@ -12,7 +12,8 @@ use crate::error::StoreError;
 use crate::operations::Store;
 use crate::redis::shared::Shared;
 
-/// The thread, which ends with the last clone of the store. If the store did not leave before, the other nodes treat this one as dead.
+/// The thread, which ends with the last clone of the store. If the store did not leave before, the other nodes treat
+/// this one as dead.
 #[derive(Debug)]
 pub(crate) struct Background {
     leaving: Option<mpsc::Sender<membership::Leave>>,
@@ -30,7 +31,8 @@ impl Background {
         let (shared, store) = (Arc::clone(shared), store.clone());
         let run = move || {
             runtime.block_on(async {
-                let notices = tokio::spawn(notices::follow(shared.link.clone(), shared.node, shared.ended_elsewhere.clone()));
+                let notices =
+                    tokio::spawn(notices::follow(shared.link.clone(), shared.node, shared.ended_elsewhere.clone()));
                 membership::run(shared, store, every, asked).await;
                 notices.abort();
             });

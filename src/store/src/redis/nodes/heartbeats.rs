@@ -1,5 +1,5 @@
-//! Detection of dead nodes. No time is measured here: the heartbeats of the others are compared with the number of our own that reached
-//! Redis, so neither an outage of Redis nor a pause of this node makes another one look dead.
+//! Detection of dead nodes. No time is measured here: the heartbeats of the others are compared with the number of our
+//! own that reached Redis, so neither an outage of Redis nor a pause of this node makes another one look dead.
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,8 +34,8 @@ pub(crate) struct DeadNode {
 }
 
 impl Heartbeats {
-    /// Records a round: the heartbeats of all nodes when one of ours reached Redis. Returns the nodes that have left or have missed too
-    /// many rounds.
+    /// Records a round: the heartbeats of all nodes when one of ours reached Redis. Returns the nodes that have left or
+    /// have missed too many rounds.
     pub(crate) fn record(&mut self, us: NodeId, round: Vec<(NodeId, String)>) -> Vec<DeadNode> {
         let mut dead = Vec::new();
         let mut latest = HashMap::with_capacity(round.len());
@@ -53,10 +53,11 @@ impl Heartbeats {
         dead
     }
 
-    /// Records a check of the nodes that hold deliveries. Returns those without a heartbeat at this check and at the one before: a live
-    /// node sends one between two checks.
+    /// Records a check of the nodes that hold deliveries. Returns those without a heartbeat at this check and at the
+    /// one before: a live node sends one between two checks.
     pub(crate) fn record_holders(&mut self, us: NodeId, holders: impl IntoIterator<Item = NodeId>) -> Vec<DeadNode> {
-        let now: HashSet<NodeId> = holders.into_iter().filter(|node| *node != us && !self.latest.contains_key(node)).collect();
+        let now: HashSet<NodeId> =
+            holders.into_iter().filter(|node| *node != us && !self.latest.contains_key(node)).collect();
         let dead = now.intersection(&self.without_heartbeat).map(|&node| DeadNode { node, heartbeat: None }).collect();
         self.without_heartbeat = now;
         dead
@@ -96,7 +97,10 @@ mod tests {
     fn a_node_that_has_left_is_dead_at_once_and_we_never_are() {
         let (us, other) = (NodeId::generate(), NodeId::generate());
         let mut heartbeats = Heartbeats::default();
-        assert_eq!(heartbeats.record(us, round(&[(us, 0), (other, 0)])), [DeadNode { node: other, heartbeat: Some("0".into()) }]);
+        assert_eq!(
+            heartbeats.record(us, round(&[(us, 0), (other, 0)])),
+            [DeadNode { node: other, heartbeat: Some("0".into()) }]
+        );
         for _ in 0..10 {
             assert_eq!(heartbeats.record(us, round(&[(us, 7)])), []);
         }

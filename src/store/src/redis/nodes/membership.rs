@@ -3,8 +3,9 @@
 //! Every node writes its heartbeats into one sorted set, by the server's clock, and reads those of all
 //! nodes in the same step. This guarantees:
 //!
-//! - A node is dead when its heartbeat has not changed while ours changed five times, or at once when it has left. During an outage of
-//!   Redis no heartbeat changes, and during a pause of this node ours does not, so neither makes a node look dead.
+//! - A node is dead when its heartbeat has not changed while ours changed five times, or at once when it has left.
+//!   During an outage of Redis no heartbeat changes, and during a pause of this node ours does not, so neither makes a
+//!   node look dead.
 //! - A survivor takes over the waiting deliveries of a dead node, and records its unfinished attempts
 //!   as `unknown`. Several survivors may do this at the same time: every entry has one holder, and a
 //!   repetition finds nothing left.
@@ -50,12 +51,14 @@ const KEEP: Duration = Duration::from_secs(24 * 3600);
 pub(crate) type Leave = oneshot::Sender<Result<(), StoreError>>;
 
 impl Shared {
-    /// Sends a heartbeat, or the last one, and returns those of all nodes. Adjusts this node's clock to the server's by them.
+    /// Sends a heartbeat, or the last one, and returns those of all nodes. Adjusts this node's clock to the server's by
+    /// them.
     pub(crate) async fn heartbeat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
         // Heartbeats go by the server's clock, whichever clock decides expiry.
         let args = arguments!["", self.node.to_string(), leaves, KEEP, self.level().told()];
         let (asked, began) = (SystemClock.now(), Instant::now());
-        let heartbeats = self.call_timed(&BEAT, vec![keys::beats(), keys::node_schemas()], args).await?.fields()?.pairs()?;
+        let heartbeats =
+            self.call_timed(&BEAT, vec![keys::beats(), keys::node_schemas()], args).await?.fields()?.pairs()?;
         let read = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
         let heartbeats: Vec<_> = heartbeats.into_iter().filter_map(read).collect();
         let own = heartbeats.iter().find(|(node, _)| *node == self.node && !leaves);
@@ -80,7 +83,8 @@ impl Shared {
         self.forget(dead).await?;
         count_unknown(unknown);
         metrics::counter!("sakshi_deliveries_taken_over_total").increment(waiting);
-        tracing::warn!(store.node = %dead.node, waiting, unknown, "a node is dead; this one has taken over its deliveries");
+        tracing::warn!(store.node = %dead.node, waiting, unknown, "a node is dead; this one has taken over its \
+            deliveries");
         Ok(())
     }
 }
@@ -166,7 +170,8 @@ impl Monitor {
                 let (shared, store) = (Arc::clone(&self.shared), self.store.clone());
                 self.takeovers.spawn(async move {
                     if let Err(error) = shared.replace(&store, &dead).await {
-                        tracing::warn!(store.node = %dead.node, %error, "the deliveries of a dead node are not taken over yet");
+                        tracing::warn!(store.node = %dead.node, %error, "the deliveries of a dead node are not taken \
+                            over yet");
                     }
                     dead.node
                 });

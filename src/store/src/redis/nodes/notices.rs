@@ -1,7 +1,8 @@
-//! Notices of transactions that other nodes have ended: received on a channel of this node and forwarded to waiting callers.
+//! Notices of transactions that other nodes have ended: received on a channel of this node and forwarded to waiting
+//! callers.
 //!
-//! Notices published while the connection is lost are missed, and a slow receiver may miss some. A waiting caller therefore also reads the
-//! transaction from time to time.
+//! Notices published while the connection is lost are missed, and a slow receiver may miss some. A waiting caller
+//! therefore also reads the transaction from time to time.
 
 use std::time::Duration;
 
@@ -20,7 +21,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Receives notices for as long as it is polled, and subscribes again after every loss.
 pub(crate) async fn follow(link: Link, node: NodeId, ended: Sender<TxnId>) {
     if link.is_cluster() {
-        let channels: Vec<String> = Partition::all().map(|partition| format!("{}:{node}", keys::notices_of(partition))).collect();
+        let channels: Vec<String> =
+            Partition::all().map(|partition| format!("{}:{node}", keys::notices_of(partition))).collect();
         return follow_shards(&link, &channels, &ended).await;
     }
     let channel = format!("{}:{node}", keys::NOTICES);

@@ -1,4 +1,5 @@
-//! The append-only file of Redis, with the shipped settings: cut, with a flipped bit, rewritten during a kill, without its manifest.
+//! The append-only file of Redis, with the shipped settings: cut, with a flipped bit, rewritten during a kill, without
+//! its manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -136,7 +137,8 @@ impl Past {
         Self { test, business, files, states, entries }
     }
 
-    /// Starts Redis with these files after one change. Returns the verdicts of the node that has worked, and of a new one.
+    /// Starts Redis with these files after one change. Returns the verdicts of the node that has worked, and of a new
+    /// one.
     async fn judge(&self, change: impl FnOnce(&Path)) -> [Verdict; 2] {
         let server = &self.test.server;
         server.kill9();
@@ -148,19 +150,28 @@ impl Past {
         }
         // The new node is asked first: the other one records a loss that it notices.
         let (found, is_short) = (digest(server), entries(server) < self.entries);
-        let fresh = match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
-            Ok(fresh) => {
-                self.verdict(fresh.check().await, found, || async { Reading::of(&fresh, &self.business, self.test.now()).await }).await
-            }
-            Err(error) => self.verdict(Err(error), found, || async { Reading::default() }).await,
-        };
+        let fresh =
+            match RedisStore::open(options(standalone(&server.url()), Arc::clone(&self.test.clock), RETENTION)).await {
+                Ok(fresh) => {
+                    self.verdict(fresh.check().await, found, || async {
+                        Reading::of(&fresh, &self.business, self.test.now()).await
+                    })
+                    .await
+                }
+                Err(error) => self.verdict(Err(error), found, || async { Reading::default() }).await,
+            };
         let old = || async { Reading::of(self.test.store(), &self.business, self.test.now()).await };
         let old = self.verdict(check(&self.test.store).await, found, old).await;
         assert!(!is_short || old == Verdict::DataLost, "entries of a ledger or of the audit log are missing: {old:?}");
         [old, fresh]
     }
 
-    async fn verdict<F: Future<Output = Reading>>(&self, checked: Result<(), StoreError>, found: u64, read: impl FnOnce() -> F) -> Verdict {
+    async fn verdict<F: Future<Output = Reading>>(
+        &self,
+        checked: Result<(), StoreError>,
+        found: u64,
+        read: impl FnOnce() -> F,
+    ) -> Verdict {
         match checked {
             Err(StoreError::DataLost(_)) => return Verdict::DataLost,
             Err(error) => {
@@ -185,7 +196,9 @@ async fn check(store: &RedisStore) -> Result<(), StoreError> {
     let begun = Instant::now();
     loop {
         match store.check().await {
-            Err(StoreError::Unavailable(_)) if begun.elapsed() < TIMEOUT => std::thread::park_timeout(Duration::from_millis(2)),
+            Err(StoreError::Unavailable(_)) if begun.elapsed() < TIMEOUT => {
+                std::thread::park_timeout(Duration::from_millis(2))
+            }
             checked => return checked,
         }
     }
@@ -232,8 +245,11 @@ fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
         let mut verdicts = Verdicts::default();
         for _ in 0..cases(5, 200) {
             let length = first + below(&mut random, last - first);
-            let found =
-                past.judge(|files| fs::OpenOptions::new().write(true).open(appended(files)).unwrap().set_len(length).unwrap()).await;
+            let found = past
+                .judge(|files| {
+                    fs::OpenOptions::new().write(true).open(appended(files)).unwrap().set_len(length).unwrap()
+                })
+                .await;
             for verdict in found {
                 assert!(!matches!(verdict, Verdict::NoStart | Verdict::New), "{length}: {verdict:?}");
             }
@@ -254,8 +270,10 @@ fn a_bit_of_the_file_that_flips_is_noticed_by_redis_or_by_what_it_changes() {
         for number in 0..cases(5, 200) {
             let mut place = "appended";
             let change = |files: &Path| {
-                let base =
-                    fs::read_dir(files).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.to_string_lossy().contains(".base."));
+                let base = fs::read_dir(files)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path())
+                    .find(|path| path.to_string_lossy().contains(".base."));
                 let path = if number.is_multiple_of(4) { base.unwrap() } else { appended(files) };
                 place = if number.is_multiple_of(4) { "base" } else { "appended" };
                 let mut bytes = fs::read(&path).unwrap();
@@ -323,8 +341,8 @@ async fn open_until_killed(test: &RedisTestStore, client: &ClientId, answered: &
     }
 }
 
-/// Kills Redis repeatedly while it rewrites its file. Returns the kills, those during a rewrite, the answered steps and the lost ones among
-/// them, and true if a node reported the loss.
+/// Kills Redis repeatedly while it rewrites its file. Returns the kills, those during a rewrite, the answered steps and
+/// the lost ones among them, and true if a node reported the loss.
 async fn kill_rewriting(settings: &[&str], kills: usize, random: &mut Random) -> (usize, usize, usize, bool) {
     let test = test_store_on(settings, RETENTION);
     let client = client_with(&test, 1_000_000).await;
@@ -366,14 +384,20 @@ fn nothing_answered_is_lost_when_redis_is_killed_while_it_rewrites_its_file() {
     run(async {
         let always = RedisServer::shipped_persistence();
         let always: Vec<&str> = always.iter().map(String::as_str).collect();
-        assert!(always.contains(&"appendfsync always") && always.contains(&"no-appendfsync-on-rewrite no"), "{always:?}");
+        assert!(
+            always.contains(&"appendfsync always") && always.contains(&"no-appendfsync-on-rewrite no"),
+            "{always:?}"
+        );
         let (during, answered, lost, _) = kill_rewriting(&always, kills, &mut random).await;
-        eprintln!("appendfsync always: {kills} kills, {during} while it rewrote: {lost} of {answered} answered steps lost");
+        eprintln!(
+            "appendfsync always: {kills} kills, {during} while it rewrote: {lost} of {answered} answered steps lost"
+        );
         assert!(lost == 0 && answered > kills);
         let everysec: Vec<&str> = always.iter().copied().chain(["appendfsync everysec"]).collect();
         let (during, answered, lost, is_noticed) = kill_rewriting(&everysec, kills, &mut random).await;
         eprintln!(
-            "appendfsync everysec: at most {kills} kills, {during} while it rewrote: {lost} of {answered} lost, noticed: {is_noticed}"
+            "appendfsync everysec: at most {kills} kills, {during} while it rewrote: {lost} of {answered} lost, \
+                noticed: {is_noticed}"
         );
         assert!(lost == 0 || is_noticed, "{lost} of {answered}");
     });

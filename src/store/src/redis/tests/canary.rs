@@ -18,7 +18,8 @@ use crate::conformance::flow_fixture::{ShortReport, locker, party, told};
 use crate::redis::{RedisOptions, RedisStore};
 
 fn with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
-    let clock = Arc::new(sakshi_domain::clock::ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(0)));
+    let clock =
+        Arc::new(sakshi_domain::clock::ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(0)));
     let keys: Vec<_> = keys.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
     RedisOptions { vault: Arc::new(Vault::new(&keys).unwrap()), ..options(standalone(&server.url()), clock, RETENTION) }
 }
@@ -32,7 +33,10 @@ fn a_node_without_the_key_is_refused_and_writes_nothing() {
         let before = test.server.answer(&["DBSIZE"]);
         assert_eq!(RedisStore::open(with_keys(&test.server, &[9])).await.err(), Some(StoreError::WrongKey));
         assert_eq!(test.server.answer(&["DBSIZE"]), before);
-        assert!(RedisStore::open(with_keys(&test.server, &[9, 7])).await.is_ok(), "the old key is among the previous ones");
+        assert!(
+            RedisStore::open(with_keys(&test.server, &[9, 7])).await.is_ok(),
+            "the old key is among the previous ones"
+        );
         assert_eq!(
             RedisStore::open(with_keys(&test.server, &[7])).await.err(),
             Some(StoreError::WrongKey),
@@ -62,7 +66,10 @@ fn a_server_that_was_emptied_is_not_fit_and_says_of_nothing_that_it_is_not_there
         assert!(test.store.create_app(app.clone()).await.unwrap());
         let unknown = TxnId::generate(client.partition(), 0);
         let nobody = test.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
-        assert!(nobody == Ok(None) && test.store.load_transaction(unknown).await == Ok(None), "a key that is unknown is just that");
+        assert!(
+            nobody == Ok(None) && test.store.load_transaction(unknown).await == Ok(None),
+            "a key that is unknown is just that"
+        );
         test.server.answer(&["FLUSHALL"]);
         let lost = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::DataLost(_))), "{error:?}");
         let (store, event) = (&test.store, event(&test, &client, 1));

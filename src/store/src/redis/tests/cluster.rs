@@ -1,5 +1,5 @@
-//! The properties of every store on a cluster of three masters, where a script that names keys of two
-//! slots, or touches one that it does not name elsewhere, is refused. Replies are lost, as `redis::lost_replies` does it.
+//! The properties of every store on a cluster of three masters, where a script that names keys of two slots, or touches
+//! one that it does not name elsewhere, is refused. Replies are lost, as `redis::lost_replies` does it.
 
 use std::sync::atomic::Ordering;
 

@@ -50,7 +50,8 @@ async fn race(test: &RedisTestStore, credential: u8, presentations: &[Presentati
         ids.push(opened(test, &client).await.id);
     }
     ids.push(expired(test, &client).await);
-    let calls = presentations.iter().map(|one| presenting(ids[one.transaction], one.answer, one.holder_bound, credential));
+    let calls =
+        presentations.iter().map(|one| presenting(ids[one.transaction], one.answer, one.holder_bound, credential));
     let outcomes = join_all(calls.map(|complete| test.store().complete_transaction(complete))).await;
     let (mut plain, mut any) = (Vec::new(), false);
     for (one, outcome) in presentations.iter().zip(outcomes) {

@@ -87,7 +87,10 @@ fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
             assert_eq!(store.balance(client.clone()).await, Ok(Some(5)), "the debit is gone with its transaction");
         }
         assert_eq!(other.accept_loss().await, Ok(None), "nothing is missing any more");
-        assert!(matches!(fresh.open_transaction(opening(&test, &client)).await, Ok(crate::OpenOutcome::Opened { balance: 4 })));
+        assert!(matches!(
+            fresh.open_transaction(opening(&test, &client)).await,
+            Ok(crate::OpenOutcome::Opened { balance: 4 })
+        ));
     });
 }
 
@@ -120,7 +123,8 @@ fn of_the_audit_log_alone_a_missing_entry_is_noticed() {
     });
 }
 
-/// Users as once shipped: with a `default` without permissions, Redis drops every step of several commands when it reads its file.
+/// Users as once shipped: with a `default` without permissions, Redis drops every step of several commands when it
+/// reads its file.
 const FORGETFUL: &str = "user default off\nuser sakshi on nopass ~* &* +@all\n";
 
 #[test]
@@ -139,7 +143,11 @@ fn a_redis_that_drops_steps_of_several_commands_is_noticed_by_a_new_node() {
         is_refused(&fresh, &client).await;
         is_refused(&test.store, &client).await;
         fresh.accept_loss().await.unwrap().unwrap();
-        assert_eq!(fresh.balance(client.clone()).await, Ok(Some(0)), "a client is made by one command, and a grant by several");
+        assert_eq!(
+            fresh.balance(client.clone()).await,
+            Ok(Some(0)),
+            "a client is made by one command, and a grant by several"
+        );
         assert_eq!(test.store.check().await, Ok(()));
         client_with(&test, 2).await;
     });
@@ -180,7 +188,10 @@ fn a_loss_on_one_master_of_a_cluster_stops_all_of_them() {
 fn a_server_without_an_append_only_file_is_refused_at_start_and_noticed_later() {
     run(async {
         let server = RedisServer::start(DURABLE);
-        let must_persist = || RedisOptions { must_persist: true, ..options(standalone(&server.url()), super::test_clock(), RETENTION) };
+        let must_persist = || RedisOptions {
+            must_persist: true,
+            ..options(standalone(&server.url()), super::test_clock(), RETENTION)
+        };
         let store = RedisStore::open(must_persist()).await.unwrap();
         for (setting, unfit, fit) in [("appendonly", "no", "yes"), ("maxmemory-policy", "allkeys-lru", "noeviction")] {
             server.answer(&["CONFIG", "SET", "maxmemory", "100mb"]);
@@ -203,7 +214,10 @@ fn a_node_that_waits_at_start_refuses_everything_until_the_server_is_there() {
     run(async {
         let server = RedisServer::start(DURABLE);
         server.kill9();
-        let options = || RedisOptions { waits_at_start: true, ..options(standalone(&server.url()), super::test_clock(), RETENTION) };
+        let options = || RedisOptions {
+            waits_at_start: true,
+            ..options(standalone(&server.url()), super::test_clock(), RETENTION)
+        };
         let store = RedisStore::open(options()).await.unwrap();
         let client = ClientId::generate();
         assert!(matches!(store.balance(client.clone()).await, Err(StoreError::Unavailable(_))));
@@ -229,7 +243,10 @@ fn an_unfit_node_gives_no_final_answer_from_what_it_can_read() {
         assert!(test.store.check().await.is_err());
         let unknown = sakshi_domain::ids::TxnId::generate(client.partition(), 0);
         assert!(test.store.load_transaction(unknown).await.is_err(), "not found");
-        assert!(test.store.load_transaction(pending.id).await.unwrap().is_some(), "what it has seen is no final answer");
+        assert!(
+            test.store.load_transaction(pending.id).await.unwrap().is_some(),
+            "what it has seen is no final answer"
+        );
         test.advance(crate::conformance::fixture::WINDOW);
         assert!(test.store.load_transaction(pending.id).await.is_err(), "expired");
         test.server.answer(&["CONFIG", "SET", "min-replicas-to-write", "0"]);

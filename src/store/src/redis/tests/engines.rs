@@ -18,7 +18,8 @@ use crate::engine::embedded::statements::schema;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::redis::{self, RedisEngine};
 use crate::engine::{
-    Applied, Batch, CallId, Column, ColumnKind, Engine, Form, Guard, Key, Life, Op, Operand, Owner, Place, Query, ScanFrom,
+    Applied, Batch, CallId, Column, ColumnKind, Engine, Form, Guard, Key, Life, Op, Operand, Owner, Place, Query,
+    ScanFrom,
 };
 use crate::engine::{Table, Value};
 use crate::installation::test_ownership;
@@ -26,14 +27,30 @@ use crate::redis::RedisStore;
 use crate::schema::FIRST;
 use crate::vault::test_vault;
 
-static RECORD: Table = Table { name: "test", form: Form::Record, life: Life::Stays, since: FIRST, fields: FIELDS, rules: &[] };
-static BRIEF: Table = Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), since: FIRST, fields: FIELDS, rules: &[] };
-static PARENT: Table =
-    Table { name: "parent", form: Form::Record, life: Life::Ends(&[&HELD_LIST, &HELD_INDEX]), since: FIRST, fields: FIELDS, rules: &[] };
-static LIST: Table = Table { name: "listed", form: Form::List, life: Life::Stays, since: FIRST, fields: ENTRY, rules: &[] };
-static INDEX: Table = Table { name: "ordered", form: Form::Index, life: Life::Stays, since: FIRST, fields: &[], rules: &[] };
-static HELD_LIST: Table =
-    Table { name: "held_listed", form: Form::List, life: Life::With(&PARENT), since: FIRST, fields: FIELDS, rules: &[] };
+static RECORD: Table =
+    Table { name: "test", form: Form::Record, life: Life::Stays, since: FIRST, fields: FIELDS, rules: &[] };
+static BRIEF: Table =
+    Table { name: "brief_test", form: Form::Record, life: Life::Ends(&[]), since: FIRST, fields: FIELDS, rules: &[] };
+static PARENT: Table = Table {
+    name: "parent",
+    form: Form::Record,
+    life: Life::Ends(&[&HELD_LIST, &HELD_INDEX]),
+    since: FIRST,
+    fields: FIELDS,
+    rules: &[],
+};
+static LIST: Table =
+    Table { name: "listed", form: Form::List, life: Life::Stays, since: FIRST, fields: ENTRY, rules: &[] };
+static INDEX: Table =
+    Table { name: "ordered", form: Form::Index, life: Life::Stays, since: FIRST, fields: &[], rules: &[] };
+static HELD_LIST: Table = Table {
+    name: "held_listed",
+    form: Form::List,
+    life: Life::With(&PARENT),
+    since: FIRST,
+    fields: FIELDS,
+    rules: &[],
+};
 static HELD_INDEX: Table =
     Table { name: "held_ordered", form: Form::Index, life: Life::With(&PARENT), since: FIRST, fields: &[], rules: &[] };
 static TABLES: &[&Table] = &[&RECORD, &BRIEF, &PARENT, &LIST, &INDEX, &HELD_LIST, &HELD_INDEX];
@@ -52,8 +69,10 @@ static FIELDS: &[Column] = &[
     Column { name: "word", kind: ColumnKind::Text, since: FIRST },
     Column { name: "sealed", kind: ColumnKind::Sealed(Owner::Id), since: FIRST },
 ];
-static ENTRY: &[Column] =
-    &[Column { name: "word", kind: ColumnKind::Text, since: FIRST }, Column { name: "number", kind: ColumnKind::Integer, since: FIRST }];
+static ENTRY: &[Column] = &[
+    Column { name: "word", kind: ColumnKind::Text, since: FIRST },
+    Column { name: "number", kind: ColumnKind::Integer, since: FIRST },
+];
 /// Number of batches of the test; the environment can override it.
 const BATCHES: usize = 3_000;
 /// Distance of sums from the ends of their range.
@@ -101,7 +120,19 @@ impl Maker {
     /// Returns a number: mostly small, sometimes at a bound that a 53-bit number cannot hold.
     fn number(&mut self) -> i64 {
         let small = self.small();
-        self.pick(&[small, small, small, small, i64::MAX - 1, i64::MAX, i64::MIN, i64::MIN + 1, (1 << 53) + 1, 1 << 53, -(1 << 53) - 1])
+        self.pick(&[
+            small,
+            small,
+            small,
+            small,
+            i64::MAX - 1,
+            i64::MAX,
+            i64::MIN,
+            i64::MIN + 1,
+            (1 << 53) + 1,
+            1 << 53,
+            -(1 << 53) - 1,
+        ])
     }
 
     fn time(&mut self) -> i64 {
@@ -123,7 +154,8 @@ impl Maker {
     /// Returns a value of the engine, or of an earlier operation.
     fn moment(&mut self, ops: &[Op]) -> Operand {
         let now = Operand::Now(self.random.below(4_000) as i64 - 2_000);
-        let result = if ops.is_empty() { now.clone() } else { Operand::Result(self.random.below(ops.len() as u64) as usize) };
+        let result =
+            if ops.is_empty() { now.clone() } else { Operand::Result(self.random.below(ops.len() as u64) as usize) };
         let latest = Operand::Latest(self.small() * 1_000, Timestamp::from_millis(self.time()));
         self.pick(&[now, result, latest])
     }
@@ -194,7 +226,13 @@ impl Maker {
         } else if self.random.below(2) == 0 {
             let moment = self.moment(ops);
             let place = |column: &Column| column.name == "number";
-            return list.table.fields.iter().zip(values).map(|(c, value)| if place(c) { moment.clone() } else { value.into() }).collect();
+            return list
+                .table
+                .fields
+                .iter()
+                .zip(values)
+                .map(|(c, value)| if place(c) { moment.clone() } else { value.into() })
+                .collect();
         }
         values.into_iter().map(Operand::Value).collect()
     }
@@ -222,7 +260,11 @@ impl Maker {
             8 | 9 => {
                 let list = self.key(LISTS);
                 let entry = self.entry(&list, ops);
-                if self.random.below(4) == 0 { Op::Rewrite(list, self.random.below(5), entry) } else { Op::Append(list, entry) }
+                if self.random.below(4) == 0 {
+                    Op::Rewrite(list, self.random.below(5), entry)
+                } else {
+                    Op::Append(list, entry)
+                }
             }
             10 | 11 => {
                 let score = self.time().into();
@@ -252,7 +294,8 @@ impl Maker {
         self.only = (self.random.below(5) == 0).then(|| alone(self.pick(ALONE)));
         let only = self.only.clone();
         let is_about = |key: &Key| only.as_ref().is_none_or(|only| only == key);
-        let mut guards: Vec<Guard> = (0..self.random.below(3)).map(|_| self.guard()).filter(|guard| is_about(guard.key())).collect();
+        let mut guards: Vec<Guard> =
+            (0..self.random.below(3)).map(|_| self.guard()).filter(|guard| is_about(guard.key())).collect();
         let mut ops: Vec<Op> = Vec::new();
         let most = self.random.below(6) as usize + 1;
         while ops.is_empty() || self.random.below(most as u64 + 1) > 0 && ops.len() < most {
@@ -261,7 +304,9 @@ impl Maker {
             // A sum is within its range only if no other operation of the batch sets the field.
             let changes = |op: &Op| matches!(op, Op::Put(..) | Op::Set(..));
             let is_add = |op: &Op| matches!(op, Op::Add(..));
-            let spoils = |other: &Op| other.key() == op.key() && (is_add(other) && changes(&op) || changes(other) && is_add(&op));
+            let spoils = |other: &Op| {
+                other.key() == op.key() && (is_add(other) && changes(&op) || changes(other) && is_add(&op))
+            };
             if is_about(op.key()) && !ops.iter().any(spoils) {
                 ops.push(op);
                 guards.extend(needed);
@@ -286,7 +331,11 @@ impl Maker {
             let (few, at) = (self.random.below(4), self.time());
             match key.table.form {
                 Form::Record => {
-                    queries.extend([Query::Record(key.clone()), Query::Fields(key.clone(), &["sealed", "number"]), Query::End(key)]);
+                    queries.extend([
+                        Query::Record(key.clone()),
+                        Query::Fields(key.clone(), &["sealed", "number"]),
+                        Query::End(key),
+                    ]);
                 }
                 Form::List => {
                     let max_bytes = self.pick(&[0, 1, 20, 500, usize::MAX]);
@@ -295,9 +344,16 @@ impl Maker {
                     queries.push(Query::Entries { list: key, first, limit, max_bytes });
                 }
                 Form::Index => {
-                    let (above, until) = (self.pick(&[i64::MIN, at]), self.pick(&[Operand::Now(0), i64::MAX.into(), (at + 2_000).into()]));
+                    let (above, until) = (
+                        self.pick(&[i64::MIN, at]),
+                        self.pick(&[Operand::Now(0), i64::MAX.into(), (at + 2_000).into()]),
+                    );
                     queries.extend([Query::page(key.clone(), 0, u64::MAX), Query::page(key.clone(), few / 2, few)]);
-                    queries.extend([Query::Last(key.clone()), Query::count(key.clone()), Query::Count(key.clone(), until.clone())]);
+                    queries.extend([
+                        Query::Last(key.clone()),
+                        Query::count(key.clone()),
+                        Query::Count(key.clone(), until.clone()),
+                    ]);
                     queries.push(Query::Members { index: key, above, until, offset: few / 3, limit: few });
                 }
             }
@@ -353,9 +409,14 @@ async fn repeat(engines: &[Arc<dyn Engine>], batch: &Batch, first: &Applied, con
 
 /// Checks that lists and indexes have the time to live of their record; Redis ends them by its own clock.
 async fn ends_together(store: &RedisStore, maker: &Maker, context: &str) {
-    let names = maker.keys().into_iter().filter_map(|key| key.parent().map(|parent| [redis::name(&parent), redis::name(&key)]));
+    let names =
+        maker.keys().into_iter().filter_map(|key| key.parent().map(|parent| [redis::name(&parent), redis::name(&key)]));
     for names in names {
-        let ends = store.shared.read_all("an end", names.iter().map(|name| cmd("PEXPIRETIME").arg(name).to_owned())).await.unwrap();
+        let ends = store
+            .shared
+            .read_all("an end", names.iter().map(|name| cmd("PEXPIRETIME").arg(name).to_owned()))
+            .await
+            .unwrap();
         let ends: Vec<i64> = ends.into_iter().map(|end| end.parsed().unwrap()).collect();
         // -2 is no key.
         assert!(ends[1] == -2 || ends[0] == ends[1], "{context}, {names:?}, {ends:?}");
@@ -363,7 +424,13 @@ async fn ends_together(store: &RedisStore, maker: &Maker, context: &str) {
 }
 
 /// Returns the numbers of batches that were applied, refused and repeated.
-async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], redis: &RedisStore, seed: u64, batches: usize) -> [usize; 3] {
+async fn compare(
+    clock: &ManualClock,
+    engines: &[Arc<dyn Engine>],
+    redis: &RedisStore,
+    seed: u64,
+    batches: usize,
+) -> [usize; 3] {
     let mut maker = Maker::new(seed, 0);
     let mut counts = [0; 3];
     let mut made = 0;
@@ -375,7 +442,8 @@ async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], redis: &Redis
         let expected = engines[0].commit(group.clone()).await.unwrap();
         for engine in &engines[1..] {
             let until_answered = maker.random.below(2) == 0;
-            let found = if until_answered { engine.commit_until_answered(group.clone()) } else { engine.commit(group.clone()) };
+            let found =
+                if until_answered { engine.commit_until_answered(group.clone()) } else { engine.commit(group.clone()) };
             for ((batch, expected), found) in group.iter().zip(&expected).zip(&found.await.unwrap()) {
                 assert_eq!(expected, found, "{context}, {engine:?}, {batch:#?}");
             }

@@ -114,8 +114,13 @@ fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
         until(|| async { test.store().list_events(ending.app.clone(), ALL).await.unwrap().total == 1 }).await;
         registered(test, &lasting).await;
         let is_of = |event: EventId, name: &Vec<u8>| name.ends_with(event.as_bytes());
-        let [left, kept] = [ending.id, lasting.id].map(|id| names(&server).iter().filter(|name| is_of(id, name)).count());
-        assert_eq!((left, kept), (0, 4), "the event that lasts has itself and a guest with what was shared and a trait");
+        let [left, kept] =
+            [ending.id, lasting.id].map(|id| names(&server).iter().filter(|name| is_of(id, name)).count());
+        assert_eq!(
+            (left, kept),
+            (0, 4),
+            "the event that lasts has itself and a guest with what was shared and a trait"
+        );
     });
 }
 

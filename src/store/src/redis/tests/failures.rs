@@ -1,5 +1,5 @@
-//! The memory engine matches real servers, also while they fail: an answer equals that of memory, and after an unanswered call exactly one
-//! of its possible effects is stored.
+//! The memory engine matches real servers, also while they fail: an answer equals that of memory, and after an
+//! unanswered call exactly one of its possible effects is stored.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,18 +67,31 @@ impl Possible {
         let mut left = Vec::new();
         for content in self.0.drain(..) {
             let expected: VecDeque<Answer> = content.read(queries.clone()).await.unwrap().found;
-            match queries.iter().zip(&expected).zip(&found.found).find(|((query, expected), found)| !is_like(query, expected, found)) {
+            match queries
+                .iter()
+                .zip(&expected)
+                .zip(&found.found)
+                .find(|((query, expected), found)| !is_like(query, expected, found))
+            {
                 None => left.push(content),
-                Some(((query, expected), found)) => differences.push(format!("{query:?}: {expected:?}, found {found:?}")),
+                Some(((query, expected), found)) => {
+                    differences.push(format!("{query:?}: {expected:?}, found {found:?}"))
+                }
             }
         }
-        assert!(!left.is_empty(), "{context}: none of {} contents is there\n{}", differences.len(), differences.join("\n"));
+        assert!(
+            !left.is_empty(),
+            "{context}: none of {} contents is there\n{}",
+            differences.len(),
+            differences.join("\n")
+        );
         self.0 = left;
         Ok(())
     }
 }
 
-/// Returns true for the same answer. A key that was moved to another server may expire later by the duration of the move.
+/// Returns true for the same answer. A key that was moved to another server may expire later by the duration of the
+/// move.
 fn is_like(query: &Query, expected: &Answer, found: &Answer) -> bool {
     match (query, expected, found) {
         (Query::End(_), Answer::Number(expected), Answer::Number(found)) if *expected > 0 => {
@@ -106,7 +119,8 @@ impl Progress {
 
 /// Failures of servers, on a thread of its own.
 trait Failing: Send + Sync {
-    /// Makes something fail while calls are made, of four kinds in turn. The failure is over on return, except the servers' recovery.
+    /// Makes something fail while calls are made, of four kinds in turn. The failure is over on return, except the
+    /// servers' recovery.
     fn fail(&self, number: usize, random: &mut Random, progress: &Progress, key: &Key);
 
     /// Returns true if keys are moved to other servers, which may expire them later. The clock is then stopped.
@@ -117,7 +131,8 @@ trait Failing: Send + Sync {
 
 /// Forgets the scripts of a server, or its connections.
 fn forget(server: &RedisServer, random: &mut Random) {
-    let command: &[&str] = if random.below(2) == 0 { &["SCRIPT", "FLUSH"] } else { &["CLIENT", "KILL", "TYPE", "normal"] };
+    let command: &[&str] =
+        if random.below(2) == 0 { &["SCRIPT", "FLUSH"] } else { &["CLIENT", "KILL", "TYPE", "normal"] };
     // It may be down.
     let _ = server.ask(command);
 }
@@ -257,7 +272,8 @@ fn a_server_that_stops_dies_or_forgets_scripts_means_what_memory_means() {
 #[test]
 fn a_replica_that_takes_over_has_what_memory_has() {
     let group = Sentinels::start(1, DURABLE);
-    let servers = RedisServers::new(&group.urls(), RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() }).unwrap();
+    let servers =
+        RedisServers::new(&group.urls(), RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() }).unwrap();
     let [calls, unanswered] = compare(servers, 1, &group, 12);
     eprintln!("{calls} calls, {unanswered} without an answer");
 }

@@ -53,7 +53,10 @@ fn values(server: &RedisServer, key: &Key, name: &[u8]) -> Vec<Value> {
     match key.table.form {
         Form::Record => {
             let pairs = ask(&[b"HGETALL", name]);
-            pairs.chunks(2).map(|pair| value(&String::from_utf8_lossy(&pair[0]), Kind::Field(pair[0].clone(), pair[1].clone()))).collect()
+            pairs
+                .chunks(2)
+                .map(|pair| value(&String::from_utf8_lossy(&pair[0]), Kind::Field(pair[0].clone(), pair[1].clone())))
+                .collect()
         }
         Form::List => {
             let entries = ask(&[b"LRANGE", name, b"0", b"-1"]).into_iter().enumerate();
@@ -87,7 +90,9 @@ fn flip(server: &RedisServer, value: &Value, random: &mut Random) -> Option<()> 
     let name = &value.name[..];
     match &value.kind {
         Kind::Field(field, bytes) => server.answer(&[b"HSET", name, &field[..], &flipped(bytes, random)?[..]]),
-        Kind::Entry(number, bytes) => server.answer(&[b"LSET", name, number.to_string().as_bytes(), &flipped(bytes, random)?[..]]),
+        Kind::Entry(number, bytes) => {
+            server.answer(&[b"LSET", name, number.to_string().as_bytes(), &flipped(bytes, random)?[..]])
+        }
         Kind::Member(member, score) => {
             server.answer(&[b"ZREM", name, &member[..]]);
             server.answer(&[b"ZADD", name, &score[..], &flipped(member, random)?[..]])
@@ -119,7 +124,8 @@ fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_writte
         let (server, now) = (&test.server, test.now());
         let reference = Reading::of(test.store(), &business, now).await;
         assert_eq!(reference.refusals().count(), 0);
-        let records: Vec<(Key, Vec<u8>)> = names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
+        let records: Vec<(Key, Vec<u8>)> =
+            names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
         let dumps: Vec<Dump> = records.iter().map(|(_, name)| dump(server, name.clone())).collect();
         let all: Vec<Value> = records.iter().flat_map(|(key, name)| values(server, key, name)).collect();
         let mut effects = Effects::default();

@@ -116,7 +116,10 @@ fn other_keys_a_mark_of_a_move_and_eviction_are_refused_as_by_opening() {
         let other = || RedisOptions { vault: Arc::new(test_vault(&[9])), ..of_node(&server, &stage) };
         assert_eq!(crate::redis::may_open(other()).await, Err(OpenError::Refused(StoreError::WrongKey)));
         assert_eq!(RedisStore::open(other()).await.err(), Some(StoreError::WrongKey));
-        for commands in [&["SET", "moving", "some store"][..], &["CONFIG", "SET", "maxmemory", "64mb", "maxmemory-policy", "allkeys-lru"]] {
+        for commands in [
+            &["SET", "moving", "some store"][..],
+            &["CONFIG", "SET", "maxmemory", "64mb", "maxmemory-policy", "allkeys-lru"],
+        ] {
             server.answer(commands);
             let before = server.answer(&["DBSIZE"]).text();
             let refusal = open(&server, &stage).await.err().unwrap();

@@ -1,4 +1,5 @@
-//! Server content after every operation: every key is in the table and has its time to live, and no personal data is readable.
+//! Server content after every operation: every key is in the table and has its time to live, and no personal data is
+//! readable.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use crate::LapseFlowOutcome;
 use crate::conformance::client_log::entry;
 use crate::conformance::console;
 use crate::conformance::fixture::{
-    RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, patched, registered,
-    scanned, url,
+    RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening,
+    patched, registered, scanned, url,
 };
 use crate::conformance::flow_fixture::{self, ShortReport, accepted, loaded, locker, party, wealth};
 use crate::conformance::operators::operator;
@@ -47,8 +48,8 @@ use crate::redis::{NodeId, RedisServers, RedisStore};
 use crate::vault::test_vault;
 use crate::{AskedConsents, ConsentPlace, InviteDigest, SessionDigest, SessionHolder, SessionRecord};
 use crate::{
-    ChosenIntentKey, CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest,
-    PresentedCredential,
+    ChosenIntentKey, CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease,
+    PageRequest, PresentedCredential,
 };
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
@@ -58,7 +59,8 @@ fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransact
     CompleteTransaction { credential: Some(credential), ..complete }
 }
 
-/// Does everything that a store can do, so that every kind of key exists in every state. Returns the flows that it opens.
+/// Does everything that a store can do, so that every kind of key exists in every state. Returns the flows that it
+/// opens.
 pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
     let client = client_with(test, 50).await;
@@ -66,7 +68,10 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     store.move_credits(client.clone(), less).await.unwrap();
     let app = app(test, &client);
     assert!(store.create_app(app.clone()).await.unwrap());
-    let patch = AppPatch { consent_webhook_url: Some(Some(url("https://consent.example/planted-path"))), ..AppPatch::default() };
+    let patch = AppPatch {
+        consent_webhook_url: Some(Some(url("https://consent.example/planted-path"))),
+        ..AppPatch::default()
+    };
     store.patch_app(app.app_id.clone(), patch).await.unwrap().unwrap();
     let key = ApiKeyRecord {
         key_id: KeyId::generate(),
@@ -115,7 +120,10 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     assert_eq!(pass(store).await.resealed, 1);
     // Queued, in flight, ended, abandoned.
     let evidence = Some(test_vault(&[7]).seal(pending.id.as_bytes(), b"planted-proof"));
-    store.complete_transaction(CompleteTransaction { evidence, ..presenting(completing(pending.id, 1), 1) }).await.unwrap();
+    store
+        .complete_transaction(CompleteTransaction { evidence, ..presenting(completing(pending.id, 1), 1) })
+        .await
+        .unwrap();
     assert!(store.load_evidence(pending.id).await.unwrap().is_some());
     let (from, to, after) = (Timestamp::from_millis(0), test.now() + WINDOW, ConsentPlace::default());
     let asked = AskedConsents { client: client.clone(), from, to, after, limit: 10 };
@@ -168,7 +176,10 @@ pub(super) async fn leases(test: &impl TestStore) {
         let lease = OrderLease { scope, holder: Uuid::from_u128(holder.into()) };
         assert_eq!(store.take_order_lease(lease, WINDOW).await, Ok(true));
         let other = OrderLease { holder: Uuid::nil(), ..lease };
-        assert_eq!((store.take_order_lease(lease, WINDOW).await, store.take_order_lease(other, WINDOW).await), (Ok(true), Ok(false)));
+        assert_eq!(
+            (store.take_order_lease(lease, WINDOW).await, store.take_order_lease(other, WINDOW).await),
+            (Ok(true), Ok(false))
+        );
         store.end_order_lease(other).await.unwrap();
         assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(false), "only its holder ends it");
         if holder == 2 {
@@ -262,8 +273,10 @@ async fn is_as_its_kind_says(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
         Ends::Never => false,
         Ends::Always => true,
         Ends::AfterDelivery => {
-            let [queued, ended] =
-                [reply_to(test, "HEXISTS", key, Some("delivery")).await, reply_to(test, "HEXISTS", key, Some("attempt")).await];
+            let [queued, ended] = [
+                reply_to(test, "HEXISTS", key, Some("delivery")).await,
+                reply_to(test, "HEXISTS", key, Some("attempt")).await,
+            ];
             queued == "0" || ended == "1"
         }
         Ends::With(record) => {
@@ -300,7 +313,8 @@ fn every_key_is_of_the_table_and_goes_when_the_table_says() {
 async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     used_for_everything(test).await;
     leases(test).await;
-    let (store, other) = (test.store(), RedisStore::open(options(servers, Arc::clone(&test.clock), RETENTION)).await.unwrap());
+    let (store, other) =
+        (test.store(), RedisStore::open(options(servers, Arc::clone(&test.clock), RETENTION)).await.unwrap());
     assert!(!store.list_clients(ALL).await.unwrap().items.is_empty());
     let client = client_with(test, 5).await;
     let patch = ClientPatch { suspended: Some(false), events_per_app: Some(Some(1)), ..ClientPatch::default() };
@@ -310,7 +324,10 @@ async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     // The other node is notified of an end, and abandons this one's attempts.
     let pending = opened(test, &client).await;
     assert!(other.watch_transaction(pending.id).await.unwrap().is_some());
-    assert!(matches!(store.complete_transaction(completing(pending.id, 1)).await, Ok(CompleteOutcome::Completed { .. })));
+    assert!(matches!(
+        store.complete_transaction(completing(pending.id, 1)).await,
+        Ok(CompleteOutcome::Completed { .. })
+    ));
     assert!(store.backlog().await.unwrap().deliveries > 0);
     let nobody = DeadNode { node: NodeId::generate(), heartbeat: Some("1".into()) };
     test.store.shared.replace(&test.store, &nobody).await.unwrap();
@@ -414,7 +431,8 @@ fn nothing_personal_or_secret_is_readable_in_redis() {
         let sealed = vault.seal(pending.id.as_bytes(), &serde_json::to_vec(&outcome).unwrap());
         let complete = CompleteTransaction { outcome: sealed, ..completing(pending.id, 1) };
         assert!(matches!(test.store().complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
-        let moved = test.store().move_credits(client, crate::conformance::fixture::grant(1, "a reference in the clear")).await;
+        let moved =
+            test.store().move_credits(client, crate::conformance::fixture::grant(1, "a reference in the clear")).await;
         assert!(matches!(moved, Ok(CreditOutcome::Moved(_))));
     });
     test.server.answer(&["SAVE"]);

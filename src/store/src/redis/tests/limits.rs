@@ -9,8 +9,8 @@ use sakshi_domain::event::EventPatch;
 
 use super::{test_store, test_store_keeping};
 use crate::conformance::fixture::{
-    EVENT_DURATION, RETENTION, WINDOW, audited_balance, client_with, completing, counts, created, declining, event, grant, opened, opening,
-    patched, scan, scanned,
+    EVENT_DURATION, RETENTION, WINDOW, audited_balance, client_with, completing, counts, created, declining, event,
+    grant, opened, opening, patched, scan, scanned,
 };
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
@@ -56,7 +56,10 @@ fn a_balance_is_exact_to_its_last_credit_beyond_what_lua_counts() {
         for (movement, after) in moves {
             let outcome = test.store().move_credits(client.clone(), movement.clone()).await.unwrap();
             match after {
-                Some(after) => assert!(matches!(&outcome, CreditOutcome::Moved(entry) if entry.balance_after == after), "{outcome:?}"),
+                Some(after) => assert!(
+                    matches!(&outcome, CreditOutcome::Moved(entry) if entry.balance_after == after),
+                    "{outcome:?}"
+                ),
                 None => assert_eq!(outcome, CreditOutcome::OutOfRange, "{movement:?}"),
             }
         }
@@ -79,7 +82,8 @@ fn a_cost_of_any_size_is_paid_exactly_or_not_at_all() {
             let mut open = opening(test, &client);
             open.cost = cost;
             let outcome = test.store().open_transaction(open).await.unwrap();
-            let expected = if cost == 2 { OpenOutcome::InsufficientCredits } else { OpenOutcome::Opened { balance: left } };
+            let expected =
+                if cost == 2 { OpenOutcome::InsufficientCredits } else { OpenOutcome::Opened { balance: left } };
             assert_eq!(outcome, expected);
         }
         assert_eq!(audited_balance(test, &client).await, 0);
@@ -122,7 +126,10 @@ fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
         let outcome = test.store().complete_transaction(declining(late, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
         let outcome = test.store().complete_transaction(completing(other, 1)).await.unwrap();
-        assert!(matches!(&outcome, CompleteOutcome::Completed { record, .. } if record.refused.is_some()), "{outcome:?}");
+        assert!(
+            matches!(&outcome, CompleteOutcome::Completed { record, .. } if record.refused.is_some()),
+            "{outcome:?}"
+        );
         assert_eq!(counts(test, &event).await.scans, 2);
         test.advance(RETENTION.expired + Duration::from_millis(1));
         assert_eq!(test.store().load_event(event.id).await, Ok(None));

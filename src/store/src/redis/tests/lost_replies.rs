@@ -34,9 +34,13 @@ fn a_server_that_was_replaced_cannot_say_that_something_does_not_exist_or_has_ex
         let replica = RedisServer::start(&[&format!("replicaof 127.0.0.1 {}", master.port())]);
         let test = &connected((), standalone(&master.url()), RETENTION);
         let client = client_with(test, 5).await;
-        let waiting =
-            |url: &str, replicas| RedisOptions { wait_replicas: replicas, ..options(standalone(url), Arc::clone(&test.clock), RETENTION) };
-        let behind = eventually("the replica", TIMEOUT, || async { RedisStore::open(waiting(&master.url(), 1)).await.ok() }).await;
+        let waiting = |url: &str, replicas| RedisOptions {
+            wait_replicas: replicas,
+            ..options(standalone(url), Arc::clone(&test.clock), RETENTION)
+        };
+        let behind =
+            eventually("the replica", TIMEOUT, || async { RedisStore::open(waiting(&master.url(), 1)).await.ok() })
+                .await;
         let open = opening(test, &client);
         let (id, unknown) = (open.pending.id, opening(test, &client).pending.id);
         behind.open_transaction(open).await.unwrap();
@@ -64,7 +68,8 @@ fn nobody_on_another_node_is_told_of_an_opening_or_an_end_that_no_replica_has_ye
         let test = &connected(group, standalone(&master), RETENTION);
         let client = client_with(test, 5).await;
         let open = OpenTransaction { idempotency: Some(kept(test, &client, 1, 1)), ..opening(test, &client) };
-        let waiting = || RedisOptions { wait_replicas: 1, ..options(standalone(&master), Arc::clone(&test.clock), RETENTION) };
+        let waiting =
+            || RedisOptions { wait_replicas: 1, ..options(standalone(&master), Arc::clone(&test.clock), RETENTION) };
         let [one, other] = [RedisStore::open(waiting()).await.unwrap(), RedisStore::open(waiting()).await.unwrap()];
         let asked = || other.load_idempotent_answer(scope(&client, 1));
         assert_eq!(asked().await, Ok(None));

@@ -1,4 +1,5 @@
-//! The Redis store: the properties of every store, and the guarantees of its keys and scripts, each on a real server of its own.
+//! The Redis store: the properties of every store, and the guarantees of its keys and scripts, each on a real server of
+//! its own.
 
 mod appended;
 mod canary;
@@ -110,7 +111,13 @@ fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Redis
             let _ = ended.await;
         });
     });
-    RedisTestStore { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
+    RedisTestStore {
+        store: store.recv().unwrap(),
+        clock,
+        server,
+        end: Some(end),
+        connections: Some(connections.unwrap()),
+    }
 }
 
 /// Returns the names of all keys of a server; the ids in them are any bytes.

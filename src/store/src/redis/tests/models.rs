@@ -3,5 +3,6 @@
 use super::{test_store, test_store_keeping};
 
 crate::conformance::models::store_models!(
-    Behaviour { in_order: false, expires: true }, test_store(), test_store_keeping(event::KEPT), transactions: 32, events: 32, flows: 24
+    Behaviour { in_order: false, expires: true }, test_store(), test_store_keeping(event::KEPT), transactions: 32,
+    events: 32, flows: 24
 );

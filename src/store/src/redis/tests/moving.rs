@@ -34,7 +34,8 @@ use crate::records::{ALL as KINDS, client, idempotency, installation, node, tran
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
 use crate::{
-    AskedConsents, AskedLog, ConsentPlace, Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, Upgrading, move_to_redis,
+    AskedConsents, AskedLog, ConsentPlace, Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept,
+    Upgrading, move_to_redis,
 };
 
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
@@ -107,7 +108,12 @@ impl Move {
         // Whole seconds from a time that the server has not reached, so the server expires nothing.
         let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
         let clock = Arc::new(ManualClock::starting_at(start));
-        Self { store: embedded(&directory.path().join("store"), &clock), clock, directory, server: Arc::new(RedisServer::start(&[])) }
+        Self {
+            store: embedded(&directory.path().join("store"), &clock),
+            clock,
+            directory,
+            server: Arc::new(RedisServer::start(&[])),
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -203,7 +209,9 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
             read += 1;
             same!(store => without_id(store.load_delivery(txn.into()).await.unwrap()));
             same!(store => store.load_evidence(txn).await.unwrap().is_some());
-            apps.extend(same!(store => store.load_transaction(txn).await.unwrap()).map(|record| record.opened().app.clone()));
+            apps.extend(
+                same!(store => store.load_transaction(txn).await.unwrap()).map(|record| record.opened().app.clone()),
+            );
         }
         for app in apps {
             same!(store => store.webhook_urls(app.clone()).await.unwrap());
@@ -220,7 +228,8 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
         same!(store => {
             let found = store.flow_deliveries(*flow).await.unwrap().unwrap();
             let deliveries = found.deliveries.into_iter();
-            let mut deliveries: Vec<_> = deliveries.map(|one| (one.webhook, one.tells, without_id(Some(one.delivery)))).collect();
+            let mut deliveries: Vec<_> = deliveries.map(|one| (one.webhook, one.tells,
+                without_id(Some(one.delivery)))).collect();
             deliveries.sort_by_key(|(webhook, ..)| webhook.0);
             (found.state, found.kept_until, deliveries)
         });
@@ -248,9 +257,10 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let moved = test.run(true).await.unwrap();
         assert!(moved.is_finished && moved.removed == 0, "{moved:?}");
 
-        // Leases, the time of the last sweep, nodes and the health check belong to running nodes; so do the marks of a store that may lose
-        // data.
-        let not_moved = [idempotency::ORDER_LEASE.name, installation::SWEPT.name, node::WATCH.name, node::SNAPSHOT.name];
+        // Leases, the time of the last sweep, nodes and the health check belong to running nodes; so do the marks of a
+        // store that may lose data.
+        let not_moved =
+            [idempotency::ORDER_LEASE.name, installation::SWEPT.name, node::WATCH.name, node::SNAPSHOT.name];
         let kinds = KINDS.iter().filter(|kind| !not_moved.contains(&kind.name));
         let (keys, store) = (names(&test.server), test.target().await);
         for kind in kinds {
@@ -266,16 +276,29 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
                 assert_eq!(reply_to(&store, "TYPE", key).await, of_type, "{}", String::from_utf8_lossy(key));
             }
         }
-        let others = keys.iter().filter(|key| named_in(KINDS, key).is_none()).map(|key| String::from_utf8_lossy(key).into_owned());
-        assert_eq!(others.collect::<BTreeSet<_>>(), ["canary", "installation", "{canary}schema"].map(str::to_owned).into());
+        let others = keys
+            .iter()
+            .filter(|key| named_in(KINDS, key).is_none())
+            .map(|key| String::from_utf8_lossy(key).into_owned());
+        assert_eq!(
+            others.collect::<BTreeSet<_>>(),
+            ["canary", "installation", "{canary}schema"].map(str::to_owned).into()
+        );
 
         let target: &Store = &store;
-        // As at the start of a node: attempts with an unknown outcome are not repeated. The node of the file does not run here.
+        // As at the start of a node: attempts with an unknown outcome are not repeated. The node of the file does not
+        // run here.
         test.store().abandon_attempts().await.unwrap();
         store.abandon(NodeId::ALONE).await.unwrap();
         assert_equal(test.store(), target, &flows).await;
         assert_eq!(target.list_events(app.clone(), ALL).await, test.store().list_events(app, ALL).await);
-        let scope = crate::conformance::fixture::kept(&test, &test.store().list_clients(ALL).await.unwrap().items[0].client_id, 1, 1).scope;
+        let scope = crate::conformance::fixture::kept(
+            &test,
+            &test.store().list_clients(ALL).await.unwrap().items[0].client_id,
+            1,
+            1,
+        )
+        .scope;
         assert_eq!(target.load_idempotent_answer(scope).await, test.store().load_idempotent_answer(scope).await);
         store.take_over(NodeId::ALONE).await.unwrap();
         let due = target.due_deliveries(None, None, 100).await.unwrap();
@@ -323,7 +346,10 @@ fn a_later_run_carries_what_has_changed_and_nothing_else() {
         registered(&test, &event).await;
         let (_, _) = completed(&test, &client).await;
         let moved = test.run(true).await.unwrap();
-        assert!(moved.removed >= 2 && moved.kinds["guests"].written == 1 && moved.kinds["client"].written == 1, "{moved:?}");
+        assert!(
+            moved.removed >= 2 && moved.kinds["guests"].written == 1 && moved.kinds["client"].written == 1,
+            "{moved:?}"
+        );
         assert_eq!(marks(&test.server), kept);
         let target = test.target().await;
         assert_equal(test.store(), &target, &[]).await;
@@ -377,7 +403,8 @@ fn a_move_that_was_interrupted_is_begun_again() {
         let path = test.path();
         tokio::select! {
             () = begun.notified() => {}
-            ended = moved(&path, || test.options(), true, move |_, _| told.notify_one()) => panic!("it was not interrupted: {ended:?}"),
+            ended = moved(&path, || test.options(), true, move |_,
+                _| told.notify_one()) => panic!("it was not interrupted: {ended:?}"),
         }
         assert!(RedisStore::open(test.options()).await.is_err(), "it is half moved");
         test.store = embedded(&test.path(), &test.clock);
@@ -446,12 +473,16 @@ fn a_node_sends_what_waited_once_and_nothing_of_what_had_begun() {
         }
         test.run(true).await.unwrap();
         let beat = Duration::from_millis(20);
-        let [one, other] =
-            [RedisStore::open_with_heartbeats(test.options(), beat).await, RedisStore::open_with_heartbeats(test.options(), beat).await];
+        let [one, other] = [
+            RedisStore::open_with_heartbeats(test.options(), beat).await,
+            RedisStore::open_with_heartbeats(test.options(), beat).await,
+        ];
         let nodes = [one.unwrap(), other.unwrap()];
         let (mut sent, since) = (Vec::new(), Instant::now());
         let attempt = Attempt::answered(200, 1);
-        while sent.len() < waiting.len() || nodes[0].load_delivery(begun.id.into()).await.unwrap().unwrap().attempt.is_none() {
+        while sent.len() < waiting.len()
+            || nodes[0].load_delivery(begun.id.into()).await.unwrap().unwrap().attempt.is_none()
+        {
             assert!(since.elapsed() < TIMEOUT, "{sent:?}");
             for node in &nodes {
                 for due in node.due_deliveries(None, None, 10).await.unwrap() {
@@ -478,15 +509,25 @@ fn a_backup_is_moved_and_left_as_it_is() {
         let client = client_with(&test, 50).await;
         completed(&test, &client).await;
         let file = test.directory.path().join("backup.db");
-        let copied = crate::embedded::backup(&test.path(), &file, Arc::<ManualClock>::clone(&test.clock), &test_vault(&[7, 6]));
+        let copied =
+            crate::embedded::backup(&test.path(), &file, Arc::<ManualClock>::clone(&test.clock), &test_vault(&[7, 6]));
         assert_eq!(copied.unwrap().clients, 1);
         let before = std::fs::read(&file).unwrap();
-        assert!(written(&moved(&file, || test.options(), false, |_, _| {}).await.unwrap()) > 0, "while the store is open");
-        let other = || RedisOptions { ownership: Ownership::of(Profile::Stage, "https://issuer.test"), ..test.options() };
+        assert!(
+            written(&moved(&file, || test.options(), false, |_, _| {}).await.unwrap()) > 0,
+            "while the store is open"
+        );
+        let other =
+            || RedisOptions { ownership: Ownership::of(Profile::Stage, "https://issuer.test"), ..test.options() };
         assert!(matches!(moved(&file, other, false, |_, _| {}).await, Err(StoreError::OtherInstallation { .. })));
         assert_eq!(std::fs::read(&file).unwrap(), before);
-        let beside = std::fs::read_dir(test.directory.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        assert_eq!(beside.collect::<BTreeSet<_>>(), ["backup.db", "backup.db.sha256", "store"].map(str::to_owned).into());
+        let beside = std::fs::read_dir(test.directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(
+            beside.collect::<BTreeSet<_>>(),
+            ["backup.db", "backup.db.sha256", "store"].map(str::to_owned).into()
+        );
         completed(&test, &client).await;
         let second = test.run(true).await.unwrap();
         assert_eq!((second.kinds["client"].written, second.kinds["clients"].written), (1, 0));

@@ -10,7 +10,9 @@ use super::inventory::used_for_everything;
 use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond, reply_to, waiting};
 use super::server::RedisServer;
 use super::{RedisTestStore, connected, options, standalone, test_store};
-use crate::conformance::fixture::{RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned};
+use crate::conformance::fixture::{
+    RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned,
+};
 use crate::conformance::{ClockedStore, TestStore as _, run};
 use crate::engine::redis::name;
 use crate::records::{client, delivery, installation, transaction};
@@ -112,8 +114,16 @@ fn what_is_there_and_says_nothing_is_not_left_behind() {
         assert!(test.store().claim_delivery(id, txn.id.into()).await.unwrap());
         let ended = Attempt::answered(200, 1);
         test.store().settle_delivery(id, txn.id.into(), ended).await.unwrap();
-        assert_eq!(reply_to(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await, "1", "who had deliveries");
-        assert_eq!(reply_to(&test.store, "EXISTS", &name(&installation::intent_key())).await, "0", "the settings decide");
+        assert_eq!(
+            reply_to(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await,
+            "1",
+            "who had deliveries"
+        );
+        assert_eq!(
+            reply_to(&test.store, "EXISTS", &name(&installation::intent_key())).await,
+            "0",
+            "the settings decide"
+        );
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         assert!(test.move_to(&path).await.unwrap().is_finished);
@@ -186,7 +196,10 @@ fn servers_that_somebody_else_changes_meanwhile_are_not_moved_away_from() {
         };
         let options = options(standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
         let refused = move_to_directory(options, &path, meddle).await.unwrap_err().to_string();
-        assert!(refused.ends_with("the target differs from the source: client: 1") && !crate::embedded::exists(&path), "{refused}");
+        assert!(
+            refused.ends_with("the target differs from the source: client: 1") && !crate::embedded::exists(&path),
+            "{refused}"
+        );
     });
 }
 
@@ -212,7 +225,11 @@ fn the_node_of_the_file_sends_what_waited_for_any_node_once_and_nothing_of_what_
         let file = embedded(&path, &test.clock);
         assert_eq!(file.abandon_attempts().await, Ok(2));
         let due = file.due_deliveries(None, None, 10).await.unwrap();
-        assert_eq!(due.iter().map(|due| due.subject).collect::<Vec<_>>(), waiting, "in the order in which it was queued");
+        assert_eq!(
+            due.iter().map(|due| due.subject).collect::<Vec<_>>(),
+            waiting,
+            "in the order in which it was queued"
+        );
         for due in due {
             assert_eq!(file.claim_delivery(due.id, due.subject).await, Ok(true));
             assert_eq!(file.claim_delivery(due.id, due.subject).await, Ok(false));

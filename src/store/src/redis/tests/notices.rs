@@ -18,7 +18,8 @@ const BEAT: Duration = Duration::from_millis(50);
 
 fn await_listeners(servers: &[&RedisServer], count: usize) {
     eventually("listeners", TIMEOUT, || {
-        let on = |server: &&RedisServer| Some(server.ask(&["PUBSUB", "CHANNELS", "sakshi:changes:*"]).ok()?.members().len());
+        let on =
+            |server: &&RedisServer| Some(server.ask(&["PUBSUB", "CHANNELS", "sakshi:changes:*"]).ok()?.members().len());
         (servers.iter().filter_map(on).sum::<usize>() == count).then_some(())
     });
 }

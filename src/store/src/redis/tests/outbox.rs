@@ -67,9 +67,12 @@ fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
         all.sort_unstable();
         for limit in [1, 7, 100, 1_000] {
             for of in [None, Some((0, 0)), Some((2, 1))] {
-                let expected: Vec<_> = all.iter().filter(|(_, its)| of.is_none_or(|of| *its == of)).map(|(id, _)| *id).collect();
-                let of = of
-                    .map(|(client, origin)| Receiver { client: clients[client].clone(), origin: format!("https://host{origin}.example") });
+                let expected: Vec<_> =
+                    all.iter().filter(|(_, its)| of.is_none_or(|of| *its == of)).map(|(id, _)| *id).collect();
+                let of = of.map(|(client, origin)| Receiver {
+                    client: clients[client].clone(),
+                    origin: format!("https://host{origin}.example"),
+                });
                 let mut read = Vec::new();
                 loop {
                     let page = due(&test.store, read.last().copied(), of.clone(), limit).await;
@@ -100,7 +103,8 @@ fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
         assert_eq!(due(&test.store, None, None, 10).await, [ours]);
         assert_eq!(due(&other, None, None, 10).await, [delivery.id]);
         // Nodes may race for it.
-        let claims = [test.store.claim_delivery(delivery.id, theirs.into()), other.claim_delivery(delivery.id, theirs.into())];
+        let claims =
+            [test.store.claim_delivery(delivery.id, theirs.into()), other.claim_delivery(delivery.id, theirs.into())];
         let claims = join_all(claims).await;
         assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
     });
@@ -192,7 +196,9 @@ fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 100).await;
-        let last = |moment: i64, count: i64| Op::Put(numbers(client.partition()), vec![("last", (moment * 2_048 + count).into())]);
+        let last = |moment: i64, count: i64| {
+            Op::Put(numbers(client.partition()), vec![("last", (moment * 2_048 + count).into())])
+        };
         let (_, first) = completed(test, &client).await;
         // The last number of a later millisecond is taken.
         let later = test.now().millis() + 5_000;

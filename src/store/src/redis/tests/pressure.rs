@@ -54,7 +54,14 @@ fn a_server_that_is_nearly_full_begins_nothing_and_lets_transactions_end() {
         test.server.answer(&["SETRANGE", "ballast", "30000000", "x"]);
         let used: u64 = {
             let info = test.server.answer(&["INFO", "memory"]);
-            info.text().unwrap().lines().find_map(|line| line.strip_prefix("used_memory:")).unwrap().trim().parse().unwrap()
+            info.text()
+                .unwrap()
+                .lines()
+                .find_map(|line| line.strip_prefix("used_memory:"))
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap()
         };
         // A fiftieth is left.
         room(&(used + used / 49).to_string());

@@ -1,5 +1,6 @@
-//! A store of each released schema, in a file and on servers, as that release left it. This release migrates it, reads every kind of record
-//! back, and finds its ledgers and its audit log whole. `src/store/fixtures/README.md` describes how they are made.
+//! A store of each released schema, in a file and on servers, as that release left it. This release migrates it, reads
+//! every kind of record back, and finds its ledgers and its audit log whole. `src/store/fixtures/README.md` describes
+//! how they are made.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,7 +45,8 @@ fn fixtures(number: u32) -> PathBuf {
 
 fn read(number: u32, name: &str) -> Vec<u8> {
     let path = fixtures(number).join(name);
-    let file = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; src/store/fixtures/README.md", path.display()));
+    let file =
+        fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}; src/store/fixtures/README.md", path.display()));
     let mut bytes = Vec::new();
     GzDecoder::new(&file[..]).read_to_end(&mut bytes).unwrap();
     bytes
@@ -82,7 +84,10 @@ async fn written_file() {
     let (test, begun) = (ClockedStore { store, clock: Arc::clone(&clock) }, clock.now());
     used_for_everything(&test).await;
     test.store.close();
-    Connection::open(directory.path().join("sakshi.db")).unwrap().execute_batch("PRAGMA journal_mode = DELETE; VACUUM").unwrap();
+    Connection::open(directory.path().join("sakshi.db"))
+        .unwrap()
+        .execute_batch("PRAGMA journal_mode = DELETE; VACUUM")
+        .unwrap();
     write("sakshi.db.gz", &fs::read(directory.path().join("sakshi.db")).unwrap());
     write("sakshi.db.clock.gz", begun.millis().to_string().as_bytes());
 }
@@ -195,7 +200,11 @@ fn columns(file: &Path) -> Vec<(String, String, String)> {
     let connection = Connection::open(file).unwrap();
     let sql = "SELECT m.name, c.name, c.type FROM sqlite_schema m, pragma_table_info(m.name) c ORDER BY m.name, c.name";
     let mut statement = connection.prepare(sql).unwrap();
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap().collect::<Result<_, _>>().unwrap()
+    statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap()
 }
 
 async fn file_of(number: u32) {
@@ -206,7 +215,13 @@ async fn file_of(number: u32) {
     let options = in_file(&path, clock(number, "sakshi.db.clock.gz"), number < SCHEMA.number());
     let store = EmbeddedStore::open(options.clone()).unwrap();
     let engine = EmbeddedEngine::new(store.sqlite().clone(), SCHEMA.tables);
-    let again = Store::new(Box::new(engine.clone()), Arc::new(test_vault(&[8, 7, 6])), RETENTION, crate::redis::NodeId::ALONE, None);
+    let again = Store::new(
+        Box::new(engine.clone()),
+        Arc::new(test_vault(&[8, 7, 6])),
+        RETENTION,
+        crate::redis::NodeId::ALONE,
+        None,
+    );
     is_whole(&store, &engine, &again, &["watch", "order_lease"]).await;
     store.close();
     EmbeddedStore::open(EmbeddedOptions { directory: new.clone(), ..options }).unwrap().close();
@@ -229,7 +244,10 @@ async fn servers_of(number: u32) {
     assert!(answers.len() == asked && answers.into_iter().all(|answer| !Reply::new("an answer", answer).is_nil()));
     // A release follows the one before it: their steps stand in for those between.
     for next in number..SCHEMA.number() {
-        let schema = Box::leak(Box::new(crate::Schema { tables: SCHEMA.tables, steps: &SCHEMA.steps[..(next + 1 - FIRST) as usize] }));
+        let schema = Box::leak(Box::new(crate::Schema {
+            tables: SCHEMA.tables,
+            steps: &SCHEMA.steps[..(next + 1 - FIRST) as usize],
+        }));
         let store = RedisStore::open(RedisOptions { schema, ..as_node(&[7, 6]) }).await.unwrap();
         assert_eq!(store.finish_upgrade().await.unwrap().state, FinishState::Finished);
         store.leave().await.unwrap();

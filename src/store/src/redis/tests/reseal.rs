@@ -115,7 +115,8 @@ impl Engine for Changing {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        let is_meant = batches.iter().flat_map(|batch| &batch.ops).any(|op| op.key().table.name == transaction::TRANSACTION.name);
+        let is_meant =
+            batches.iter().flat_map(|batch| &batch.ops).any(|op| op.key().table.name == transaction::TRANSACTION.name);
         let (engine, change) = (self.0.clone(), if is_meant { self.1.lock().unwrap().take() } else { None });
         Box::pin(async move {
             if let Some(change) = change {
@@ -147,7 +148,12 @@ fn a_value_that_changed_meanwhile_stays_and_one_that_no_key_opens_is_told_of() {
         let key = transaction::transaction(pending.id);
         let shared = &test.store.shared;
         let terms = async || {
-            let record = RedisEngine::new(Arc::clone(shared)).read(vec![Query::Record(key.clone())]).await.unwrap().record().unwrap();
+            let record = RedisEngine::new(Arc::clone(shared))
+                .read(vec![Query::Record(key.clone())])
+                .await
+                .unwrap()
+                .record()
+                .unwrap();
             record.unwrap().bytes("terms").to_vec()
         };
         let changed_to = |value: Vec<u8>| {
@@ -157,8 +163,10 @@ fn a_value_that_changed_meanwhile_stays_and_one_that_no_key_opens_is_told_of() {
         };
         // Another node has written it under the old key: it is reported, and resealed by the next pass.
         let old = test_vault(&[7]);
-        let again =
-            old.seal(pending.id.as_bytes(), &old.open(pending.id.as_bytes(), &crate::Sealed::from_bytes(terms().await).unwrap()).unwrap());
+        let again = old.seal(
+            pending.id.as_bytes(),
+            &old.open(pending.id.as_bytes(), &crate::Sealed::from_bytes(terms().await).unwrap()).unwrap(),
+        );
         let told = pass(&changed_to(again.as_bytes().to_vec())).await;
         assert_eq!(terms().await, again.as_bytes());
         assert_eq!(told.left.into_iter().collect::<Vec<_>>(), [(old.sealing_key(), 1)]);

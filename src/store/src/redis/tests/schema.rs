@@ -1,5 +1,5 @@
-//! Servers with another schema number: opening them, writes of a next-release node before the upgrade is finished, and nodes that are
-//! frozen meanwhile.
+//! Servers with another schema number: opening them, writes of a next-release node before the upgrade is finished, and
+//! nodes that are frozen meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,13 +47,17 @@ async fn frozen(servers: impl Fn(&'static Schema) -> RedisOptions, forget: impl 
 fn newer(client: &ClientId, words: &str) -> Batch {
     let key = of(&client::client(client), kinds().client);
     let put = Op::Put(of(&key, kinds().motto), vec![("words", words.into())]);
-    Batch::new(vec![Guard::Present(key.clone())], vec![put, Op::Set(key, vec![("tier", words.into()), ("name", words.into())])])
+    Batch::new(
+        vec![Guard::Present(key.clone())],
+        vec![put, Op::Set(key, vec![("tier", words.into()), ("name", words.into())])],
+    )
 }
 
 /// Returns the fields that the next release adds, as it reads them.
 async fn seen(store: &RedisStore, client: &ClientId) -> [Option<Value>; 3] {
     let key = of(&client::client(client), kinds().client);
-    let mut found = engine(store).read(vec![Query::Record(key.clone()), Query::Record(of(&key, kinds().motto))]).await.unwrap();
+    let mut found =
+        engine(store).read(vec![Query::Record(key.clone()), Query::Record(of(&key, kinds().motto))]).await.unwrap();
     let (record, motto) = (found.record().unwrap().unwrap(), found.record().unwrap());
     let field = |name| record.fields.get(name).cloned();
     [field("tier"), field("name"), motto.and_then(|motto| motto.fields.get("words").cloned())]
@@ -77,9 +81,11 @@ fn servers_of_no_release_or_of_a_newer_one_are_refused_in_a_sentence() {
         assert_eq!(test.server.answer(&["GET", "{canary}schema"]).text(), Some(number.clone()));
         let next = (SCHEMA.number() + 1).to_string();
         let walking = format!("{next} from {number}");
-        for (found, sentence) in
-            [(&next, "of a newer release"), (&walking, "of a newer release"), (&(FIRST - 1).to_string(), "before the first")]
-        {
+        for (found, sentence) in [
+            (&next, "of a newer release"),
+            (&walking, "of a newer release"),
+            (&(FIRST - 1).to_string(), "before the first"),
+        ] {
             test.server.answer(&["SET", "{canary}schema", found]);
             let refused = refusal(&test, &SCHEMA).await;
             assert!(refused.contains(sentence), "{refused}");
@@ -106,7 +112,10 @@ fn two_releases_work_side_by_side_until_the_upgrade_is_finished() {
         assert_eq!(seen(&next, &client).await, [None, Some("early".into()), None], "what is newer is left out");
         next.move_credits(client.clone(), grant(1, "by the next release")).await.unwrap();
         completed(&test, &client).await;
-        assert_eq!((test.store().balance(client.clone()).await, next.balance(client.clone()).await), (Ok(Some(9)), Ok(Some(9))));
+        assert_eq!(
+            (test.store().balance(client.clone()).await, next.balance(client.clone()).await),
+            (Ok(Some(9)), Ok(Some(9)))
+        );
 
         let this = test.store.shared.node;
         assert_eq!(next.finish_upgrade().await.unwrap().state, FinishState::Behind(vec![this]));
@@ -141,7 +150,8 @@ async fn wake_up<S>(test: &RedisTestStore<S>, servers: impl Fn() -> RedisServers
 
     let rename = |node: &Arc<Shared>| {
         let key = client::client(&client);
-        RedisEngine::new(Arc::clone(node)).commit(vec![Batch::new(vec![], vec![Op::Set(key, vec![("name", "an old name".into())])])])
+        RedisEngine::new(Arc::clone(node))
+            .commit(vec![Batch::new(vec![], vec![Op::Set(key, vec![("name", "an old name".into())])])])
     };
     let refused = rename(&this).await;
     assert!(matches!(&refused, Err(StoreError::OtherSchema(why)) if why.contains("newer release")), "{refused:?}");
@@ -234,7 +244,8 @@ fn this_release_reads_past_what_it_does_not_know_and_keeps_it() {
         assert_eq!(test.server.answer(&["HGET", &hash, "tier"]).text().as_deref(), Some("first"));
         // An entry with a value more.
         let ledger = String::from_utf8(name(&client::client(&client).of(&client::LEDGER))).unwrap();
-        let add = "local e = cmsgpack.unpack(redis.call('LINDEX', KEYS[1], 0)) e[#e + 1] = 'more' redis.call('LSET', KEYS[1], 0, cmsgpack.pack(e))";
+        let add = "local e = cmsgpack.unpack(redis.call('LINDEX', KEYS[1], 0)) e[#e + 1] = 'more' redis.call('LSET', \
+            KEYS[1], 0, cmsgpack.pack(e))";
         test.server.answer(&["EVAL", add, "1", &ledger]);
         let entries = test.store().ledger_entries(client, 0, 10).await.unwrap();
         assert_eq!(entries.total, 3);
@@ -283,7 +294,8 @@ fn a_store_in_the_middle_of_an_upgrade_is_not_moved() {
         let to = tempfile::tempdir().unwrap();
         for found in [number.to_string(), format!("{} from {number}", number + 1)] {
             test.server.answer(&["SET", "{canary}schema", &found]);
-            let moved = crate::move_to_directory(on(&test, next_schema::next()), &to.path().join("store"), |_, _| ()).await;
+            let moved =
+                crate::move_to_directory(on(&test, next_schema::next()), &to.path().join("store"), |_, _| ()).await;
             assert!(matches!(&moved, Err(StoreError::OtherSchema(why)) if why.contains("finish-upgrade")), "{moved:?}");
         }
     });

@@ -26,10 +26,19 @@ pub(crate) fn change<'a>(
         5 => *signer = random.pick(&[&keys.stranger, &keys.issuer]),
         6 => {
             let nonce = txn().to_string();
-            let others = [nonce.to_uppercase(), nonce.replace('-', ""), format!("{nonce} "), nonce.replace('3', "4"), String::new()];
+            let others = [
+                nonce.to_uppercase(),
+                nonce.replace('-', ""),
+                format!("{nonce} "),
+                nonce.replace('3', "4"),
+                String::new(),
+            ];
             payload.set("nonce", random.pick(&others));
         }
-        7 => payload.set("aud", random.pick(&["https://other.example", "https://verify.example/", "", "https://VERIFY.example"])),
+        7 => payload.set(
+            "aud",
+            random.pick(&["https://other.example", "https://verify.example/", "", "https://VERIFY.example"]),
+        ),
         8 => payload.set("aud", Tree::List(vec![AUDIENCE.into()])),
         9 => {
             let offset: f64 = random
@@ -38,7 +47,10 @@ pub(crate) fn change<'a>(
                 .expect("a number");
             payload.set("iat", Tree::Raw((NOW as f64 + offset).to_string()));
         }
-        10 => payload.set("iat", random.pick(&["\"1800000000\"", "0", "-1", "1.8e9", "1e300", "null", "[1800000000]", "true"]).parse_raw()),
+        10 => payload.set(
+            "iat",
+            random.pick(&["\"1800000000\"", "0", "-1", "1.8e9", "1e300", "null", "[1800000000]", "true"]).parse_raw(),
+        ),
         11 => {
             let others = [digest_of("x"), String::new(), format!("{}=", digest_of("x"))];
             payload.set("sd_hash", random.pick(&others));

@@ -94,7 +94,9 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
         Change::OnePart => parts.truncate(1),
         Change::FourParts => parts.push("one more".into()),
         Change::AnObject => {
-            return Tree::object([("0", parts.remove(0)), ("1", "name".into()), ("2", "value".into())]).to_string().into_bytes();
+            return Tree::object([("0", parts.remove(0)), ("1", "name".into()), ("2", "value".into())])
+                .to_string()
+                .into_bytes();
         }
         Change::AText => return random.pick(&["\"abc\"", "\"ab\"", "12", "null", "true", "{}"]).as_bytes().to_vec(),
         Change::SaltIsANumber => parts[0] = Tree::number(5),
@@ -112,20 +114,30 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
             let again = maker.hide(Some("house"), "once more".into());
             value = Some(digests(vec![digest, again]));
         }
-        Change::NameInTwoSpellings => rename(&mut parts, random.pick(&["ResidentName", "residentName", "Dob", "LocalVtc"]).into()),
+        Change::NameInTwoSpellings => {
+            rename(&mut parts, random.pick(&["ResidentName", "residentName", "Dob", "LocalVtc"]).into())
+        }
         Change::NameIsEmpty => value = Some(digests(vec![maker.hide(Some(""), "kept".into())])),
         Change::NameIsOfJavaScript => {
             let name = random.pick(&["__proto__", "constructor", "toString", "hasOwnProperty"]);
             value = Some(digests(vec![maker.hide(Some(name), Tree::object([("a", "b".into())]))]));
         }
-        Change::ValueNamesHashAlgorithm => value = Some(Tree::object([("_sd_alg", "sha-256".into()), ("a", "b".into())])),
+        Change::ValueNamesHashAlgorithm => {
+            value = Some(Tree::object([("_sd_alg", "sha-256".into()), ("a", "b".into())]))
+        }
         Change::ValueHasMalformedDigests => {
             let lists = ["\"x\"", "\"\"", "[1]", "[null]", "[[]]", "{}", "null", "5", "[\"x\", {}]", "false"];
             value = Some(Tree::object([("_sd", Tree::raw(random.pick(&lists)))]));
         }
         Change::ValueHasMalformedArrayDigest => {
-            let lists =
-                ["[{\"...\":1}]", "[{\"...\":null}]", "[{\"...\":\"x\",\"y\":1}]", "{\"...\":\"x\"}", "[{\"...\":[]}]", "[[{\"...\":{}}]]"];
+            let lists = [
+                "[{\"...\":1}]",
+                "[{\"...\":null}]",
+                "[{\"...\":\"x\",\"y\":1}]",
+                "{\"...\":\"x\"}",
+                "[{\"...\":[]}]",
+                "[[{\"...\":{}}]]",
+            ];
             value = Some(Tree::raw(random.pick(&lists)));
         }
         Change::ValueRepeatsADigest => value = Some(digests(vec![known])),
@@ -141,9 +153,12 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
             value = Some(outer);
         }
         Change::ValueRepeatsAName => {
-            value = Some(Tree::Object(vec![("a".into(), "1".into()), ("b".into(), "2".into()), ("a".into(), "3".into())]));
+            value =
+                Some(Tree::Object(vec![("a".into(), "1".into()), ("b".into(), "2".into()), ("a".into(), "3".into())]));
         }
-        Change::ValueIsNoNumber => value = Some(Tree::raw(random.pick(&["NaN", "Infinity", "-Infinity", "01", "1.", "+1", ".5", "0x1"]))),
+        Change::ValueIsNoNumber => {
+            value = Some(Tree::raw(random.pick(&["NaN", "Infinity", "-Infinity", "01", "1.", "+1", ".5", "0x1"])))
+        }
         Change::ValueIsALargeNumber => {
             let numbers = [
                 "1e400",
@@ -157,12 +172,20 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
             ];
             value = Some(Tree::raw(random.pick(&numbers)));
         }
-        Change::ValueHasALoneSurrogate => value = Some(Tree::raw(random.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "{\"\\ud83d\":1}"]))),
+        Change::ValueHasALoneSurrogate => {
+            value = Some(Tree::raw(random.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "{\"\\ud83d\":1}"])))
+        }
         Change::ValueIsDeep => {
             let levels = 12 + random.below(7);
-            value = Some(if random.percent(50) { maker.deep(levels) } else { Tree::Raw("[".repeat(levels) + &"]".repeat(levels)) });
+            value = Some(if random.percent(50) {
+                maker.deep(levels)
+            } else {
+                Tree::Raw("[".repeat(levels) + &"]".repeat(levels))
+            });
         }
-        Change::ValueHasManyValues => value = Some(Tree::Raw(format!("[{}0]", "0,".repeat(7_000 + random.below(3_000))))),
+        Change::ValueHasManyValues => {
+            value = Some(Tree::Raw(format!("[{}0]", "0,".repeat(7_000 + random.below(3_000)))))
+        }
         Change::ValueHasOddDigests => {
             let digest = random.pick(&["", "x", "constructor", "toString", "__proto__", "é"]);
             let item = Tree::object([("...", digest.into())]);

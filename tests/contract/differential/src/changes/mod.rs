@@ -1,5 +1,5 @@
-//! Changes to a good credential: to a disclosure before its digest, to header and payload before signing, to the key binding, and to the
-//! text afterwards. Some are harmless, most break a rule.
+//! Changes to a good credential: to a disclosure before its digest, to header and payload before signing, to the key
+//! binding, and to the text afterwards. Some are harmless, most break a rule.
 
 pub(crate) mod binding;
 pub(crate) mod disclosures;
@@ -51,11 +51,14 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
         changes.push(format!("harmless: {}", signed::change_nothing(&mut draft, random)));
     }
     omit(&mut draft, random, &mut changes);
-    let jws = sign_tree(&keys.issuer, &draft.header, &draft.payload, in_signed && random.percent(8), random, &mut changes);
+    let jws =
+        sign_tree(&keys.issuer, &draft.header, &draft.payload, in_signed && random.percent(8), random, &mut changes);
     if random.percent(30) {
         random.shuffle(&mut draft.disclosures);
     }
-    let presented = [jws, draft.disclosures.join("~")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("~") + "~";
+    let presented =
+        [jws, draft.disclosures.join("~")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("~")
+            + "~";
     let policy = match (random.below(10), draft.binding.is_some()) {
         (0, _) if harmful => KeyBinding::Off,
         (1, _) if harmful => KeyBinding::Required,
@@ -67,7 +70,10 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
         payload.add("sd_hash", digest_of(&presented));
         let mut signer = &keys.holder;
         if in_binding {
-            changes.push(format!("key binding: {}", binding::change(&mut header, &mut payload, &mut signer, keys, random)));
+            changes.push(format!(
+                "key binding: {}",
+                binding::change(&mut header, &mut payload, &mut signer, keys, random)
+            ));
         }
         sign_tree(signer, &header, &payload, in_binding && random.percent(8), random, &mut changes)
     });
@@ -84,7 +90,14 @@ pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
 }
 
 /// Signs header and payload as a JWS, sometimes with other spellings of the same JSON, or with invalid JSON.
-fn sign_tree(key: &EcdsaKeyPair, header: &Tree, payload: &Tree, broken: bool, random: &mut Random, changes: &mut Vec<String>) -> String {
+fn sign_tree(
+    key: &EcdsaKeyPair,
+    header: &Tree,
+    payload: &Tree,
+    broken: bool,
+    random: &mut Random,
+    changes: &mut Vec<String>,
+) -> String {
     let mut spelled = |tree: &Tree| {
         let text = match random.below(15) {
             0 => tree.spaced(),
@@ -109,7 +122,8 @@ fn omit(draft: &mut Draft, random: &mut Random, changes: &mut Vec<String>) {
     let mut left = vec![draft.disclosures.remove(random.below(draft.disclosures.len()))];
     while let Some(parent) = left.pop() {
         let content = content(&parent);
-        let (below, kept): (Vec<String>, Vec<String>) = draft.disclosures.drain(..).partition(|text| content.contains(&digest_of(text)));
+        let (below, kept): (Vec<String>, Vec<String>) =
+            draft.disclosures.drain(..).partition(|text| content.contains(&digest_of(text)));
         draft.disclosures = kept;
         left.extend(below);
     }

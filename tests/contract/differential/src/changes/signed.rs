@@ -117,8 +117,10 @@ fn change_hash_algorithm(draft: &mut Draft, random: &mut Random) -> String {
             "_sd_alg below the top".to_owned()
         }
         _ => {
-            let name =
-                random.pick(&["sha-512", "sha-384", "md5", "Sha-256", "SHA256", "sha256", "", "sha-256 ", "none", "sha3-256", "SHA-256"]);
+            let name = random.pick(&[
+                "sha-512", "sha-384", "md5", "Sha-256", "SHA256", "sha256", "", "sha-256 ", "none", "sha3-256",
+                "SHA-256",
+            ]);
             draft.payload.set("_sd_alg", name);
             format!("_sd_alg {name:?}")
         }
@@ -131,7 +133,8 @@ fn change_time(draft: &mut Draft, random: &mut Random) -> String {
         draft.payload.remove(name);
         return format!("no {name}");
     }
-    let near = ["0", "1", "-1", "29", "30", "31", "59", "60", "61", "-59", "-60", "-61", "-3600", "0.5", "-0.5", "60.5"];
+    let near =
+        ["0", "1", "-1", "29", "30", "31", "59", "60", "61", "-59", "-60", "-61", "-3600", "0.5", "-0.5", "60.5"];
     let text = if random.percent(70) {
         let offset: f64 = random.pick(&near).parse().expect("a number");
         (NOW as f64 + offset).to_string()
@@ -162,7 +165,10 @@ fn change_issuer(draft: &mut Draft, random: &mut Random) -> String {
     let chosen = random.below(4);
     match chosen {
         0 => draft.payload.remove("iss"),
-        1 => draft.payload.set("iss", random.pick(&["https://other.example", "https://issuer.example/", "HTTPS://issuer.example", ""])),
+        1 => draft.payload.set(
+            "iss",
+            random.pick(&["https://other.example", "https://issuer.example/", "HTTPS://issuer.example", ""]),
+        ),
         2 => draft.payload.set("iss", Tree::List(vec![ISSUER.into()])),
         _ => draft.payload.set("iss", random.pick(&NOT_TEXTS).parse_raw()),
     }
@@ -178,8 +184,17 @@ fn change_holder(draft: &mut Draft, keys: &Keys, random: &mut Random) -> String 
             return "no cnf".to_owned();
         }
         1 => {
-            let text =
-                random.pick(&["null", "{}", "\"x\"", "5", "{\"jwk\":null}", "{\"jwk\":{}}", "{\"jwk\":\"x\"}", "{\"kid\":\"x\"}", "[]"]);
+            let text = random.pick(&[
+                "null",
+                "{}",
+                "\"x\"",
+                "5",
+                "{\"jwk\":null}",
+                "{\"jwk\":{}}",
+                "{\"jwk\":\"x\"}",
+                "{\"kid\":\"x\"}",
+                "[]",
+            ]);
             draft.payload.set("cnf", text.parse_raw());
             return format!("cnf {text}");
         }
@@ -190,7 +205,10 @@ fn change_holder(draft: &mut Draft, keys: &Keys, random: &mut Random) -> String 
         6 => key.set("y", Tree::number(5)),
         7 => key.set("use", random.pick(&["sig", "enc"])),
         8 => key.set("alg", random.pick(&["ES256", "ES384", "ECDH-ES"])),
-        9 => key.set("key_ops", random.pick(&["[\"verify\"]", "[\"sign\"]", "[\"encrypt\"]", "[]", "\"verify\""]).parse_raw()),
+        9 => key.set(
+            "key_ops",
+            random.pick(&["[\"verify\"]", "[\"sign\"]", "[\"encrypt\"]", "[]", "\"verify\""]).parse_raw(),
+        ),
         10 => key.set("kid", random.pick(&["holder", ""])),
         11 => key.set("extra", Tree::number(5)),
         12 => key = jwk(&keys.stranger),
@@ -206,7 +224,9 @@ fn change_members(draft: &mut Draft, random: &mut Random) -> String {
     match chosen {
         0 => draft.payload.add("id", "again"),
         1 => draft.payload.add("inner", Tree::Object(vec![("a".into(), "1".into()), ("a".into(), "1".into())])),
-        2 => draft.payload.add("n", random.pick(&["NaN", "Infinity", "1e400", "-", "\"\\ud800\"", "01", "tru"]).parse_raw()),
+        2 => draft
+            .payload
+            .add("n", random.pick(&["NaN", "Infinity", "1e400", "-", "\"\\ud800\"", "01", "tru"]).parse_raw()),
         3 => draft.payload.add("deep", Tree::Raw("[".repeat(14 + random.below(4)) + "]]]]]]]]]]]]]]]]]]")),
         4 => {
             let levels = 13 + random.below(4);
@@ -222,10 +242,14 @@ pub(crate) fn change_header(draft: &mut Draft, keys: &Keys, random: &mut Random)
     let header = &mut draft.header;
     let chosen = random.below(12);
     match chosen {
-        0 => header.set("alg", random.pick(&["none", "HS256", "ES384", "es256", "RS256", "EdDSA", "ES256K", "", "ES256 "])),
+        0 => header
+            .set("alg", random.pick(&["none", "HS256", "ES384", "es256", "RS256", "EdDSA", "ES256K", "", "ES256 "])),
         1 => header.remove("alg"),
         2 => header.set("alg", random.pick(&NOT_TEXTS).parse_raw()),
-        3 => header.set("typ", random.pick(&["JWT", "sd-jwt", "VC+SD-JWT", "application/vc+sd-jwt", "kb+jwt", "", "vc+sd-jwt "])),
+        3 => header.set(
+            "typ",
+            random.pick(&["JWT", "sd-jwt", "VC+SD-JWT", "application/vc+sd-jwt", "kb+jwt", "", "vc+sd-jwt "]),
+        ),
         4 => header.remove("typ"),
         5 => header.set("typ", random.pick(&NOT_TEXTS).parse_raw()),
         6 => header.set("kid", random.pick(&["issuer-key-2", "", "ISSUER-KEY-1"])),
@@ -233,8 +257,12 @@ pub(crate) fn change_header(draft: &mut Draft, keys: &Keys, random: &mut Random)
             0 => header.remove("kid"),
             _ => header.set("kid", random.pick(&NOT_TEXTS).parse_raw()),
         },
-        8 => header
-            .set("crit", random.pick(&["[]", "[\"exp\"]", "[\"b64\"]", "null", "\"alg\"", "[\"alg\"]", "[\"kid\"]", "{}"]).parse_raw()),
+        8 => header.set(
+            "crit",
+            random
+                .pick(&["[]", "[\"exp\"]", "[\"b64\"]", "null", "\"alg\"", "[\"alg\"]", "[\"kid\"]", "{}"])
+                .parse_raw(),
+        ),
         9 => header.set("jwk", jwk(&keys.stranger)),
         10 => match random.below(4) {
             0 => header.set("b64", random.pick(&["true", "false", "null", "\"x\""]).parse_raw()),
@@ -242,7 +270,10 @@ pub(crate) fn change_header(draft: &mut Draft, keys: &Keys, random: &mut Random)
             2 => header.add("x", Tree::Raw(format!("[{}0]", "0,".repeat(56 + random.below(9))))),
             _ => header.add("x", "y".repeat(6_000 + random.below(200))),
         },
-        _ => header.set(random.pick(&["x5c", "jku", "x5u"]), random.pick(&["null", "\"https://x.example\"", "[\"AAAA\"]"]).parse_raw()),
+        _ => header.set(
+            random.pick(&["x5c", "jku", "x5u"]),
+            random.pick(&["null", "\"https://x.example\"", "[\"AAAA\"]"]).parse_raw(),
+        ),
     }
     format!("way {chosen}")
 }
@@ -255,7 +286,10 @@ pub(crate) fn change_nothing(draft: &mut Draft, random: &mut Random) -> String {
         1 => draft.header.set("x5t", "AAAA"),
         2 => draft.payload.set("nbf", Tree::number(NOW + [-100, 0, 59, 60][random.below(4)])),
         3 => draft.payload.set("iat", Tree::number(NOW + [-100, 0, 59, 60][random.below(4)])),
-        4 => draft.payload.set("exp", random.pick(&["1800000001", "1800000000.5", "1.9e9", "1900000000.0", "253402300799"]).parse_raw()),
+        4 => draft.payload.set(
+            "exp",
+            random.pick(&["1800000001", "1800000000.5", "1.9e9", "1900000000.0", "253402300799"]).parse_raw(),
+        ),
         5 => draft.payload.add("vct", "https://issuer.example/type"),
         6 => draft.payload.add("more", Tree::raw("{\"numbers\":[0.1,1e-7,-0.0,12345678],\"empty\":{}}")),
         _ => draft.payload.remove("iat"),

@@ -41,7 +41,9 @@ fn change_list(parts: &mut Vec<String>, random: &mut Random) -> String {
         3 => parts.insert(at + 1, String::new()),
         4 => {
             let room = 257_usize.saturating_sub(parts.len());
-            parts.extend((0..room + random.below(2)).map(|index| URL_SAFE_NO_PAD.encode(format!("[\"{index}\",\"x\"]"))));
+            parts.extend(
+                (0..room + random.below(2)).map(|index| URL_SAFE_NO_PAD.encode(format!("[\"{index}\",\"x\"]"))),
+            );
         }
         _ => drop(parts.remove(at)),
     }
@@ -58,7 +60,9 @@ fn change_segment(segment: &mut String, random: &mut Random) -> String {
     match chosen {
         0 => segment.push_str(&"=".repeat((4 - length % 4) % 4)),
         1 => segment.push_str(random.pick(&["=", "==", "A", "AA", "AAAA", "\n", " ", "."])),
-        2 => segment.insert_str(random.below(length + 1), random.pick(&["\n", " ", "=", "!", "é", "\0", "+", "/", "\t"])),
+        2 => {
+            segment.insert_str(random.below(length + 1), random.pick(&["\n", " ", "=", "!", "é", "\0", "+", "/", "\t"]))
+        }
         3 => {
             let bytes = URL_SAFE_NO_PAD.decode(&*segment).unwrap_or_default();
             *segment = STANDARD.encode(bytes);

@@ -33,8 +33,8 @@ impl Keys {
         Ok(())
     }
 
-    /// Returns the content under these keys and under all others of the store. Every value is found by its key, through the index, and
-    /// every key by a walk through its table: both must agree.
+    /// Returns the content under these keys and under all others of the store. Every value is found by its key, through
+    /// the index, and every key by a walk through its table: both must agree.
     pub(super) fn content(&self, db: &Database) -> rusqlite::Result<Content> {
         let mut content = Content::new();
         for (name, key) in &self.0 {

@@ -62,7 +62,8 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Option<Embedde
         Look::Content(content) if answered.is_none() => assert!(is_new(&content), "{} {}", case.at, case.how),
         Look::Content(content) => {
             let (answered, found) = (answered.unwrap(), states_of(recording, &content).collect::<Vec<_>>());
-            let is_between = || recording.between.iter().any(|(before, between)| *before == answered && *between == content);
+            let is_between =
+                || recording.between.iter().any(|(before, between)| *before == answered && *between == content);
             let is_right = found.contains(&answered) || found.contains(&(answered + 1)) || is_between();
             assert!(
                 is_right,

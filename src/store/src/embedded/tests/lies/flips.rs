@@ -56,7 +56,8 @@ pub(super) fn effect_of(
         Ok(store) => {
             (effect, differences) = Effect::on(reference, &reading_of(&store, recording));
             let look = read(&store, &recording.keys);
-            let states: Vec<usize> = if let Look::Content(content) = &look { states_of(recording, content).collect() } else { vec![] };
+            let states: Vec<usize> =
+                if let Look::Content(content) = &look { states_of(recording, content).collect() } else { vec![] };
             // The content does not include the numbers of entries, which some queries show.
             if !states.contains(&answered) && states.iter().any(|state| *state < answered) {
                 effect = Effect::Earlier;
@@ -76,7 +77,13 @@ pub(super) fn in_turn<T: Clone>(parts: &[T], count: usize, random: &mut Random) 
 }
 
 /// Flips `count` bits, in the parts of a file in turn. Returns the effects.
-fn flip_all(recording: &Recording, moment: usize, name: &str, parts: &[std::ops::Range<usize>], count: usize) -> BTreeMap<Effect, usize> {
+fn flip_all(
+    recording: &Recording,
+    moment: usize,
+    name: &str,
+    parts: &[std::ops::Range<usize>],
+    count: usize,
+) -> BTreeMap<Effect, usize> {
     let mut state = DiskState::default();
     recording.changes[..moment].iter().for_each(|change| state.follow(change, false));
     let (_, mut random) = Random::of_this_run();
@@ -87,11 +94,21 @@ fn flip_all(recording: &Recording, moment: usize, name: &str, parts: &[std::ops:
         let (byte, bit) = (part.start + usize::try_from(random.below(part.len() as u64)).unwrap(), random.below(8));
         let mut files = files.clone();
         files.get_mut(name).unwrap()[byte] ^= 1 << bit;
-        Case { files, is_marked: true, at: moment, how: format!("{name} byte {byte} bit {bit} (page {})", byte / PAGE + 1) }
+        Case {
+            files,
+            is_marked: true,
+            at: moment,
+            how: format!("{name} byte {byte} bit {bit} (page {})", byte / PAGE + 1),
+        }
     });
     judge_all(made, |directory, case| effect_of(recording, &reference, answered, directory, &case, &effects));
     let effects: Effects = effects.into_inner().unwrap();
-    eprintln!("{name}, {count} bits in {} parts: {:?}\nanswered otherwise: {:?}", parts.len(), effects.totals(), effects.questions);
+    eprintln!(
+        "{name}, {count} bits in {} parts: {:?}\nanswered otherwise: {:?}",
+        parts.len(),
+        effects.totals(),
+        effects.questions
+    );
     effects.totals()
 }
 
@@ -105,7 +122,8 @@ fn length(recording: &Recording, moment: usize, name: &str) -> usize {
 fn a_bit_that_flips_in_a_page_is_noticed_or_harmless_or_of_a_kind_that_is_written_down() {
     let recording = Recording::shared();
     let (moment, name) = (recording.changes.len(), "sakshi.db");
-    let pages: Vec<_> = (0..length(recording, moment, name) / PAGE).map(|page| page * PAGE..(page + 1) * PAGE).collect();
+    let pages: Vec<_> =
+        (0..length(recording, moment, name) / PAGE).map(|page| page * PAGE..(page + 1) * PAGE).collect();
     let effects = flip_all(recording, moment, name, &pages, cases("SAKSHI_FLIPS", pages.len(), 10_000));
     assert!([Effect::Noticed, Effect::Refused].iter().any(|one| effects.contains_key(one)), "{effects:?}");
     assert_eq!(effects.get(&Effect::Earlier), None);

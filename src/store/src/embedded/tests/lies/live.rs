@@ -73,13 +73,19 @@ fn a_write_that_is_dropped_or_goes_elsewhere_while_the_store_works_is_refused_or
     let lives = cases("SAKSHI_LIVE_LIES", 2, 400);
     let reference = Recording::shared();
     let writes: Vec<(usize, usize)> = (0..reference.changes.len())
-        .filter_map(|at| if let Change::Write { bytes, .. } = &reference.changes[at] { Some((at, bytes.len())) } else { None })
+        .filter_map(|at| {
+            if let Change::Write { bytes, .. } = &reference.changes[at] { Some((at, bytes.len())) } else { None }
+        })
         .collect();
     let (_, mut random) = Random::of_this_run();
     let mut ends: BTreeMap<End, usize> = BTreeMap::new();
     for number in 0..lives {
         let (at, _) = writes[usize::try_from(random.below(writes.len() as u64)).unwrap()];
-        let lie = if number.is_multiple_of(2) { Lie::Drop } else { Lie::Misdirect(4_096 * i64::try_from(random.below(40)).unwrap()) };
+        let lie = if number.is_multiple_of(2) {
+            Lie::Drop
+        } else {
+            Lie::Misdirect(4_096 * i64::try_from(random.below(40)).unwrap())
+        };
         *ends.entry(live(lie, at)).or_default() += 1;
     }
     eprintln!("{lives} lives with a lie: {ends:?}");

@@ -1,6 +1,7 @@
 //! Disks that lie: about a sync, about a write, about its place, or about the bytes beside it.
 //!
-//! No store can recover all that such a disk loses. Each case ends in one of the ways of [`Outcome`]; a table counts them.
+//! No store can recover all that such a disk loses. Each case ends in one of the ways of [`Outcome`]; a table counts
+//! them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -97,10 +98,14 @@ fn logs(recording: &Recording) -> Vec<FileId> {
 fn moment(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -> usize {
     let opened = recording.states[0].changes;
     let is_one = |change: &Change| match change {
-        Change::Sync { file, .. } => matches!(lie, Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile) && lie.concerns(logs.contains(file)),
+        Change::Sync { file, .. } => {
+            matches!(lie, Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile) && lie.concerns(logs.contains(file))
+        }
         Change::Write { file, bytes, .. } => {
             let is_frame_or_page = bytes.len() >= 24;
-            !matches!(lie, Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile) && lie.concerns(logs.contains(file)) && is_frame_or_page
+            !matches!(lie, Lie::Sync | Lie::SyncOfLog | Lie::SyncOfFile)
+                && lie.concerns(logs.contains(file))
+                && is_frame_or_page
         }
         _ => false,
     };
@@ -140,7 +145,11 @@ fn case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -
             (Lie::Beside, Change::Write { file, at, bytes }) if is_lie => {
                 let first = at / 4_096 * 4_096;
                 let end = (at + bytes.len() as u64).div_ceil(4_096) * 4_096;
-                garbled = Some(Change::Write { file: *file, at: first, bytes: vec![0xA5; usize::try_from(end - first).unwrap()].into() });
+                garbled = Some(Change::Write {
+                    file: *file,
+                    at: first,
+                    bytes: vec![0xA5; usize::try_from(end - first).unwrap()].into(),
+                });
             }
             _ => state.follow(change, false),
         }
@@ -160,7 +169,8 @@ fn case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -
     };
     let since = recording.changes.get(from..at).unwrap_or_default();
     let is_copied = since.iter().any(|change| matches!(change, Change::Write { file, .. } if !logs.contains(file)));
-    let commits = since.iter().filter(|change| matches!(change, Change::Sync { file, .. } if logs.contains(file))).count();
+    let commits =
+        since.iter().filter(|change| matches!(change, Change::Sync { file, .. } if logs.contains(file))).count();
     let how = format!("{lie:?} from {from}, then {rest:?}");
     LyingCase { case: Case { files: state.after_crash(rest, random), is_marked: true, at, how }, is_copied, commits }
 }
@@ -169,7 +179,9 @@ fn case(recording: &Recording, logs: &[FileId], lie: Lie, random: &mut Random) -
 fn is_whole(store: &EmbeddedStore) -> bool {
     let mut found = None;
     run(async {
-        let check = |sql: &'static str| store.sqlite().read(move |db| db.connection.query_row(sql, [], |row| row.get::<_, String>(0)));
+        let check = |sql: &'static str| {
+            store.sqlite().read(move |db| db.connection.query_row(sql, [], |row| row.get::<_, String>(0)))
+        };
         found = Some(check("PRAGMA integrity_check(1)").await);
     });
     found.unwrap().is_ok_and(|verdict| verdict == "ok")
@@ -203,7 +215,8 @@ fn judge(recording: &Recording, directory: &Path, case: &Case) -> Outcome {
             if found.contains(&answered) || found.contains(&(answered + 1)) {
                 return Outcome::Whole;
             }
-            let was_between = recording.between.iter().any(|(before, between)| *before <= answered && *between == content);
+            let was_between =
+                recording.between.iter().any(|(before, between)| *before <= answered && *between == content);
             if found.iter().any(|number| *number < answered) || was_between || is_new(&content) {
                 return Outcome::Earlier;
             }
@@ -252,15 +265,24 @@ fn a_disk_that_lies_is_refused_or_goes_back_as_a_whole_where_that_can_be_known()
     }
 }
 
-/// Asserts the certain effects of a lie about the log alone: its chain of checksums breaks, and commits behind the break show it. If a log
-/// was left, all pages are checked.
+/// Asserts the certain effects of a lie about the log alone: its chain of checksums breaks, and commits behind the
+/// break show it. If a log was left, all pages are checked.
 fn hold(lie: Lie, is_copied: bool, commits: usize, outcome: Outcome, case: &Case) {
-    assert!(outcome != Outcome::Checked || !case.files.contains_key("sakshi.db-wal"), "it was opened unchecked: {}", case.how);
+    assert!(
+        outcome != Outcome::Checked || !case.files.contains_key("sakshi.db-wal"),
+        "it was opened unchecked: {}",
+        case.how
+    );
     if is_copied || !matches!(lie, Lie::SyncOfLog | Lie::DropInLog | Lie::MisdirectInLog | Lie::Beside) {
         return;
     }
     let is_known = matches!(outcome, Outcome::Whole | Outcome::Refused | Outcome::Earlier);
     assert!(is_known, "{outcome:?}, {}", case.how);
     let is_one_write = matches!(lie, Lie::DropInLog | Lie::MisdirectInLog);
-    assert!(!is_one_write || commits < 4 || outcome != Outcome::Earlier, "{} commits are lost without a word: {}", commits, case.how);
+    assert!(
+        !is_one_write || commits < 4 || outcome != Outcome::Earlier,
+        "{} commits are lost without a word: {}",
+        commits,
+        case.how
+    );
 }

@@ -19,8 +19,8 @@ use crate::embedded::database::connection::{Role, connect};
 use crate::embedded::database::statements::Database;
 use crate::embedded::tests::{START, open_when_free, options};
 
-/// Steps of several commits, each whole by itself: a user is invited and accepts, the week of a register and the month of a log are begun
-/// before their first entries, and an erasure goes kind by kind.
+/// Steps of several commits, each whole by itself: a user is invited and accepts, the week of a register and the month
+/// of a log are begun before their first entries, and an erasure goes kind by kind.
 const SEVERAL_COMMITS: [&str; 4] = ["a user", "a callback", "an entry of the client's log", "an erasure"];
 
 /// A store that has worked, with every change of its files.
@@ -141,7 +141,8 @@ impl Recording {
             state.follow(change, false);
             let Some(answered) = self.answered(at).filter(|_| matches!(change, Change::Sync { .. })) else { continue };
             let files = state.after_crash(Rest::Everything, &mut Random::from_seed(0));
-            let (found, _) = look(directory.path(), &Case { files, is_marked: true, at, how: String::new() }, &self.keys);
+            let (found, _) =
+                look(directory.path(), &Case { files, is_marked: true, at, how: String::new() }, &self.keys);
             let Look::Content(content) = found else { panic!("{found:?}") };
             let is_known = |number| self.states.get(number).is_some_and(|state: &State| state.content == content);
             if !is_known(answered) && !is_known(answered + 1) {
@@ -191,5 +192,6 @@ pub(super) fn place(directory: &Path, files: &Files, is_marked: bool) {
     for (name, contents) in files {
         std::fs::write(store.join(name), contents).unwrap();
     }
-    std::fs::write(store.join("sakshi.lock"), if is_marked { "This directory holds a sakshi store.\n" } else { "" }).unwrap();
+    std::fs::write(store.join("sakshi.lock"), if is_marked { "This directory holds a sakshi store.\n" } else { "" })
+        .unwrap();
 }

@@ -1,4 +1,5 @@
-//! Single bits that flip in the values of records: sealed ones and plain ones, entries of lists, members and scores of indexes.
+//! Single bits that flip in the values of records: sealed ones and plain ones, entries of lists, members and scores of
+//! indexes.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -32,8 +33,8 @@ fn columns(table: &'static Table) -> Vec<(String, String)> {
     all.map(|(column, shown)| (column, format!("{}.{shown}", table.name))).collect()
 }
 
-/// Returns the file with one bit flipped in this column of any row; `None` if no row has a value there, or a constraint forbids the new
-/// one.
+/// Returns the file with one bit flipped in this column of any row; `None` if no row has a value there, or a constraint
+/// forbids the new one.
 fn flip(connection: &Connection, table: &'static Table, column: &str, random: &mut Random) -> Option<()> {
     let (name, _) = columns_of(table);
     let any = format!(
@@ -76,7 +77,8 @@ fn a_bit_that_flips_in_a_record_is_noticed_or_harmless_or_of_a_field_that_is_wri
     let base = state.after_crash(Rest::Everything, &mut random);
     let (reference, answered) = reference_of(recording, &base, recording.changes.len());
     let (scratch, effects) = (directory(), Mutex::new(Effects::default()));
-    let all = ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, place)| (*table, column, place)));
+    let all =
+        ALL.iter().flat_map(|table| columns(table).into_iter().map(move |(column, place)| (*table, column, place)));
     let chosen = in_turn(&all.collect::<Vec<_>>(), cases("SAKSHI_RECORD_FLIPS", 60, 10_000), &mut random);
     let made = chosen.into_iter().filter_map(|(table, column, how)| {
         let files = file(scratch.path(), &base, table, &column, &mut random)?;

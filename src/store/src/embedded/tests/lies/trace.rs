@@ -1,7 +1,7 @@
 //! The changes of the files of a disk, and the files that a crash can leave.
 //!
-//! Of the writes to a file since its last sync, a power cut leaves any part: whole writes or single sectors of them, in any order. Creating
-//! or removing a file takes effect at the latest when its directory is synced.
+//! Of the writes to a file since its last sync, a power cut leaves any part: whole writes or single sectors of them, in
+//! any order. Creating or removing a file takes effect at the latest when its directory is synced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +78,9 @@ impl DiskState {
                 self.pending_names.push(change.clone());
             }
             Change::Remove { .. } => self.pending_names.push(change.clone()),
-            Change::Write { file, .. } | Change::Truncate { file, .. } => self.files[*file].pending.push(change.clone()),
+            Change::Write { file, .. } | Change::Truncate { file, .. } => {
+                self.files[*file].pending.push(change.clone())
+            }
             Change::Sync { .. } if lies_about_syncs => {}
             Change::Sync { file, directory } => {
                 let Contents { durable, pending } = &mut self.files[*file];

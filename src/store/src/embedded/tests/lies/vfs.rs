@@ -1,7 +1,7 @@
 //! A VFS that records SQLite's changes to the files of some directories, and lies to it there.
 //!
-//! It is SQLite's own VFS with a few calls replaced: files are opened as always, and those of a [`Disk`] get a table of methods of their
-//! own. All else, also in other tests of this process, is unchanged.
+//! It is SQLite's own VFS with a few calls replaced: files are opened as always, and those of a [`Disk`] get a table of
+//! methods of their own. All else, also in other tests of this process, is unchanged.
 #![allow(unsafe_code)] // A VFS is a table of C functions.
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rusqlite::ffi::{SQLITE_OK, sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register};
+use rusqlite::ffi::{
+    SQLITE_OK, sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register,
+};
 
 use super::trace::{Change, FileId};
 
@@ -114,7 +116,8 @@ impl Disk {
     }
 }
 
-/// Returns the disk of a path, and the name of the file there. The index of a log does not survive a crash, so it is not watched.
+/// Returns the disk of a path, and the name of the file there. The index of a log does not survive a crash, so it is
+/// not watched.
 fn watched(path: *const c_char) -> Option<(Arc<Disk>, String)> {
     if path.is_null() {
         return None;
@@ -128,12 +131,21 @@ fn watched(path: *const c_char) -> Option<(Arc<Disk>, String)> {
 /// Installs the VFS before SQLite's own, once in this process.
 fn install() {
     ORIGINAL.get_or_init(|| {
-        // SAFETY: SQLite's own VFS is static. The copy differs in two functions, which call those of the original, and is never freed.
+        // SAFETY: SQLite's own VFS is static. The copy differs in two functions, which call those of the original, and
+        // is never freed.
         unsafe {
             let own = *sqlite3_vfs_find(std::ptr::null());
-            let original = Original { open: own.xOpen.expect("every VFS opens files"), delete: own.xDelete.expect("and deletes them") };
-            let copy =
-                sqlite3_vfs { zName: c"lies".as_ptr(), pNext: std::ptr::null_mut(), xOpen: Some(open), xDelete: Some(delete), ..own };
+            let original = Original {
+                open: own.xOpen.expect("every VFS opens files"),
+                delete: own.xDelete.expect("and deletes them"),
+            };
+            let copy = sqlite3_vfs {
+                zName: c"lies".as_ptr(),
+                pNext: std::ptr::null_mut(),
+                xOpen: Some(open),
+                xDelete: Some(delete),
+                ..own
+            };
             assert_eq!(sqlite3_vfs_register(Box::leak(Box::new(copy)), 1), SQLITE_OK);
             original
         }
@@ -146,7 +158,13 @@ fn with<T>(file: *mut sqlite3_file, call: impl FnOnce(&mut OpenFile) -> T) -> T 
     call(open.get_or_insert_default().get_mut(&(file as usize)).expect("SQLite calls it for an open file"))
 }
 
-unsafe extern "C" fn open(vfs: *mut sqlite3_vfs, name: *const c_char, file: *mut sqlite3_file, flags: c_int, out: *mut c_int) -> c_int {
+unsafe extern "C" fn open(
+    vfs: *mut sqlite3_vfs,
+    name: *const c_char,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
     // SAFETY: as SQLite calls it. A file that was opened has methods, which SQLite's VFS keeps in statics.
     unsafe {
         let code = (ORIGINAL.get().expect("it is installed").open)(vfs, name, file, flags, out);
@@ -161,7 +179,9 @@ unsafe extern "C" fn open(vfs: *mut sqlite3_vfs, name: *const c_char, file: *mut
         });
         (*file).pMethods = &raw const *own;
         let (id, syncs_directory) = (disk.file(&name), name.contains('-'));
-        lock(&OPEN).get_or_insert_default().insert(file as usize, OpenFile { original, own, disk, id, syncs_directory });
+        lock(&OPEN)
+            .get_or_insert_default()
+            .insert(file as usize, OpenFile { original, own, disk, id, syncs_directory });
         code
     }
 }

@@ -27,7 +27,8 @@ static COUNT: Script = Script::new("count", "the reply", "#!lua\nreturn redis.ca
 static NOTE: Script = Script::new(
     "note",
     "the reply",
-    "#!lua\nif redis.call('SADD', KEYS[1], ARGV[1]) == 1 then redis.call('INCR', KEYS[1] .. ':noted') end return ARGV[1]",
+    "#!lua\nif redis.call('SADD', KEYS[1], ARGV[1]) == 1 then redis.call('INCR', KEYS[1] .. ':noted') end return \
+        ARGV[1]",
     true,
 );
 
@@ -60,7 +61,11 @@ fn number(value: &Value) -> i64 {
 }
 
 /// Makes calls together. Returns their results, and the duration of the longest.
-async fn together(link: &Link, calls: usize, key: impl Fn(usize) -> String) -> (Vec<Result<i64, StoreError>>, Duration) {
+async fn together(
+    link: &Link,
+    calls: usize,
+    key: impl Fn(usize) -> String,
+) -> (Vec<Result<i64, StoreError>>, Duration) {
     let started = Instant::now();
     let outcomes = join_all((0..calls).map(|place| {
         let (link, key) = (link.clone(), key(place));
@@ -81,8 +86,8 @@ async fn recovers(link: &Link, key: &str, bound: Duration) -> Duration {
     }
 }
 
-/// Notes ids one after another, each of `workers` tasks under its own key, on a thread of its own until stopped. Reports the answered ones,
-/// by key.
+/// Notes ids one after another, each of `workers` tasks under its own key, on a thread of its own until stopped.
+/// Reports the answered ones, by key.
 struct Noting {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<Vec<(String, String)>>,
@@ -94,7 +99,9 @@ impl Noting {
         let told = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let all = runtime.block_on(join_all((0..workers).map(|worker| note(link.clone(), worker, key(worker), Arc::clone(&told)))));
+            let all = runtime.block_on(join_all(
+                (0..workers).map(|worker| note(link.clone(), worker, key(worker), Arc::clone(&told))),
+            ));
             all.into_iter().flatten().collect()
         });
         Self { stop, thread }

@@ -89,7 +89,8 @@ async fn an_outcome_that_must_be_known_is_asked_for_without_a_time_limit() {
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
     server.kill9();
-    let (outcome, long_gone) = (link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]), server.clone());
+    let (outcome, long_gone) =
+        (link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]), server.clone());
     let others = async {
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(3) {
@@ -107,7 +108,8 @@ async fn a_call_that_may_have_been_executed_before_the_server_was_full_has_no_kn
     let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
     let bounds = (Duration::from_millis(400), Duration::from_secs(20));
     let link = Link::new(LinkOptions { response_timeout: bounds.0, call_timeout: bounds.1, ..options(&server.url()) });
-    static FILL: Script = Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))", true);
+    static FILL: Script =
+        Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))", true);
     let fill = |bytes: &str| link.call(&FILL, vec![b"a".to_vec()], vec![bytes.as_bytes().to_vec()]);
     // Opens all connections and loads the script in advance.
     for _ in 0..16 {
@@ -136,7 +138,8 @@ async fn a_server_that_was_never_there_is_used_when_it_comes() {
 }
 
 #[tokio::test]
-async fn servers_that_cannot_say_who_owns_the_slots_are_asked_again_until_the_time_is_up_and_later_once_for_each_call() {
+async fn servers_that_cannot_say_who_owns_the_slots_are_asked_again_until_the_time_is_up_and_later_once_for_each_call()
+{
     let server = RedisServer::start(&[]);
     server.kill9();
     let link = Link::new(options_of(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));

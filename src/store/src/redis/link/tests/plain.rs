@@ -22,7 +22,10 @@ async fn a_script_is_run_by_a_server_that_does_not_know_it_and_by_one_that_has_f
     assert_eq!(count(&link, "a").await, Ok(2));
     server.answer(&["SCRIPT", "FLUSH"]);
     assert_eq!(count(&link, "a").await, Ok(3));
-    assert_eq!(link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]).await.map(|value| number(&value)), Ok(4));
+    assert_eq!(
+        link.call_until_answered(&COUNT, vec![b"a".to_vec()], vec![b"1".to_vec()]).await.map(|value| number(&value)),
+        Ok(4)
+    );
 }
 
 #[tokio::test]
@@ -96,8 +99,12 @@ async fn a_full_server_is_full_and_can_still_be_read() {
 async fn a_refused_script_is_not_repeated() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
-    static WRONG: Script =
-        Script::new("wrong", "the reply", "#!lua\nredis.call('INCR', 'tries') return redis.call('LPUSH', KEYS[1], '1')", true);
+    static WRONG: Script = Script::new(
+        "wrong",
+        "the reply",
+        "#!lua\nredis.call('INCR', 'tries') return redis.call('LPUSH', KEYS[1], '1')",
+        true,
+    );
     count(&link, "number").await.unwrap();
     assert!(matches!(link.call(&WRONG, vec![b"number".to_vec()], Vec::new()).await, Err(StoreError::Corrupt(_))));
     assert_eq!(server.answer(&["GET", "tries"]).text().as_deref(), Some("1"));
@@ -118,7 +125,10 @@ async fn calls_beyond_the_limit_are_refused_at_once_and_no_permit_is_lost() {
     }
     let figures = link.figures();
     assert_eq!((figures.in_flight, figures.refused), (0, 120));
-    assert_eq!(figures.calls.iter().map(|script| (script.name, script.calls, script.failures)).collect::<Vec<_>>(), [("count", 30, 0)]);
+    assert_eq!(
+        figures.calls.iter().map(|script| (script.name, script.calls, script.failures)).collect::<Vec<_>>(),
+        [("count", 30, 0)]
+    );
 }
 
 #[tokio::test]
@@ -199,7 +209,8 @@ async fn a_server_that_asks_for_certificates_gets_ours_and_is_trusted_by_its_own
 
 #[test]
 fn an_invalid_url_is_refused() {
-    let servers = |url: &str| RedisServers::new(&[url], RedisTopology::Standalone).map(|servers| format!("{servers:?}"));
+    let servers =
+        |url: &str| RedisServers::new(&[url], RedisTopology::Standalone).map(|servers| format!("{servers:?}"));
     assert!(servers("redis://host").unwrap().contains(r#"Standalone, seeds: [Address { host: "host", port: 6379 }]"#));
     for wrong in ["", "redis", "http://host", "redis+cluster://a", "redis://a:port", "unix:///tmp/redis"] {
         assert!(servers(wrong).is_err(), "{wrong}");

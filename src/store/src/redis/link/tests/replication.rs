@@ -45,7 +45,8 @@ async fn a_write_counts_when_the_replica_has_it_and_not_before() {
     recovers(&link, "d", Duration::from_secs(5)).await;
 }
 
-/// A retry finds the write done and writes nothing itself. It must wait for it all the same, also on another connection.
+/// A retry finds the write done and writes nothing itself. It must wait for it all the same, also on another
+/// connection.
 #[tokio::test]
 async fn a_repetition_that_writes_nothing_waits_for_what_was_written_before() {
     let group = Sentinels::start(1, &[]);
