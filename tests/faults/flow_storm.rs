@@ -216,7 +216,7 @@ impl Storm {
             match steps.last() {
                 Some(Step { webhook: Some(body), .. }) => assert_eq!(&poll.text, body, "{id} has ended"),
                 Some(Step { webhook: None, .. }) => {
-                    assert_eq!(poll.text, opened.sent(ESIGN_PENDING), "{id} is half signed")
+                    assert_eq!(poll.text, opened.sent(ESIGN_PENDING), "{id} is half signed");
                 }
                 None => assert_eq!(poll.ok()["pending"], true, "{id} was reported by nobody"),
             }

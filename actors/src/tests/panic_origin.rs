@@ -52,7 +52,7 @@ impl Engine for Faulty {
 #[test]
 fn a_panic_while_a_question_is_handled_names_its_request_and_its_place() {
     std::panic::set_hook(Box::new(|panic| {
-        note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()))
+        note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()));
     }));
     run(async {
         let fixture = Fixture::new().await;

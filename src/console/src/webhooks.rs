@@ -52,7 +52,7 @@ pub(crate) async fn lost_of(staff: &Staff, client: &ClientId, most: usize) -> Re
         let Some(delivery) = delivery else { continue };
         match (lost(&delivery), delivery.attempt) {
             (Some(attempt), _) => {
-                found.lost.push(LostWebhook { folder: "transactions", id: opened.id.to_string(), delivery, attempt })
+                found.lost.push(LostWebhook { folder: "transactions", id: opened.id.to_string(), delivery, attempt });
             }
             (None, Some(_)) => found.delivered += 1,
             (None, None) => found.waiting += 1,
@@ -69,7 +69,7 @@ async fn add_orders(staff: &Staff, client: &ClientId, found: &mut Lost) -> Resul
             for FlowDelivery { delivery, .. } in order.deliveries {
                 match (lost(&delivery), delivery.attempt) {
                     (Some(attempt), _) => {
-                        found.lost.push(LostWebhook { folder: "flows", id: id.clone(), delivery, attempt })
+                        found.lost.push(LostWebhook { folder: "flows", id: id.clone(), delivery, attempt });
                     }
                     (None, Some(_)) => found.delivered += 1,
                     (None, None) => found.waiting += 1,

@@ -346,7 +346,7 @@ impl<'c> Fields<'c> {
     /// Returns the value, or notes the problems of several fields together.
     pub fn agreed<T>(&mut self, read: Result<T, Invalid>) -> Option<T> {
         read.map_err(|invalid| {
-            invalid.fields().iter().for_each(|problem| self.refuse(&problem.field, &*problem.message))
+            invalid.fields().iter().for_each(|problem| self.refuse(&problem.field, &*problem.message));
         })
         .ok()
     }

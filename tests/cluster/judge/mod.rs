@@ -248,10 +248,10 @@ fn differences(
         }
         match results.get(txn) {
             Some(result) if result != body => {
-                wrong.push(format!("a webhook differs from the result: {body}, {result}"))
+                wrong.push(format!("a webhook differs from the result: {body}, {result}"));
             }
             None if guests.contains(txn) && body["success"] != true => {
-                wrong.push(format!("a webhook for a guest without a place: {body}"))
+                wrong.push(format!("a webhook for a guest without a place: {body}"));
             }
             _ => {}
         }

@@ -183,7 +183,7 @@ fn what_breaks_a_program_is_found() {
     type Change = fn(&mut Value);
     let changes: [(&str, Change); 9] = [
         ("get /api/v1/credits: is gone", |document| {
-            drop(document["paths"].as_object_mut().unwrap().remove("/api/v1/credits"))
+            drop(document["paths"].as_object_mut().unwrap().remove("/api/v1/credits"));
         }),
         ("InitRequest.purpose: is gone", |document| drop(properties(document, "InitRequest").remove("purpose"))),
         ("Balance.balance: is gone", |document| drop(properties(document, "Balance").remove("balance"))),
@@ -192,14 +192,14 @@ fn what_breaks_a_program_is_found() {
         }),
         ("Balance: promises less", |document| document["components"]["schemas"]["Balance"]["required"] = json!([])),
         ("Balance.balance: type was \"integer\"", |document| {
-            properties(document, "Balance")["balance"]["type"] = json!("string")
+            properties(document, "Balance")["balance"]["type"] = json!("string");
         }),
         ("InitRequest.claims: maxItems was 30", |document| {
-            properties(document, "InitRequest")["claims"]["maxItems"] = json!(10)
+            properties(document, "InitRequest")["claims"]["maxItems"] = json!(10);
         }),
         ("Claim: no longer has", |document| document["components"]["schemas"]["Claim"]["enum"] = json!(["name"])),
         ("get /api/v1/credits: has another name", |document| {
-            document["paths"]["/api/v1/credits"]["get"]["operationId"] = json!("balance")
+            document["paths"]["/api/v1/credits"]["get"]["operationId"] = json!("balance");
         }),
     ];
     for (found, change) in changes {

@@ -164,7 +164,7 @@ fn a_response_has_no_closed_enum_and_no_schema_a_constant() {
         assert!(reached.contains("OvseOutcome") && reached.contains("Error"), "{reached:?}");
         for name in &reached {
             walk(&document["components"]["schemas"][name], &mut |node| {
-                assert!(node.get("enum").is_none(), "{name}: {node}")
+                assert!(node.get("enum").is_none(), "{name}: {node}");
             });
         }
         assert!(document["components"]["schemas"]["Error"]["properties"]["code"]["x-extensible-enum"].is_array());

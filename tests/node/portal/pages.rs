@@ -100,7 +100,7 @@ async fn a_transaction_tells_its_reference_its_times_and_why_it_failed_in_plain_
     let reference = Some("order-42".to_owned());
     let declined = fixture
         .open(|terms| {
-            terms.extras = Some(Box::new(OptionalTerms { client_reference_id: reference, ..OptionalTerms::default() }))
+            terms.extras = Some(Box::new(OptionalTerms { client_reference_id: reference, ..OptionalTerms::default() }));
         })
         .await;
     fixture.clock.advance(Duration::from_millis(12_340));

@@ -128,7 +128,7 @@ impl Sim {
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             None => {}
             Some(answer) => {
-                self.diary.is_wrong(format!("a repeated request is answered with {} {}", answer.status, answer.text()))
+                self.diary.is_wrong(format!("a repeated request is answered with {} {}", answer.status, answer.text()));
             }
         }
     }

@@ -120,7 +120,7 @@ impl Sim {
         let Some(answer) = asked.told() else { return };
         let (status, body) = (answer.status, answer.json());
         self.world.say(|line| {
-            line.push_str(&format!("{}: a report is answered with {status} {}", opened.id, body["result"]))
+            line.push_str(&format!("{}: a report is answered with {status} {}", opened.id, body["result"]));
         });
         match status {
             200 => {

@@ -214,7 +214,7 @@ impl Sim {
                 }
                 Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
                 Some(answer) => {
-                    self.diary.is_wrong(format!("a check-in is answered with {} {}", answer.status, answer.text()))
+                    self.diary.is_wrong(format!("a check-in is answered with {} {}", answer.status, answer.text()));
                 }
                 None => {}
             }

@@ -200,7 +200,7 @@ fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
         let kept = &evidence.transactions[txn];
         match learned {
             Knowledge::Opened { .. } if kept.record.is_none() => {
-                found.push(format!("{txn}: it was opened, and is unknown"))
+                found.push(format!("{txn}: it was opened, and is unknown"));
             }
             Knowledge::Accepted { digest, has_place }
                 if !completed(kept)

@@ -172,7 +172,7 @@ pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
         match arrived.get(*txn) {
             None => counts.lost += 1,
             Some(arrival) if answered.is_some_and(|answered| arrival.first > answered.replied + evidence.late) => {
-                counts.late += 1
+                counts.late += 1;
             }
             Some(_) => counts.on_time += 1,
         }

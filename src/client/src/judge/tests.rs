@@ -318,7 +318,7 @@ fn what_the_service_recorded_of_webhooks_must_agree_with_what_arrived() {
             }
         },
         |_, deliveries| {
-            (deliveries.unknown_max, _) = (0, deliveries.outcomes.insert("txn-05".to_owned(), "unknown".to_owned()))
+            (deliveries.unknown_max, _) = (0, deliveries.outcomes.insert("txn-05".to_owned(), "unknown".to_owned()));
         },
     ];
     for (number, plant) in wrong.into_iter().enumerate() {

@@ -59,7 +59,7 @@ impl Index {
                     }
                 }
                 Source::Codes(document) => {
-                    entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code))
+                    entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code));
                 }
                 Source::Overview => {}
                 Source::Section(section) => {

@@ -88,7 +88,7 @@ impl KeyUri {
             match name {
                 "module-path" if uri.module.as_os_str().is_empty() => uri.module = value.into(),
                 "pin-source" if uri.pin == Pin::None => {
-                    uri.pin = Pin::File(value.strip_prefix("file:").unwrap_or(&value).into())
+                    uri.pin = Pin::File(value.strip_prefix("file:").unwrap_or(&value).into());
                 }
                 "pin-value" if uri.pin == Pin::None => uri.pin = Pin::Value(value),
                 _ => return Err(FORM),

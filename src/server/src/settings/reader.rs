@@ -148,7 +148,7 @@ impl Reader {
         match number {
             Some(number) => self.show(path, number.to_string()),
             None => {
-                self.problems.add(path, format!("must be a whole number from {} to {}", range.start(), range.end()))
+                self.problems.add(path, format!("must be a whole number from {} to {}", range.start(), range.end()));
             }
         }
         T::try_from(number.unwrap_or(*range.start())).unwrap_or_default()
@@ -193,7 +193,7 @@ impl Reader {
                     }
                 }
                 _ if SECTIONS.contains(&name.as_str()) => {
-                    self.problems.add(name, format!("must be a section, [{name}]"))
+                    self.problems.add(name, format!("must be a section, [{name}]"));
                 }
                 _ => self.problems.add(name, UNKNOWN),
             }
@@ -229,7 +229,7 @@ impl Reader {
         self.show(&twin, format!("{file:?}"));
         match fs::read_to_string(&file) {
             Ok(text) if text.trim().is_empty() => {
-                self.problems.add(&twin, format!("names a file that is empty: {file}"))
+                self.problems.add(&twin, format!("names a file that is empty: {file}"));
             }
             Ok(text) => return Some(text.trim().to_owned()),
             Err(error) => self.problems.add(&twin, format!("cannot be read: {file}: {error}")),

@@ -196,7 +196,7 @@ impl Compiled {
                 self.add(table, &format!("{field} has its length"), Test::Sized(at(self, field), least, most));
             }
             Rule::Word(field, is_word) => {
-                self.add(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word))
+                self.add(table, &format!("{field} is a known word"), Test::Word(at(self, field), is_word));
             }
             Rule::NotAbove(field, other) => {
                 self.add(
@@ -206,7 +206,7 @@ impl Compiled {
                 );
             }
             Rule::Less(field, other) => {
-                self.add(table, &format!("{field} is below {other}"), Test::Less(at(self, field), at(self, other)))
+                self.add(table, &format!("{field} is below {other}"), Test::Less(at(self, field), at(self, other)));
             }
             Rule::SumNotAbove(field, other, most) => {
                 let test = Test::SumNotAbove(at(self, field), at(self, other), at(self, most));
@@ -230,7 +230,7 @@ impl Compiled {
             Rule::Once(fields) => each(fields, "gets a value once", Change::Once),
             Rule::Rises(fields) => each(fields, "never falls", Change::Rises),
             Rule::Guarded(field, need) => {
-                each(&[field], &format!("changes under a guard: {need}"), Change::Guarded(need))
+                each(&[field], &format!("changes under a guard: {need}"), Change::Guarded(need));
             }
             _ => {}
         }

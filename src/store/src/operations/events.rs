@@ -29,7 +29,7 @@ impl Store {
                 match creation.outcome(store.commit(batch).await?) {
                     // Some of them may no longer exist.
                     CreateOutcome::LimitReached if !is_last => {
-                        store.delist_gone(&event::events(id.partition(), &app)).await?
+                        store.delist_gone(&event::events(id.partition(), &app)).await?;
                     }
                     CreateOutcome::ClientNotFound => return store.confirmed(CreateOutcome::ClientNotFound).await,
                     outcome => return Ok(outcome),

@@ -50,7 +50,7 @@ impl RedisStore {
         match Box::pin(shared.join()).await {
             Err(StoreError::DataLost(_)) => {}
             Err(StoreError::Unavailable(reason)) if waits => {
-                tracing::warn!(reason, "the store cannot be opened yet; the node waits")
+                tracing::warn!(reason, "the store cannot be opened yet; the node waits");
             }
             joined => joined?,
         }

@@ -108,7 +108,7 @@ fn what_an_upstream_leaves_out_is_filled_in_from_the_flow() {
 #[test]
 fn timestamps_with_an_offset_are_sent_in_utc() {
     let moved = report(ESIGN_COMPLETED, |body| {
-        body["signerInfo"][0]["invitationExpireTimeStamp"] = json!("2026-02-07T15:00:00+05:30")
+        body["signerInfo"][0]["invitationExpireTimeStamp"] = json!("2026-02-07T15:00:00+05:30");
     });
     same("esign", ESIGN_COMPLETED, &esign().admit(read_report::<Report<EsignOutcome>>(&moved).unwrap()).unwrap());
 }

@@ -105,9 +105,9 @@ impl Maker<'_> {
         for name in names {
             let value = self.value(depth);
             if self.random.percent(50) {
-                digests.push(self.hide(Some(name), value).into())
+                digests.push(self.hide(Some(name), value).into());
             } else {
-                object.add(name, value)
+                object.add(name, value);
             }
         }
         self.finish(object, digests)
@@ -220,9 +220,9 @@ impl Draft {
                 name.to_owned()
             };
             if maker.random.percent(85) {
-                digests.push(maker.hide(Some(&name), value).into())
+                digests.push(maker.hide(Some(&name), value).into());
             } else {
-                payload.add(&name, value)
+                payload.add(&name, value);
             }
         }
         for name in ["localVtc", "uid", "vid", "note"] {

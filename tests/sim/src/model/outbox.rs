@@ -353,7 +353,7 @@ impl Outbox {
             // A request may reach the store after its node has died.
             (Step::Claim(_), Stage::Asking) if may_claim => state.store.claim = Some(task),
             (Step::Hear(_), Stage::Asking) if works && is_confirmed && store.claim == Some(task) => {
-                state[task] = Stage::Permitted
+                state[task] = Stage::Permitted;
             }
             (Step::Refuse(_), Stage::Asking) if works && is_confirmed && store.claim != Some(task) && !may_claim => {
                 state[task] = Stage::Refused;

@@ -56,7 +56,7 @@ async fn the_known_numbers_of_every_kind_show_all_that_its_source_can_say() {
         for field in check.details {
             match field.form {
                 DetailForm::Word(words) => {
-                    left.extend(words.iter().map(|word| (field.source_field.to_owned(), (*word).to_owned())))
+                    left.extend(words.iter().map(|word| (field.source_field.to_owned(), (*word).to_owned())));
                 }
                 DetailForm::Text => {
                     let of_field = said

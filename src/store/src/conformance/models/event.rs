@@ -111,7 +111,7 @@ impl Model {
             Step::Enable { active } => self.active = active,
             Step::Extend { minutes } => self.end = now + Duration::from_secs(minutes * 60),
             Step::Grant { credits } => {
-                (self.credits, self.granted) = (self.credits + u64::from(credits), self.granted + 1)
+                (self.credits, self.granted) = (self.credits + u64::from(credits), self.granted + 1);
             }
             Step::Sweep | Step::Advance { .. } => {}
         }

@@ -262,7 +262,7 @@ impl Packer {
                 self.fields(fields);
             }
             Op::ExpireAt(key, at @ Operand::Value(_)) if is_single => {
-                self.call(key, "PEXPIREAT", &[&|packer| packer.operand(at)])
+                self.call(key, "PEXPIREAT", &[&|packer| packer.operand(at)]);
             }
             Op::Index(key, member, score @ Operand::Value(_)) if is_single => {
                 self.call(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.text(member)]);

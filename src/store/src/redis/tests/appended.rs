@@ -197,7 +197,7 @@ async fn check(store: &RedisStore) -> Result<(), StoreError> {
     loop {
         match store.check().await {
             Err(StoreError::Unavailable(_)) if begun.elapsed() < TIMEOUT => {
-                std::thread::park_timeout(Duration::from_millis(2))
+                std::thread::park_timeout(Duration::from_millis(2));
             }
             checked => return checked,
         }
@@ -247,7 +247,7 @@ fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
             let length = first + below(&mut random, last - first);
             let found = past
                 .judge(|files| {
-                    fs::OpenOptions::new().write(true).open(appended(files)).unwrap().set_len(length).unwrap()
+                    fs::OpenOptions::new().write(true).open(appended(files)).unwrap().set_len(length).unwrap();
                 })
                 .await;
             for verdict in found {

@@ -75,7 +75,7 @@ impl Possible {
             {
                 None => left.push(content),
                 Some(((query, expected), found)) => {
-                    differences.push(format!("{query:?}: {expected:?}, found {found:?}"))
+                    differences.push(format!("{query:?}: {expected:?}, found {found:?}"));
                 }
             }
         }

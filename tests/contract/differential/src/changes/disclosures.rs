@@ -115,7 +115,7 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
             value = Some(digests(vec![digest, again]));
         }
         Change::NameInTwoSpellings => {
-            rename(&mut parts, random.pick(&["ResidentName", "residentName", "Dob", "LocalVtc"]).into())
+            rename(&mut parts, random.pick(&["ResidentName", "residentName", "Dob", "LocalVtc"]).into());
         }
         Change::NameIsEmpty => value = Some(digests(vec![maker.hide(Some(""), "kept".into())])),
         Change::NameIsOfJavaScript => {
@@ -123,7 +123,7 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
             value = Some(digests(vec![maker.hide(Some(name), Tree::object([("a", "b".into())]))]));
         }
         Change::ValueNamesHashAlgorithm => {
-            value = Some(Tree::object([("_sd_alg", "sha-256".into()), ("a", "b".into())]))
+            value = Some(Tree::object([("_sd_alg", "sha-256".into()), ("a", "b".into())]));
         }
         Change::ValueHasMalformedDigests => {
             let lists = ["\"x\"", "\"\"", "[1]", "[null]", "[[]]", "{}", "null", "5", "[\"x\", {}]", "false"];
@@ -157,7 +157,7 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
                 Some(Tree::Object(vec![("a".into(), "1".into()), ("b".into(), "2".into()), ("a".into(), "3".into())]));
         }
         Change::ValueIsNoNumber => {
-            value = Some(Tree::raw(random.pick(&["NaN", "Infinity", "-Infinity", "01", "1.", "+1", ".5", "0x1"])))
+            value = Some(Tree::raw(random.pick(&["NaN", "Infinity", "-Infinity", "01", "1.", "+1", ".5", "0x1"])));
         }
         Change::ValueIsALargeNumber => {
             let numbers = [
@@ -173,7 +173,7 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
             value = Some(Tree::raw(random.pick(&numbers)));
         }
         Change::ValueHasALoneSurrogate => {
-            value = Some(Tree::raw(random.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "{\"\\ud83d\":1}"])))
+            value = Some(Tree::raw(random.pick(&["\"\\ud800\"", "\"a\\udc00b\"", "{\"\\ud83d\":1}"])));
         }
         Change::ValueIsDeep => {
             let levels = 12 + random.below(7);
@@ -184,7 +184,7 @@ pub(crate) fn changed(change: Change, mut parts: Vec<Tree>, maker: &mut Maker<'_
             });
         }
         Change::ValueHasManyValues => {
-            value = Some(Tree::Raw(format!("[{}0]", "0,".repeat(7_000 + random.below(3_000)))))
+            value = Some(Tree::Raw(format!("[{}0]", "0,".repeat(7_000 + random.below(3_000)))));
         }
         Change::ValueHasOddDigests => {
             let digest = random.pick(&["", "x", "constructor", "toString", "__proto__", "é"]);

@@ -61,7 +61,8 @@ fn change_segment(segment: &mut String, random: &mut Random) -> String {
         0 => segment.push_str(&"=".repeat((4 - length % 4) % 4)),
         1 => segment.push_str(random.pick(&["=", "==", "A", "AA", "AAAA", "\n", " ", "."])),
         2 => {
-            segment.insert_str(random.below(length + 1), random.pick(&["\n", " ", "=", "!", "é", "\0", "+", "/", "\t"]))
+            segment
+                .insert_str(random.below(length + 1), random.pick(&["\n", " ", "=", "!", "é", "\0", "+", "/", "\t"]));
         }
         3 => {
             let bytes = URL_SAFE_NO_PAD.decode(&*segment).unwrap_or_default();

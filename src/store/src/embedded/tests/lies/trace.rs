@@ -79,7 +79,7 @@ impl DiskState {
             }
             Change::Remove { .. } => self.pending_names.push(change.clone()),
             Change::Write { file, .. } | Change::Truncate { file, .. } => {
-                self.files[*file].pending.push(change.clone())
+                self.files[*file].pending.push(change.clone());
             }
             Change::Sync { .. } if lies_about_syncs => {}
             Change::Sync { file, directory } => {
