@@ -174,15 +174,15 @@ simulation: binaries
 simulate:
 	$(CARGO) run --release --package sakshi-sim -- --from 2000 --seeds 2000000 --failed tests/sim/failed.tsv
 
-# Whether the simulator finds the faults of tests/sim/plants.toml: a build for each, half an hour. Writes tests/sim/PLANTS.md.
+# Whether the simulator finds the faults of tests/sim/plants.toml: a build for each, half an hour. Writes target/plants.md.
 plants:
-	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all > tests/sim/PLANTS.md
+	mkdir -p target && $(CARGO) run --profile simulation --package sakshi-sim -- --plant all > target/plants.md
 
 # Three verifiers over many mutated credentials; writes tests/contract/differential/RESULTS.md. Some ten minutes on two cores.
 differential: needs
 	$(CARGO) run --package sakshi-differential -- --count 100000 --write
 
-# Whether tests find small changes of a crate, made one at a time by cargo-mutants; hours. What is known is in tests/mutants.md.
+# Whether tests find small changes of a crate, made one at a time by cargo-mutants; hours. Results are in tests/evidence.md.
 MUTANTS ?= sakshi-domain
 mutants:
 	$(CARGO) mutants --package $(MUTANTS) --timeout 120 --build-timeout 900 --output target
@@ -207,7 +207,7 @@ twice:
 dist-tools:
 	deploy/release/tools.sh
 
-# Everything in benches/. Writes benches/RESULTS.md, benches/costs.json and the plans of docs/capacity.md. Takes about forty
+# Everything in benches/. Writes target/benches.md, benches/costs.json and the plans of docs/capacity.md. Takes about forty
 # minutes on a quiet machine, and installs the peers' libraries (benches/peers/setup.sh).
 bench: needs
 	$(CARGO) run --profile dist -p sakshi-benches --features shipped -- all --write

@@ -69,7 +69,7 @@ struct Cli {
     /// Keep-alive connections of the load generator, instead of the usual 64.
     #[arg(long, global = true)]
     connections: Option<usize>,
-    /// Writes the tables into benches/RESULTS.md as well.
+    /// Writes the tables into target/benches.md as well.
     #[arg(long, global = true)]
     write: bool,
 }

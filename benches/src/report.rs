@@ -1,4 +1,4 @@
-//! Result tables in Markdown, for the terminal and for `benches/RESULTS.md`.
+//! Result tables in Markdown, for the terminal and for `target/benches.md`.
 
 use std::fmt;
 use std::time::Duration;

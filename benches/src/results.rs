@@ -1,5 +1,4 @@
-//! `benches/RESULTS.md`: a section for each table, replaced by a new measurement, with the time, command and machine of
-//! the run.
+//! `target/benches.md`: a section for each table, replaced by a new measurement, with the time, command and machine of the run.
 
 use std::path::PathBuf;
 
@@ -34,8 +33,8 @@ pub(crate) fn processor() -> Result<String, Failure> {
 
 /// Writes a section over the one with the same heading, or at the end.
 pub(crate) fn write_section(section: &str) -> Result<(), Failure> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("RESULTS.md");
-    let text = std::fs::read_to_string(&path)?;
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/benches.md");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
     std::fs::write(path, with_section(&text, section)).map_err(Into::into)
 }
 

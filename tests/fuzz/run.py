@@ -2,7 +2,7 @@
 """Builds the fuzzer and feeds every target, or those that are named.
 
     run.py                        a minute over all targets, with what the tests have built of other crates
-    run.py --whole --total 20000000 --table tests/fuzz/RESULTS.md
+    run.py --whole --total 20000000 --table tests/evidence.md
                                   counters in every crate, optimised code, and so many executions more in the table
     run.py --seconds 60 jwks      one target for a minute
     run.py --shrink               keeps of the corpus only what reaches something of its own
@@ -29,6 +29,8 @@ COUNTERS = [
 # Bytes of the largest input, where the usual is too small or too large.
 LARGEST = {"values": 512, "queries": 512, "intent_signed": 256, "store_rows": 512, "callback_reply": 512}
 USUAL = 2048
+# The heading of the table in its document.
+SECTION = "## Fuzzing"
 
 
 def cargo():
@@ -84,15 +86,15 @@ def fed(program, name, seconds, runs, found):
         print(f"{name}: {why}; {found}/{name}.log\n" + "\n".join(log.splitlines()[-25:]), file=sys.stderr)
         return None
     executions = int(re.findall(r"number_of_executed_units:\s+(\d+)", log)[-1])
-    coverage, features, inputs = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", log)[-1]
+    coverage = re.findall(r"cov: (\d+) ft: ", log)[-1]
     print(f"{name}: {executions:,} executions in {took:.0f} s, {coverage} edges", flush=True)
-    return name, executions, round(executions / max(took, 0.1)), int(coverage), int(features), int(inputs)
+    return name, executions, round(executions / max(took, 0.1)), int(coverage)
 
 
 def told(path):
     """Returns the rows of a table, to which a run adds its executions."""
     text = path.read_text() if path and path.exists() else ""
-    found = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", text, re.MULTILINE)
+    found = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", text, re.MULTILINE)
     return {name: (name, *(int(number.replace(",", "")) for number in numbers)) for name, *numbers in found}
 
 
@@ -100,15 +102,22 @@ def table(rows, whole):
     total = sum(row[1] for row in rows)
     counted = "every crate" if whole else "the crates of this workspace"
     head = [
-        "# What the fuzzer has fed",
+        SECTION,
         "",
-        f"Written by `tests/fuzz/run.py`: {total:,} executions over {len(rows)} targets in several runs, with counters in {counted}. Nothing was found that is not mended.",
+        f"Written by `tests/fuzz/run.py --table`: {total:,} executions over {len(rows)} targets in several runs, with counters in {counted}. No finding is open.",
         "",
-        "| Target | Executions | Each second, last | Edges | Features | Inputs kept by the last run |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| Target | Executions | Per second, last run | Edges |",
+        "|---|---:|---:|---:|",
     ]
     body = [f"| `{row[0]}` | " + " | ".join(f"{number:,}" for number in row[1:]) + " |" for row in rows]
     return "\n".join([*head, *body, ""])
+
+
+def write(path, section):
+    """Replaces the section of a document that has the table, or adds it at the end."""
+    before, _, after = (path.read_text() if path.exists() else "").partition(SECTION)
+    rest = after.partition("\n## ")
+    path.write_text(before + section + "".join(rest[1:]))
 
 
 def shrink(programs, groups, chosen):
@@ -162,7 +171,7 @@ def main():
             return 0
         rows[name] = (name, rows.get(name, row[:1] + (0,))[1] + row[1], *row[2:])
         if asked.table:
-            asked.table.write_text(table([rows[name] for name in groups if name in rows], asked.whole))
+            write(asked.table, table([rows[name] for name in groups if name in rows], asked.whole))
         return row[1]
 
     for name in chosen:
