@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_kit::crowd::{Crowd, Requests};
+use sakshi_kit::crowd::{Crowd, Manners, Requests};
 use sakshi_kit::overload::{AS_BEFORE, NOTICEABLE, Outcome, Parts, overload};
 use tokio::net::TcpStream;
 
@@ -27,12 +27,12 @@ const MILLION: f64 = 1e6;
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("overload");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let jittered = runtime.block_on(storm(scale, true))?;
-    let plain = runtime.block_on(storm(scale, false))?;
-    let both = [&jittered, &plain];
+    let polite = runtime.block_on(storm(scale, Manners::Polite))?;
+    let rude = runtime.block_on(storm(scale, Manners::Rude))?;
+    let both = [&polite, &rude];
     report.figure("capacity, inits per s", &both.map(|run| run.capacity));
     report.figure("p99 at half of it, ms", &both.map(|run| run.calm.as_secs_f64() * 1e3));
-    for (run, how) in [(&jittered, ""), (&plain, ", pauses without jitter")] {
+    for (run, how) in [(&polite, ""), (&rude, ", no jitter, no budget of retries")] {
         let ratio = run.goodput / run.capacity;
         report.judged(
             &format!("**served at twice the capacity ÷ capacity**{how}"),
@@ -47,8 +47,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         report.figure(&format!("clients that gave up after five attempts, %{how}"), &[run.gave_up * 100.0]);
     }
     report.lines.push(Line::of(
-        ("inits at twice the capacity, per s", &[jittered.goodput]),
-        ("capacity", &[jittered.capacity]),
+        ("inits at twice the capacity, per s", &[polite.goodput]),
+        ("capacity", &[polite.capacity]),
         Some(Target::AtLeast(GOODPUT_MIN)),
     ));
     let bytes = runtime.block_on(idle())?;
@@ -56,7 +56,8 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.figure("the same of a million, GiB", &[bytes * MILLION / f64::from(1 << 30)]);
     report.note(format!(
         "Open loop: clients come whether or not others are served, {} s at twice the capacity. Each tries five times, \
-         after Retry-After and up to half as long again. All is as before in the first second after which no request \
+         after Retry-After and up to half as long again, while the budget of its \
+         backend lasts (`clients/`). All is as before in the first second after which no request \
          is refused, and of those who come a hundredth takes at most {AS_BEFORE} times as long as before, or \
          {NOTICEABLE:?}. A process takes no more connections than it has descriptors for (docs/security.md), so a \
          million needs as many descriptors on as many nodes as have the memory.",
@@ -65,9 +66,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-async fn storm(scale: Scale, has_jitter: bool) -> Result<Outcome, Failure> {
+async fn storm(scale: Scale, manners: Manners) -> Result<Outcome, Failure> {
     let service = Service::start(None)?;
-    let crowd = Crowd::of(service.server.address, has_jitter, inits(&service)?);
+    let crowd = Crowd::new(service.server.address, manners, inits(&service)?);
     Ok(overload(&crowd, Parts { capacity: scale.span, overload: scale.overload, afterwards: AFTERWARDS }).await)
 }
 

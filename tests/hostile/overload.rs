@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_kit::crowd::Crowd;
+use sakshi_kit::crowd::{Crowd, Manners};
 use sakshi_kit::node::TestNode;
 use serde_json::json;
 
@@ -32,7 +32,7 @@ async fn an_overloaded_node_charges_each_client_once_and_is_well_afterwards() {
         body.len()
     );
     let request = move |number| format!("{head}idempotency-key: {number}\r\n\r\n{body}").into_bytes();
-    let crowd = Crowd::of(address, true, Arc::new(request));
+    let crowd = Crowd::new(address, Manners::Polite, Arc::new(request));
     let seconds = Duration::from_secs;
     let capacity = crowd.capacity(CLIENTS, seconds(2)).await;
     let before = node.operator().balance(&backend.client).await;

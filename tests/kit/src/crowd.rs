@@ -16,6 +16,9 @@ use super::waiting::eventually;
 /// Attempts of a client, and the timeout of each: those of `clients/`.
 const ATTEMPTS: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Backends, and tenths of a retry that each may save up; a request adds one, as in `clients/`.
+const BACKENDS: usize = 16;
+const TENTHS_MAX: u64 = 500;
 
 /// One second of a run.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +47,16 @@ impl Second {
 /// Builds the bytes of a request from its number.
 pub type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
-/// Clients that share one address.
+/// The way in which the clients retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manners {
+    /// As `clients/` do: with jitter, and a budget of retries for all requests of a backend.
+    Polite,
+    /// Without jitter and without a budget.
+    Rude,
+}
+
+/// Clients of a few backends that share one address.
 #[derive(Clone)]
 pub struct Crowd {
     shared: Arc<Shared>,
@@ -53,8 +65,9 @@ pub struct Crowd {
 struct Shared {
     address: SocketAddr,
     request: Requests,
-    /// True if each pause is longer by a random share.
-    has_jitter: bool,
+    manners: Manners,
+    /// Tenths of a retry left to each backend.
+    tenths: Vec<AtomicU64>,
     began: Instant,
     count: AtomicU64,
     /// Clients still waiting for success.
@@ -64,13 +77,14 @@ struct Shared {
 }
 
 impl Crowd {
-    pub fn of(address: SocketAddr, has_jitter: bool, request: Requests) -> Self {
+    pub fn new(address: SocketAddr, manners: Manners, request: Requests) -> Self {
         let (count, here, seconds, idle) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default(), Mutex::default());
         Self {
             shared: Arc::new(Shared {
                 address,
                 request,
-                has_jitter,
+                manners,
+                tenths: (0..BACKENDS).map(|_| AtomicU64::new(TENTHS_MAX)).collect(),
                 began: Instant::now(),
                 count,
                 here,
@@ -157,6 +171,9 @@ impl Shared {
     async fn visit(&self, due: Instant) {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let (request, mut random) = ((self.request)(number), Random::from_seed(number));
+        let _ = self
+            .tenths_of(number)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |tenths| Some((tenths + 1).min(TENTHS_MAX)));
         for attempt in 0..ATTEMPTS {
             let answer = self.exchange(&request).await;
             if let Some((200, _)) = answer {
@@ -167,12 +184,24 @@ impl Shared {
             self.note(Instant::now(), |second| second.refused += 1);
             let asked = answer.and_then(|(_, retry_after)| retry_after);
             let pause = Duration::from_secs(asked.unwrap_or(1 << attempt));
-            let more = if self.has_jitter { random.below(500) as u32 } else { 0 };
-            if attempt + 1 < ATTEMPTS {
-                sleep(pause + pause * more / 1_000).await;
+            if attempt + 1 == ATTEMPTS || self.manners == Manners::Polite && !self.take_retry(number) {
+                break;
             }
+            let more = if self.manners == Manners::Polite { random.below(500) as u32 } else { 0 };
+            sleep(pause + pause * more / 1_000).await;
         }
         self.note(Instant::now(), |second| second.gave_up += 1);
+    }
+
+    /// Returns the budget of the backend that sends a request.
+    fn tenths_of(&self, number: u64) -> &AtomicU64 {
+        &self.tenths[usize::try_from(number).expect("a number") % self.tenths.len()]
+    }
+
+    /// Takes a retry from the budget; returns false if none is left.
+    fn take_retry(&self, number: u64) -> bool {
+        let take = |tenths: u64| tenths.checked_sub(10);
+        self.tenths_of(number).fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// Sends a request on a free connection. Returns the status and the seconds of `Retry-After`; `None` without an
