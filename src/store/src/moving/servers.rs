@@ -17,7 +17,7 @@ use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
 use crate::redis::reply::{Pair, Reply};
 use crate::redis::script::KEEP_MARK;
 use crate::redis::shared::Shared;
-use crate::redis::{RedisOptions, keys, unwatched};
+use crate::redis::{RedisOptions, keys, without_tasks};
 
 /// Maximum number of calls in flight: each key outside partitions is one.
 const CALLS: usize = 16_384;
@@ -44,7 +44,7 @@ pub(super) struct Strangers {
 
 impl Servers {
     fn connect(options: RedisOptions) -> Self {
-        let shared = unwatched(RedisOptions { max_waiting: CALLS, ..options });
+        let shared = without_tasks(RedisOptions { max_waiting: CALLS, ..options });
         Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
     }
 
@@ -73,10 +73,10 @@ impl Servers {
             }
         }
         shared.check_installation(&shared.ownership).await?;
-        shared.keep_schema().await?;
+        shared.ensure_schema().await?;
         shared.require_own_schema().await?;
         shared.check_keys().await?;
-        shared.keep_installation(&shared.ownership).await?;
+        shared.ensure_installation(&shared.ownership).await?;
         shared.link.loss_guard().join();
         Ok(servers)
     }
@@ -134,9 +134,13 @@ impl Servers {
 
     /// Finds keys that are not part of a store. Removes them if `removes` is set.
     pub(super) async fn strangers(&self, removes: bool) -> Result<Strangers, StoreError> {
-        let own =
-            [keys::own_marks(), keys::starts().into(), Partition::all().map(keys::schema_of).collect(), keys::apart()]
-                .concat();
+        let own = [
+            keys::own_marks(),
+            keys::starts().into(),
+            Partition::all().map(keys::schema_in_partition).collect(),
+            keys::outside_record_slots(),
+        ]
+        .concat();
         let mut strangers = Strangers::default();
         for server in 0.. {
             let mut cursor = 0_u64;

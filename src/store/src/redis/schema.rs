@@ -227,7 +227,7 @@ impl Shared {
     ///
     /// # Errors
     /// [`StoreError::OtherSchema`].
-    pub(crate) async fn keep_schema(&self) -> Result<(), StoreError> {
+    pub(crate) async fn ensure_schema(&self) -> Result<(), StoreError> {
         while self.check_schema().await?.is_none() {
             let fresh = Standing { number: self.level().schema.number(), from: None };
             self.replace_schema(keys::schema(), "", fresh).await?;
@@ -258,7 +258,7 @@ impl Shared {
     pub(crate) fn schema_beside(&self, place: Place) -> Option<Vec<u8>> {
         match place {
             _ if !self.link.is_cluster() => Some(keys::schema()),
-            Place::Partition(partition) => Some(keys::schema_of(partition)),
+            Place::Partition(partition) => Some(keys::schema_in_partition(partition)),
             Place::Alone => None,
         }
     }
@@ -325,7 +325,7 @@ impl Shared {
     /// Writes the number beside the records of each partition of a cluster.
     async fn copy_schema(&self, fresh: Standing) -> Result<(), StoreError> {
         let partitions = Partition::all().filter(|_| self.link.is_cluster());
-        for key in partitions.map(keys::schema_of) {
+        for key in partitions.map(keys::schema_in_partition) {
             let found = self.read(WHAT, cmd("GET").arg(&key)).await?.text()?.unwrap_or_default();
             if found != fresh.to_string() {
                 self.replace_schema(key, &found, fresh).await?;

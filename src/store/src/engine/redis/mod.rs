@@ -336,8 +336,8 @@ impl Engine for RedisEngine {
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.run_always(|store| async move {
             let since = store.accept_loss().await?;
-            store.check_all().await?;
-            store.is_fit.store(true, Ordering::Relaxed);
+            store.check_untimed().await?;
+            store.is_healthy.store(true, Ordering::Relaxed);
             Ok(since)
         })
     }

@@ -336,7 +336,7 @@ impl Packer {
     /// Packs a notice: each node listens to its own channel.
     fn tell(&mut self, key: &Key, field: &str, teller: Teller) {
         let sharded =
-            if let Place::Partition(partition) = key.place { Some(keys::notices_of(partition)) } else { None };
+            if let Place::Partition(partition) = key.place { Some(keys::partition_notices(partition)) } else { None };
         let (publish, channel) = match sharded.filter(|_| teller.is_cluster) {
             Some(channel) => ("SPUBLISH", channel),
             None => ("PUBLISH", keys::NOTICES.to_owned()),

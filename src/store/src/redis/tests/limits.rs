@@ -17,7 +17,7 @@ use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
 use crate::records::client::ledger;
 use crate::redis::RedisOptions;
-use crate::redis::store::unwatched;
+use crate::redis::store::without_tasks;
 use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention, StoreError};
 
 #[test]
@@ -25,7 +25,7 @@ fn what_the_settings_say_of_replicas_and_of_calls_under_way_is_kept_to() {
     run(async {
         let test = &test_store();
         let settings = super::options(super::standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
-        let link = &unwatched(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
+        let link = &without_tasks(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
         assert!(link.waits_for_replicas() && !test.store.shared.link.waits_for_replicas());
         let asked = join_all((0..5).map(|_| link.read(redis::cmd("PING")))).await;
         assert_eq!(asked.iter().filter(|answer| **answer == Err(StoreError::Overloaded)).count(), 2);

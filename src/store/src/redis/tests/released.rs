@@ -28,7 +28,7 @@ use crate::engine::redis::RedisEngine;
 use crate::engine::{Engine, Form, Query, ScanFrom};
 use crate::installation::test_ownership;
 use crate::redis::reply::Reply;
-use crate::redis::{FinishState, RedisOptions, RedisStore, unwatched};
+use crate::redis::{FinishState, RedisOptions, RedisStore, without_tasks};
 use crate::vault::test_vault;
 use crate::{AuditHash, FIRST, SCHEMA, Store, Upgrading};
 
@@ -240,7 +240,7 @@ async fn servers_of(number: u32) {
     };
     let written = commands(&read(number, "redis.gz"));
     let asked = written.len();
-    let answers = unwatched(as_node(&[7, 6])).send_always(written).await.unwrap();
+    let answers = without_tasks(as_node(&[7, 6])).send_always(written).await.unwrap();
     assert!(answers.len() == asked && answers.into_iter().all(|answer| !Reply::new("an answer", answer).is_nil()));
     // A release follows the one before it: their steps stand in for those between.
     for next in number..SCHEMA.number() {

@@ -16,7 +16,7 @@ use crate::engine::{Applied, Batch, Engine as _, Guard, Op, Query, Value};
 use crate::records::client;
 use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
 use crate::redis::shared::Shared;
-use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, unwatched};
+use crate::redis::{FinishState, RedisOptions, RedisServers, RedisStore, RedisTopology, without_tasks};
 use crate::{FIRST, OpenError, SCHEMA, Schema, StoreError};
 
 fn as_node<S>(test: &RedisTestStore<S>, servers: RedisServers, schema: &'static Schema) -> RedisOptions {
@@ -35,7 +35,7 @@ fn engine(store: &RedisStore) -> RedisEngine {
 async fn frozen(servers: impl Fn(&'static Schema) -> RedisOptions, forget: impl Fn(&[&str])) -> [Arc<Shared>; 2] {
     let mut nodes = Vec::new();
     for schema in [&SCHEMA, next_schema::next()] {
-        let node = unwatched(servers(schema));
+        let node = without_tasks(servers(schema));
         node.join().await.unwrap();
         forget(&["ZREM", "{nodes}beats", &node.node.to_string()]);
         nodes.push(node);
