@@ -99,7 +99,7 @@ impl Shared {
             return fake.next().map(|value| Reply::new(script.reply, value));
         }
         #[cfg(test)]
-        self.faults.lose_a_reply(&self.link, script, &keys, &args).await;
+        self.faults.lose_reply(&self.link, script, &keys, &args).await;
         self.link.call(script, keys, args).await.map(|value| Reply::new(script.reply, value))
     }
 
@@ -116,7 +116,7 @@ impl Shared {
             return fake.next().map(|value| Reply::new(script.reply, value));
         }
         #[cfg(test)]
-        self.faults.lose_a_reply(&self.link, script, &keys, &args).await;
+        self.faults.lose_reply(&self.link, script, &keys, &args).await;
         self.link.call_until_answered(script, keys, args).await.map(|value| Reply::new(script.reply, value))
     }
 

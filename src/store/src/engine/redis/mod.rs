@@ -155,7 +155,7 @@ impl Shared {
             }
         };
         let now = replies.time()?;
-        let answers = parse_all(of_slot(), replies.rest(), |batch, reply| applied(batch, reply, now))?;
+        let answers = parse_all(of_slot(), replies.remaining(), |batch, reply| applied(batch, reply, now))?;
         of_slot().zip(&answers).for_each(|(batch, applied)| self.remember_lengths(batch, applied));
         Ok(answers)
     }
@@ -170,7 +170,7 @@ impl Shared {
         let fitted: Vec<_> = batches.map(|batch| self.level().schema().at(number, batch)).collect();
         let (mut keys, mut args) = Packer::batches(fitted.iter().map(|batch| &**batch), teller).finish();
         let place = fitted.first().and_then(|batch| first_key(batch)).map_or(Place::Alone, |key| key.place);
-        if let Some(beside) = self.schema_beside(place) {
+        if let Some(beside) = self.schema_key_beside(place) {
             keys.push(beside);
             args.push(number.to_string().into_bytes());
         }
@@ -201,7 +201,7 @@ impl Shared {
         let of_slot = || places.iter().map(|place| &queries[*place]);
         let (keys, args) = Packer::queries(of_slot());
         let mut replies = self.call(script, keys, args).await?.fields()?;
-        Ok((replies.time()?, parse_all(of_slot(), replies.rest(), answer)?))
+        Ok((replies.time()?, parse_all(of_slot(), replies.remaining(), answer)?))
     }
 
     async fn scan_records(

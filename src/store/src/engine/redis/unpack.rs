@@ -8,7 +8,7 @@ use crate::redis::reply::{Fields, Reply};
 
 /// Returns the record of a hash, which is missing when it has no field.
 fn record(table: &'static Table, fields: Fields) -> Result<Option<Record>, StoreError> {
-    let (mut record, mut parts) = (Record::default(), fields.rest());
+    let (mut record, mut parts) = (Record::default(), fields.remaining());
     while let (Some(name), Some(part)) = (parts.next(), parts.next()) {
         take(&mut record, table, &name.text()?.unwrap_or_default(), part)?;
     }
@@ -18,7 +18,7 @@ fn record(table: &'static Table, fields: Fields) -> Result<Option<Record>, Store
 /// Returns the record from the values of these fields, the version first.
 fn fields(table: &'static Table, names: &[&str], values: Fields) -> Result<Option<Record>, StoreError> {
     let mut record = Record::default();
-    for (name, value) in std::iter::once(&"version").chain(names).zip(values.rest()) {
+    for (name, value) in std::iter::once(&"version").chain(names).zip(values.remaining()) {
         if !value.is_nil() {
             take(&mut record, table, name, value)?;
         }
@@ -53,8 +53,8 @@ pub(super) fn applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<App
     let mut reply = reply.fields()?;
     match reply.parsed::<usize>()? {
         0 => {
-            let results = reply.value()?.fields()?.rest().map(Reply::parsed).collect::<Result<_, _>>()?;
-            let first = reply.rest().next().map(Reply::parsed).transpose()?;
+            let results = reply.value()?.fields()?.remaining().map(Reply::parsed).collect::<Result<_, _>>()?;
+            let first = reply.remaining().next().map(Reply::parsed).transpose()?;
             Ok(Applied::Done { results, now: first.map_or(now, Timestamp::from_millis) })
         }
         guard => {
@@ -73,7 +73,7 @@ pub(super) fn answer(query: &Query, reply: Reply) -> Result<Answer, StoreError> 
         Query::Entries { list, .. } => Answer::Entries(reply.fields()?.all(|packed| entry(list.table, &packed))?),
         Query::End(_) | Query::Length(_) | Query::Count(..) => Answer::Number(reply.parsed()?),
         Query::Members { .. } | Query::Last(_) => {
-            let (mut members, mut parts) = (Vec::new(), reply.fields()?.rest());
+            let (mut members, mut parts) = (Vec::new(), reply.fields()?.remaining());
             while let (Some(member), Some(score)) = (parts.next(), parts.next()) {
                 members.push((member.bytes()?.unwrap_or_default(), score.parsed()?));
             }

@@ -40,7 +40,7 @@ use crate::engine::redis::{RedisEngine, name, named};
 use crate::engine::{Column, ColumnKind, Engine as _, Fields, Form, Query, ScanFrom, Scanned, Table, Value};
 use crate::moving::MOVED_AWAY;
 use crate::records;
-use crate::redis::key_table::{self, Ends, KeyKind};
+use crate::redis::key_table::{self, Expiry, KeyKind};
 use crate::redis::nodes::heartbeats::DeadNode;
 use crate::redis::reply::Reply;
 use crate::redis::script::{self, Script};
@@ -264,22 +264,22 @@ async fn reply_to(test: &RedisTestStore, command: &str, key: &[u8], field: Optio
 /// Compares a key with the table's entry for its kind.
 async fn is_as_its_kind_says(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
     let context = String::from_utf8_lossy(key);
-    assert_eq!(reply_to(test, "TYPE", key, None).await, kind.of_type, "{context}");
+    assert_eq!(reply_to(test, "TYPE", key, None).await, kind.redis_type, "{context}");
     if kind.table.is_some() {
-        assert_eq!(key.starts_with(b"{p"), !kind.is_alone(), "{context}");
+        assert_eq!(key.starts_with(b"{p"), !kind.has_own_slot(), "{context}");
     }
     let end: i64 = reply_to(test, "PEXPIRETIME", key, None).await.parse().unwrap();
-    let ends = match kind.ends {
-        Ends::Never => false,
-        Ends::Always => true,
-        Ends::AfterDelivery => {
+    let ends = match kind.expiry {
+        Expiry::Never => false,
+        Expiry::Always => true,
+        Expiry::AfterDelivery => {
             let [queued, ended] = [
                 reply_to(test, "HEXISTS", key, Some("delivery")).await,
                 reply_to(test, "HEXISTS", key, Some("attempt")).await,
             ];
             queued == "0" || ended == "1"
         }
-        Ends::With(record) => {
+        Expiry::WithRecord(record) => {
             let record = name(&named(kind.table.unwrap(), key).unwrap().of(record));
             assert_eq!(reply_to(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
             true
@@ -298,7 +298,7 @@ fn every_key_is_of_the_table_and_goes_when_the_table_says() {
         lose_and_accept(&test).await;
         losing_and_moving(&test).await;
         for key in names(&test.server) {
-            let kinds: Vec<_> = key_table::kinds().filter(|kind| kind.has(&key)).collect();
+            let kinds: Vec<_> = key_table::kinds().filter(|kind| kind.includes(&key)).collect();
             let [kind] = kinds[..] else { panic!("{} is of the kinds {kinds:?}", String::from_utf8_lossy(&key)) };
             seen.insert(kind.name);
             is_as_its_kind_says(&test, kind, &key).await;
@@ -330,10 +330,10 @@ async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     ));
     assert!(store.backlog().await.unwrap().deliveries > 0);
     let nobody = DeadNode { node: NodeId::generate(), heartbeat: Some("1".into()) };
-    test.store.shared.replace(&test.store, &nobody).await.unwrap();
+    test.store.shared.take_over_from(&test.store, &nobody).await.unwrap();
     let dead = DeadNode { node: test.store.shared.node, heartbeat: Some("0".into()) };
     store.leave().await.unwrap();
-    other.shared.replace(&other, &dead).await.unwrap();
+    other.shared.take_over_from(&other, &dead).await.unwrap();
     assert!(other.holders().await.unwrap().iter().all(|(_, node)| *node == other.shared.node));
     other.erase(ErasureSubject::Transaction(guest)).await.unwrap();
     other.erase(ErasureSubject::Event(event.id)).await.unwrap();

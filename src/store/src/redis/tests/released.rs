@@ -111,7 +111,7 @@ async fn written_servers() {
         let found = shared.read("a key", &content).await.unwrap();
         let values: Vec<Vec<u8>> = match writer {
             "SET" => vec![found.bytes().unwrap().unwrap()],
-            _ => found.fields().unwrap().rest().map(|value| value.bytes().unwrap().unwrap_or_default()).collect(),
+            _ => found.fields().unwrap().remaining().map(|value| value.bytes().unwrap().unwrap_or_default()).collect(),
         };
         let mut command = cmd(writer);
         command.arg(&key);
