@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::MOVED_AWAY;
 use crate::canary;
-use crate::engine::redis::{RedisEngine, named_in};
+use crate::engine::redis::{RedisEngine, parse_name_in};
 use crate::error::StoreError;
 use crate::records::ALL;
 use crate::redis::arguments::arguments;
@@ -149,8 +149,8 @@ impl Servers {
                 let Some(found) = self.shared.link.ask_server(server, command).await? else { return Ok(strangers) };
                 let mut found = Reply::new("a scan", found).fields()?;
                 cursor = found.parsed()?;
-                let names = found.value()?.fields()?.all(Some)?;
-                for name in names.into_iter().filter(|name| named_in(ALL, name).is_none() && !own.contains(name)) {
+                let names = found.value()?.fields()?.parse_all(Some)?;
+                for name in names.into_iter().filter(|name| parse_name_in(ALL, name).is_none() && !own.contains(name)) {
                     strangers.keys += self
                         .shared
                         .read("a key", cmd(if removes { "DEL" } else { "EXISTS" }).arg(&name))

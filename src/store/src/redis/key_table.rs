@@ -1,7 +1,7 @@
 //! Every kind of key of a store in Redis: the kinds of records, and the store's own marks, which are not records. Tests
 //! compare it with a server's keys.
 
-use crate::engine::redis::{name, named};
+use crate::engine::redis::{name, parse_name};
 use crate::engine::{Form, Key, Life, Table};
 use crate::records::{self, client, console, credential, installation, session, tenancy, user};
 
@@ -95,7 +95,7 @@ fn record_kind(table: &'static Table) -> KeyKind {
 impl KeyKind {
     /// Returns true if a key with this name is of the kind.
     pub(crate) fn includes(&self, key: &[u8]) -> bool {
-        self.table.map_or(key == self.name.as_bytes(), |table| named(table, key).is_some())
+        self.table.map_or(key == self.name.as_bytes(), |table| parse_name(table, key).is_some())
     }
 
     /// Returns true if records of the kind are in slots of their own.

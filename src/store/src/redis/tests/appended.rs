@@ -18,7 +18,7 @@ use crate::conformance::business::{Business, Witness};
 use crate::conformance::fixture::{RETENTION, client_with, opening_with_hook};
 use crate::conformance::reading::Reading;
 use crate::conformance::{TestStore as _, run};
-use crate::engine::redis::named_in;
+use crate::engine::redis::parse_name_in;
 use crate::records::ALL;
 use crate::records::audit::AUDIT_LOG;
 use crate::records::client::LEDGER;
@@ -86,7 +86,8 @@ fn appended(directory: &Path) -> PathBuf {
 
 /// Returns a digest of all records, without other keys.
 fn digest(server: &RedisServer) -> u64 {
-    let mut names: Vec<_> = names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
+    let mut names: Vec<_> =
+        names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
     names.sort_by(|one, other| one.1.cmp(&other.1));
     let mut hasher = DefaultHasher::new();
     for (key, name) in names {
@@ -106,7 +107,7 @@ impl Witness for Watch<'_> {
 
 /// Returns the number of entries of the append-only lists.
 fn entries(server: &RedisServer) -> i64 {
-    let grows = |name: &Vec<u8>| named_in(&[&LEDGER, &AUDIT_LOG], name).is_some();
+    let grows = |name: &Vec<u8>| parse_name_in(&[&LEDGER, &AUDIT_LOG], name).is_some();
     names(server).into_iter().filter(grows).map(|name| server.answer(&[b"LLEN", &name[..]]).integer().unwrap()).sum()
 }
 

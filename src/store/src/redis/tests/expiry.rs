@@ -16,7 +16,7 @@ use crate::Vault;
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
 use crate::conformance::{TestStore, run};
-use crate::engine::redis::{RedisEngine, named};
+use crate::engine::redis::{RedisEngine, parse_name};
 use crate::engine::{Batch, Engine as _, Op};
 use crate::installation::test_ownership;
 use crate::records::transaction::{TRANSACTION, transaction};
@@ -88,7 +88,7 @@ fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
         until(|| async { test.store().load_transaction(id).await == Ok(None) }).await;
         assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
         until(|| async { test.store().load_transaction(answered).await == Ok(None) }).await;
-        let is_transaction = |name: &Vec<u8>| named(&TRANSACTION, name).is_some();
+        let is_transaction = |name: &Vec<u8>| parse_name(&TRANSACTION, name).is_some();
         assert!(!names(&server).iter().any(is_transaction));
     });
 }

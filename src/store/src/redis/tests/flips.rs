@@ -9,7 +9,7 @@ use crate::conformance::business::Business;
 use crate::conformance::flips::{Effect, Effects, flipped};
 use crate::conformance::reading::Reading;
 use crate::conformance::{TestStore as _, run};
-use crate::engine::redis::named_in;
+use crate::engine::redis::parse_name_in;
 use crate::engine::{Form, Key};
 use crate::records::ALL;
 
@@ -125,7 +125,7 @@ fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_writte
         let reference = Reading::of(test.store(), &business, now).await;
         assert_eq!(reference.refusals().count(), 0);
         let records: Vec<(Key, Vec<u8>)> =
-            names(server).into_iter().filter_map(|name| Some((named_in(ALL, &name)?, name))).collect();
+            names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
         let dumps: Vec<Dump> = records.iter().map(|(_, name)| dump(server, name.clone())).collect();
         let all: Vec<Value> = records.iter().flat_map(|(key, name)| values(server, key, name)).collect();
         let mut effects = Effects::default();

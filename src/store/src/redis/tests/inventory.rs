@@ -36,7 +36,7 @@ use crate::conformance::reseal::pass;
 use crate::conformance::sessions::session;
 use crate::conformance::users::{joined, user};
 use crate::conformance::{TestStore, run};
-use crate::engine::redis::{RedisEngine, name, named};
+use crate::engine::redis::{RedisEngine, name, parse_name};
 use crate::engine::{Column, ColumnKind, Engine as _, Fields, Form, Query, ScanFrom, Scanned, Table, Value};
 use crate::moving::MOVED_AWAY;
 use crate::records;
@@ -280,7 +280,7 @@ async fn is_as_its_kind_says(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
             queued == "0" || ended == "1"
         }
         Expiry::WithRecord(record) => {
-            let record = name(&named(kind.table.unwrap(), key).unwrap().of(record));
+            let record = name(&parse_name(kind.table.unwrap(), key).unwrap().of(record));
             assert_eq!(reply_to(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
             true
         }

@@ -27,7 +27,7 @@ use crate::conformance::{TestStore, run};
 use crate::embedded::tests::open_when_free;
 use crate::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::engine::Form;
-use crate::engine::redis::{name, named, named_in};
+use crate::engine::redis::{name, parse_name, parse_name_in};
 use crate::installation::test_ownership;
 use crate::records::delivery::of_subject;
 use crate::records::{ALL as KINDS, client, idempotency, installation, node, transaction};
@@ -264,7 +264,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let kinds = KINDS.iter().filter(|kind| !not_moved.contains(&kind.name));
         let (keys, store) = (names(&test.server), test.target().await);
         for kind in kinds {
-            let found: Vec<_> = keys.iter().filter(|key| named(kind, key).is_some()).collect();
+            let found: Vec<_> = keys.iter().filter(|key| parse_name(kind, key).is_some()).collect();
             assert_eq!(found.len() as u64, moved.kinds.get(kind.name).map_or(0, |counts| counts.keys), "{kind:?}");
             assert!(!found.is_empty(), "{kind:?} was not moved");
             let of_type = match kind.form {
@@ -278,7 +278,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         }
         let others = keys
             .iter()
-            .filter(|key| named_in(KINDS, key).is_none())
+            .filter(|key| parse_name_in(KINDS, key).is_none())
             .map(|key| String::from_utf8_lossy(key).into_owned());
         assert_eq!(
             others.collect::<BTreeSet<_>>(),
@@ -308,7 +308,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
             assert_eq!(reply_to(&store, "PTTL", &key).await, "-1", "what waits is kept: {:?}", delivery.subject);
         }
         let mut ends = 0;
-        for key in keys.iter().filter(|key| named(&transaction::TRANSACTION, key).is_some()) {
+        for key in keys.iter().filter(|key| parse_name(&transaction::TRANSACTION, key).is_some()) {
             ends += u64::from(reply_to(&store, "PTTL", key).await != "-1");
         }
         assert!(ends > 0, "what has ended is not");
@@ -375,7 +375,7 @@ fn a_target_that_somebody_else_changes_meanwhile_is_not_finished() {
         };
         let lost = meddle("copied", |server| {
             // Keys come in batches, and it may be in any of them.
-            if let Some(client) = names(server).iter().find(|key| named(&client::CLIENT, key).is_some()) {
+            if let Some(client) = names(server).iter().find(|key| parse_name(&client::CLIENT, key).is_some()) {
                 server.answer(&["DEL", std::str::from_utf8(client).unwrap()]);
             }
         });
