@@ -166,7 +166,7 @@ impl Content {
             results.push(result);
         }
         for (key, before) in before {
-            invariants::changed(key.table, &before, self.record(key, now).map(|stored| &stored.record));
+            invariants::check_change(key.table, &before, self.record(key, now).map(|stored| &stored.record));
         }
         if let Some((call, key)) = &batch.call
             && let Some(stored) = self.records.get_mut(&name(key))
