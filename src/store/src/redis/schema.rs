@@ -2,9 +2,9 @@
 //!
 //! `{canary}schema` has the number. A node reads it on each new connection, with each heartbeat and at each health
 //! check. It opens servers of its own number and of the one before, where it works as a node of the release before
-//! (`Schema::at`), so the two run side by side and a rollback is possible. [`Shared::finish_upgrade`] checks that every
-//! node with a heartbeat knows the new number, raises it, waits until all work at it, and runs the steps while they
-//! serve; "28 from 27" means that the steps are unfinished.
+//! (`Schema::convert_batch`), so the two run side by side and a rollback is possible. [`Shared::finish_upgrade`] checks
+//! that every node with a heartbeat knows the new number, raises it, waits until all work at it, and runs the steps
+//! while they serve; "28 from 27" means that the steps are unfinished.
 //!
 //! The race is a node that has not read the new number. Each batch states its node's number. The script compares it
 //! with the current number in the same step, and applies nothing of a lower one. The node then reads the number, and

@@ -163,7 +163,7 @@ impl Shared {
     /// Packs the keys and arguments of batches, in the form of this schema number.
     fn pack<'a>(&self, batches: impl ExactSizeIterator<Item = &'a Batch>, number: u32) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let notice_sender = NoticeSender { node: self.node, is_cluster: self.link.is_cluster() };
-        let converted: Vec<_> = batches.map(|batch| self.level().schema().at(number, batch)).collect();
+        let converted: Vec<_> = batches.map(|batch| self.level().schema().convert_batch(number, batch)).collect();
         let (mut keys, mut args) = Packer::batches(converted.iter().map(|batch| &**batch), notice_sender).finish();
         let place = converted.first().and_then(|batch| first_key(batch)).map_or(Place::Alone, |key| key.place);
         if let Some(schema_key) = self.schema_key_beside(place) {
