@@ -13,7 +13,7 @@ use sakshi_kit::random::Random;
 
 use super::flips::values_of;
 use super::server::{RedisServer, TIMEOUT};
-use super::{RedisTestStore, names, options, standalone, test_store_on};
+use super::{RedisTestStore, key_names, options, standalone, test_store_on};
 use crate::conformance::business::{Business, Witness};
 use crate::conformance::fixture::{RETENTION, client_with, opening_with_hook};
 use crate::conformance::reading::Reading;
@@ -87,7 +87,7 @@ fn appended(directory: &Path) -> PathBuf {
 /// Returns a digest of all records, without other keys.
 fn digest(server: &RedisServer) -> u64 {
     let mut names: Vec<_> =
-        names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
+        key_names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
     names.sort_by(|one, other| one.1.cmp(&other.1));
     let mut hasher = DefaultHasher::new();
     for (key, name) in names {
@@ -108,7 +108,11 @@ impl Witness for Watch<'_> {
 /// Returns the number of entries of the append-only lists.
 fn entries(server: &RedisServer) -> i64 {
     let grows = |name: &Vec<u8>| parse_name_in(&[&LEDGER, &AUDIT_LOG], name).is_some();
-    names(server).into_iter().filter(grows).map(|name| server.answer(&[b"LLEN", &name[..]]).integer().unwrap()).sum()
+    key_names(server)
+        .into_iter()
+        .filter(grows)
+        .map(|name| server.answer(&[b"LLEN", &name[..]]).integer().unwrap())
+        .sum()
 }
 
 fn rewrite(server: &RedisServer) {
@@ -238,7 +242,7 @@ fn below(random: &mut Random, bound: u64) -> u64 {
 }
 
 #[test]
-fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
+fn a_cut_file_is_an_earlier_state_and_a_node_that_saw_more_reports_it() {
     run(async {
         let past = Past::make().await;
         let (_, mut random) = Random::of_this_run();
@@ -263,7 +267,7 @@ fn a_file_that_was_cut_is_an_earlier_state_and_a_node_that_saw_more_says_so() {
 }
 
 #[test]
-fn a_bit_of_the_file_that_flips_is_noticed_by_redis_or_by_what_it_changes() {
+fn a_flipped_bit_of_a_rewritten_file_keeps_redis_from_starting() {
     run(async {
         let past = Past::make().await;
         let (_, mut random) = Random::of_this_run();
@@ -317,7 +321,7 @@ fn manifest(files: &Path) -> PathBuf {
 }
 
 #[test]
-fn without_its_manifest_redis_does_not_start_or_nodes_say_what_is_missing() {
+fn damaged_files_keep_redis_from_starting_or_are_reported_as_data_loss() {
     run(async {
         let past = Past::make().await;
         for (what, damage) in DAMAGES {
@@ -379,7 +383,7 @@ async fn lost(test: &RedisTestStore, answered: &BTreeSet<TxnId>) -> usize {
 }
 
 #[test]
-fn nothing_answered_is_lost_when_redis_is_killed_while_it_rewrites_its_file() {
+fn kills_during_a_rewrite_of_the_file_lose_no_answered_step() {
     let (_, mut random) = Random::of_this_run();
     let kills = cases(5, 200);
     run(async {

@@ -47,7 +47,7 @@ fn a_node_without_the_key_is_refused_and_writes_nothing() {
 }
 
 #[test]
-fn of_nodes_with_different_keys_that_start_at_once_on_an_empty_server_one_kind_gets_in() {
+fn only_one_of_two_keys_starting_concurrently_opens_an_empty_server() {
     let server = RedisServer::start(&[]);
     crate::conformance::run(async {
         let opened = join_all((0..12).map(|number| RedisStore::open(with_keys(&server, &[1 + number % 2])))).await;
@@ -57,7 +57,7 @@ fn of_nodes_with_different_keys_that_start_at_once_on_an_empty_server_one_kind_g
 }
 
 #[test]
-fn a_server_that_was_emptied_is_not_fit_and_says_of_nothing_that_it_is_not_there() {
+fn an_emptied_server_is_unhealthy_and_reports_nothing_as_missing() {
     let test = test_store();
     crate::conformance::run(async {
         assert_eq!(test.store.check().await, Ok(()));

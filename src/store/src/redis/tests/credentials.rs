@@ -81,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_credential_that_was_accepted_is_remembered_and_one_that_was_not_is_given_back(
+    fn an_accepted_credential_is_remembered_and_a_refused_one_is_released(
         races in prop::collection::vec(prop::collection::vec(presentation(), 1..12), 1..20),
         replies_are_lost in any::<bool>(),
     ) {

@@ -48,7 +48,7 @@ async fn is_refused(store: &RedisStore, client: &ClientId) {
 }
 
 #[test]
-fn a_loss_that_was_noticed_before_its_acceptance_is_not_noted_after_it() {
+fn a_loss_detected_before_its_acceptance_is_not_recorded_after_it() {
     run(async {
         let test = durable();
         test.server.answer(&["DEL", "{canary}steps"]);
@@ -62,7 +62,7 @@ fn a_loss_that_was_noticed_before_its_acceptance_is_not_noted_after_it() {
 }
 
 #[test]
-fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
+fn an_older_file_stops_all_writes_until_an_operator_accepts_the_loss() {
     run(async {
         let test = durable();
         let client = client_with(&test, 5).await;
@@ -95,7 +95,7 @@ fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
 }
 
 #[test]
-fn a_store_whose_data_is_back_is_used_again_without_an_operator() {
+fn a_store_works_again_once_its_data_is_back() {
     run(async {
         let test = durable();
         let (server, first) = (&test.server, client_with(&test, 5).await);
@@ -112,7 +112,7 @@ fn a_store_whose_data_is_back_is_used_again_without_an_operator() {
 }
 
 #[test]
-fn of_the_audit_log_alone_a_missing_entry_is_noticed() {
+fn a_missing_entry_of_the_audit_log_alone_is_detected() {
     run(async {
         let test = durable();
         let client = client_with(&test, 1).await;
@@ -128,7 +128,7 @@ fn of_the_audit_log_alone_a_missing_entry_is_noticed() {
 const FORGETFUL: &str = "user default off\nuser sakshi on nopass ~* &* +@all\n";
 
 #[test]
-fn a_redis_that_drops_steps_of_several_commands_is_noticed_by_a_new_node() {
+fn a_new_node_detects_a_redis_that_drops_steps_of_several_commands() {
     run(async {
         let users = tempfile::NamedTempFile::new().unwrap();
         fs::write(users.path(), FORGETFUL).unwrap();
@@ -154,7 +154,7 @@ fn a_redis_that_drops_steps_of_several_commands_is_noticed_by_a_new_node() {
 }
 
 #[test]
-fn a_loss_on_one_master_of_a_cluster_stops_all_of_them() {
+fn a_loss_on_one_master_of_a_cluster_stops_all_masters() {
     use super::server::groups::RedisCluster;
     use crate::redis::RedisServers;
 
@@ -185,7 +185,7 @@ fn a_loss_on_one_master_of_a_cluster_stops_all_of_them() {
 }
 
 #[test]
-fn a_server_without_an_append_only_file_is_refused_at_start_and_noticed_later() {
+fn a_server_that_may_lose_data_is_refused_at_start_and_by_health_checks() {
     run(async {
         let server = RedisServer::start(DURABLE);
         let must_persist = || RedisOptions {
@@ -210,7 +210,7 @@ fn a_server_without_an_append_only_file_is_refused_at_start_and_noticed_later() 
 }
 
 #[test]
-fn a_node_that_waits_at_start_refuses_everything_until_the_server_is_there() {
+fn a_node_that_waits_at_start_refuses_calls_until_the_server_is_up() {
     run(async {
         let server = RedisServer::start(DURABLE);
         server.kill9();
@@ -232,7 +232,7 @@ fn a_node_that_waits_at_start_refuses_everything_until_the_server_is_there() {
 }
 
 #[test]
-fn an_unfit_node_gives_no_final_answer_from_what_it_can_read() {
+fn an_unhealthy_node_gives_no_final_answer_from_its_reads() {
     run(async {
         let test = durable();
         let client = client_with(&test, 1).await;

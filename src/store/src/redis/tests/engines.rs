@@ -473,7 +473,7 @@ async fn sqlite_engine(clock: Arc<ManualClock>) -> EmbeddedEngine {
 }
 
 #[test]
-fn random_batches_mean_the_same_in_every_engine() {
+fn random_batches_have_the_same_effect_in_every_engine() {
     let batches = std::env::var("SAKSHI_BATCHES").ok().and_then(|number| number.parse().ok()).unwrap_or(BATCHES);
     let seed = std::env::var("SAKSHI_BATCHES_SEED").ok().and_then(|number| number.parse().ok()).unwrap_or(1);
     let redis = test_store();
@@ -491,7 +491,7 @@ fn random_batches_mean_the_same_in_every_engine() {
 }
 
 #[test]
-fn a_long_list_is_removed_step_by_step_and_its_record_last() {
+fn a_sweep_removes_a_long_list_in_steps_and_its_record_last() {
     run(async {
         let clock = test_clock();
         let engine = sqlite_engine(clock.clone()).await;

@@ -10,7 +10,7 @@ use sakshi_domain::time::Timestamp;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT};
-use super::{names, standalone, test_store};
+use super::{key_names, standalone, test_store};
 use crate::Store;
 use crate::Vault;
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
@@ -70,7 +70,7 @@ async fn until<F: Future<Output = bool>>(holds: impl Fn() -> F) {
 }
 
 #[test]
-fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
+fn a_transaction_expires_and_disappears_by_itself() {
     run(async {
         let server = RedisServer::start(&[]);
         let test = &Short::on(&server).await;
@@ -89,12 +89,12 @@ fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
         assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
         until(|| async { test.store().load_transaction(answered).await == Ok(None) }).await;
         let is_transaction = |name: &Vec<u8>| parse_name(&TRANSACTION, name).is_some();
-        assert!(!names(&server).iter().any(is_transaction));
+        assert!(!key_names(&server).iter().any(is_transaction));
     });
 }
 
 #[test]
-fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
+fn an_expired_event_disappears_with_its_records_and_leaves_its_list() {
     run(async {
         let server = RedisServer::start(&[]);
         let test = &Short::on(&server).await;
@@ -115,7 +115,7 @@ fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
         registered(test, &lasting).await;
         let is_of = |event: EventId, name: &Vec<u8>| name.ends_with(event.as_bytes());
         let [left, kept] =
-            [ending.id, lasting.id].map(|id| names(&server).iter().filter(|name| is_of(id, name)).count());
+            [ending.id, lasting.id].map(|id| key_names(&server).iter().filter(|name| is_of(id, name)).count());
         assert_eq!(
             (left, kept),
             (0, 4),
@@ -125,7 +125,7 @@ fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
 }
 
 #[test]
-fn a_guest_is_erased_although_the_transaction_went_before() {
+fn a_guest_is_erased_even_after_the_transaction_has_disappeared() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 5).await;

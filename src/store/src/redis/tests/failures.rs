@@ -263,14 +263,14 @@ async fn settle(possible: &mut Possible, maker: &mut Maker, engine: &RedisEngine
 }
 
 #[test]
-fn a_server_that_stops_dies_or_forgets_scripts_means_what_memory_means() {
+fn a_server_that_fails_has_the_same_content_as_memory() {
     let server = RedisServer::start(DURABLE);
     let [calls, unanswered] = compare(standalone(&server.url()), 0, &server, 11);
     eprintln!("{calls} calls, {unanswered} without an answer");
 }
 
 #[test]
-fn a_replica_that_takes_over_has_what_memory_has() {
+fn a_promoted_replica_has_the_same_content_as_memory() {
     let group = Sentinels::start(1, DURABLE);
     let servers =
         RedisServers::new(&group.urls(), RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() }).unwrap();
@@ -279,7 +279,7 @@ fn a_replica_that_takes_over_has_what_memory_has() {
 }
 
 #[test]
-fn slots_that_move_while_batches_are_applied_mean_what_memory_means() {
+fn a_cluster_with_moving_slots_has_the_same_content_as_memory() {
     let cluster = RedisCluster::start(1, DURABLE);
     let servers = RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let [calls, unanswered] = compare(servers, 1, &cluster, 13);

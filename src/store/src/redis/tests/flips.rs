@@ -4,7 +4,7 @@ use sakshi_kit::random::Random;
 
 use super::server::RedisServer;
 use super::server::resp::Reply;
-use super::{names, test_store};
+use super::{key_names, test_store};
 use crate::conformance::business::Business;
 use crate::conformance::flips::{Effect, Effects, flipped};
 use crate::conformance::reading::Reading;
@@ -114,7 +114,7 @@ fn count() -> usize {
 }
 
 #[test]
-fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_written_down() {
+fn a_flipped_bit_in_redis_is_detected_or_harmless_or_in_a_listed_field() {
     let test = test_store();
     let (_, mut random) = Random::of_this_run();
     run(async {
@@ -125,7 +125,7 @@ fn a_bit_that_flips_in_redis_is_noticed_or_harmless_or_of_a_field_that_is_writte
         let reference = Reading::of(test.store(), &business, now).await;
         assert_eq!(reference.refusals().count(), 0);
         let records: Vec<(Key, Vec<u8>)> =
-            names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
+            key_names(server).into_iter().filter_map(|name| Some((parse_name_in(ALL, &name)?, name))).collect();
         let dumps: Vec<Dump> = records.iter().map(|(_, name)| dump(server, name.clone())).collect();
         let all: Vec<Value> = records.iter().flat_map(|(key, name)| values(server, key, name)).collect();
         let mut effects = Effects::default();

@@ -60,7 +60,7 @@ fn a_node_of_another_profile_or_authority_is_refused_and_writes_nothing() {
 }
 
 #[test]
-fn a_store_from_before_belongs_to_the_first_that_opens_it() {
+fn a_store_without_an_installation_belongs_to_the_first_that_opens_it() {
     let server = RedisServer::start(&[]);
     run(async {
         open(&server, &of("production https://one.example")).await.unwrap();
@@ -71,7 +71,7 @@ fn a_store_from_before_belongs_to_the_first_that_opens_it() {
 }
 
 #[test]
-fn of_nodes_of_two_installations_that_start_at_once_one_kind_gets_in() {
+fn only_one_of_two_installations_starting_concurrently_opens_the_store() {
     let server = RedisServer::start(&[]);
     run(async {
         let kinds = ["stage https://one.example", "production https://two.example"].map(of);
@@ -82,7 +82,7 @@ fn of_nodes_of_two_installations_that_start_at_once_one_kind_gets_in() {
 }
 
 #[test]
-fn a_store_is_moved_to_the_installation_that_takes_it_over_and_not_back() {
+fn a_store_is_taken_over_by_another_installation_and_not_given_back() {
     let server = RedisServer::start(&[]);
     run(async {
         let before = of("stage https://one.example");
@@ -97,7 +97,7 @@ fn a_store_is_moved_to_the_installation_that_takes_it_over_and_not_back() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_no_refusal() {
+fn a_silent_server_is_no_refusal() {
     let server = RedisServer::start(&[]);
     let options = of_node(&server, &of("stage https://one.example"));
     server.kill9();
@@ -108,7 +108,7 @@ fn a_server_that_does_not_answer_is_no_refusal() {
 }
 
 #[test]
-fn other_keys_a_mark_of_a_move_and_eviction_are_refused_as_by_opening() {
+fn may_open_refuses_wrong_keys_moves_and_eviction_as_opening_does() {
     let server = RedisServer::start(&[]);
     run(async {
         let stage = of("stage https://one.example");

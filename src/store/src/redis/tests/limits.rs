@@ -21,7 +21,7 @@ use crate::redis::store::without_tasks;
 use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention, StoreError};
 
 #[test]
-fn what_the_settings_say_of_replicas_and_of_calls_under_way_is_kept_to() {
+fn the_settings_for_replicas_and_calls_in_flight_are_applied() {
     run(async {
         let test = &test_store();
         let settings = super::options(super::standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
@@ -37,7 +37,7 @@ fn adjust(amount: i64, reference: &str) -> CreditMove {
 }
 
 #[test]
-fn a_balance_is_exact_to_its_last_credit_beyond_what_lua_counts() {
+fn a_balance_is_exact_beyond_the_integers_of_lua() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 0).await;
@@ -91,7 +91,7 @@ fn a_cost_of_any_size_is_paid_exactly_or_not_at_all() {
 }
 
 #[test]
-fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
+fn a_long_ledger_is_audited_to_its_end_and_its_damage_is_found() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 5_000).await;
@@ -112,7 +112,7 @@ fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
 }
 
 #[test]
-fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
+fn an_event_without_retention_still_outlives_its_scans() {
     run(async {
         let test = &test_store_keeping(Retention { events: Duration::ZERO, ..RETENTION });
         let client = client_with(test, 9).await;
@@ -138,7 +138,7 @@ fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
 }
 
 #[test]
-fn every_client_is_audited_however_many_there_are() {
+fn an_audit_covers_more_than_a_thousand_clients() {
     run(async {
         let test = &test_store();
         let clients = join_all((0..1_001).map(|_| client_with(test, 0))).await;

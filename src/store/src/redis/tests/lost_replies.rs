@@ -28,7 +28,7 @@ mod conformance {
 
 /// The former primary, which has no followers any more, lacks the later writes.
 #[test]
-fn a_server_that_was_replaced_cannot_say_that_something_does_not_exist_or_has_expired() {
+fn a_replaced_master_cannot_report_a_record_as_missing_or_expired() {
     run(async {
         let master = RedisServer::start(&[]);
         let replica = RedisServer::start(&[&format!("replicaof 127.0.0.1 {}", master.port())]);
@@ -61,7 +61,7 @@ fn a_server_that_was_replaced_cannot_say_that_something_does_not_exist_or_has_ex
 
 /// A failover would lose their answers.
 #[test]
-fn nobody_on_another_node_is_told_of_an_opening_or_an_end_that_no_replica_has_yet() {
+fn another_node_does_not_report_changes_that_no_replica_has_yet() {
     run(async {
         let group = Sentinels::start(1, &[]);
         let master = group.master().url();

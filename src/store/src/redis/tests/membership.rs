@@ -35,7 +35,7 @@ async fn becomes_due(node: &Node, count: usize) {
 }
 
 #[tokio::test]
-async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as_unknown() {
+async fn a_survivor_takes_over_deliveries_and_records_open_attempts_as_unknown() {
     let server = RedisServer::start(&[]);
     let (dying, survivor) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
     let client = dying.client().await;
@@ -55,7 +55,7 @@ async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as
 }
 
 #[tokio::test]
-async fn who_leaves_begins_no_attempt_and_others_need_not_wait_for_its_silence() {
+async fn a_leaving_node_starts_no_attempt_and_is_replaced_at_once() {
     let server = RedisServer::start(&[]);
     // Its heartbeat would look new for an hour.
     let (leaving, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
@@ -73,7 +73,7 @@ async fn who_leaves_begins_no_attempt_and_others_need_not_wait_for_its_silence()
 }
 
 #[tokio::test]
-async fn nodes_see_each_others_snapshots_while_somebody_watches_until_one_is_gone() {
+async fn a_watching_node_sees_the_snapshots_of_others_until_they_leave() {
     let server = RedisServer::start(&[]);
     let (watching, watched) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
     assert_eq!(watched.store.is_watched().await, Ok(false));
@@ -95,7 +95,7 @@ async fn nodes_see_each_others_snapshots_while_somebody_watches_until_one_is_gon
 }
 
 #[tokio::test]
-async fn while_redis_is_away_nobody_dies() {
+async fn no_node_counts_as_dead_during_an_outage_of_redis() {
     let server = RedisServer::start(DURABLE);
     let (one, other) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
     let client = one.client().await;
@@ -110,7 +110,7 @@ async fn while_redis_is_away_nobody_dies() {
 }
 
 #[tokio::test]
-async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted_twice() {
+async fn a_node_declared_dead_by_mistake_returns_without_duplicate_attempts() {
     let server = RedisServer::start(&[]);
     // It sends a heartbeat when it opens, and then none, as if it were paused.
     let (stopped, survivor) = (Node::start(servers(&server), ONCE).await, Node::start(servers(&server), FAST).await);
@@ -137,7 +137,7 @@ async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted
 }
 
 #[tokio::test]
-async fn what_a_node_without_a_beat_has_left_is_found_in_the_partitions() {
+async fn deliveries_of_a_node_without_a_heartbeat_are_found_in_the_partitions() {
     let server = RedisServer::start(&[]);
     let stray = Node::start(servers(&server), ONCE).await;
     let client = stray.client().await;
@@ -154,7 +154,7 @@ async fn what_a_node_without_a_beat_has_left_is_found_in_the_partitions() {
 }
 
 #[tokio::test]
-async fn what_waited_for_a_node_of_a_store_that_was_moved_here_is_taken_over() {
+async fn deliveries_of_a_store_that_was_moved_here_are_taken_over() {
     let server = RedisServer::start(&[]);
     let survivor = Node::start(servers(&server), FAST).await;
     let client = survivor.client().await;

@@ -121,7 +121,7 @@ fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Redis
 }
 
 /// Returns the names of all keys of a server; the ids in them are any bytes.
-fn names(server: &RedisServer) -> Vec<Vec<u8>> {
+fn key_names(server: &RedisServer) -> Vec<Vec<u8>> {
     let name = |reply: &Reply| if let Reply::Bulk(Some(name)) = reply { Some(name.clone()) } else { None };
     server.answer(&["KEYS", "*"]).members().iter().filter_map(name).collect()
 }

@@ -19,9 +19,9 @@ use sakshi_domain::time::Timestamp;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
-use super::inventory::used_for_everything;
+use super::inventory::use_every_operation;
 use super::server::{RedisServer, TIMEOUT};
-use super::{names, options, standalone};
+use super::{key_names, options, standalone};
 use crate::conformance::fixture::{RETENTION, client_with, completed, created, event, opened, registered, scanned};
 use crate::conformance::{TestStore, run};
 use crate::embedded::tests::open_when_free;
@@ -245,10 +245,10 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
 }
 
 #[test]
-fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
+fn a_moved_store_has_every_kind_of_key_and_gives_the_same_answers() {
     run(async {
         let mut test = Move::new();
-        let flows = used_for_everything(&test).await;
+        let flows = use_every_operation(&test).await;
         let client = client_with(&test, 50).await;
         let app = events_of_one_millisecond(&test, &client).await;
         let unanswered = opened(&test, &client).await;
@@ -262,7 +262,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let not_moved =
             [idempotency::ORDER_LEASE.name, installation::SWEPT.name, node::WATCH.name, node::SNAPSHOT.name];
         let kinds = KINDS.iter().filter(|kind| !not_moved.contains(&kind.name));
-        let (keys, store) = (names(&test.server), test.target().await);
+        let (keys, store) = (key_names(&test.server), test.target().await);
         for kind in kinds {
             let found: Vec<_> = keys.iter().filter(|key| parse_name(kind, key).is_some()).collect();
             assert_eq!(found.len() as u64, moved.kinds.get(kind.name).map_or(0, |counts| counts.keys), "{kind:?}");
@@ -325,7 +325,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
 }
 
 #[test]
-fn a_later_run_carries_what_has_changed_and_nothing_else() {
+fn a_later_run_copies_only_changed_records() {
     run(async {
         let mut test = Move::new();
         let client = client_with(&test, 50).await;
@@ -359,7 +359,7 @@ fn a_later_run_carries_what_has_changed_and_nothing_else() {
 }
 
 #[test]
-fn a_target_that_somebody_else_changes_meanwhile_is_not_finished() {
+fn a_target_that_changes_during_a_move_is_not_finished() {
     run(async {
         let test = Move::new();
         client_with(&test, 5).await;
@@ -375,7 +375,7 @@ fn a_target_that_somebody_else_changes_meanwhile_is_not_finished() {
         };
         let lost = meddle("copied", |server| {
             // Keys come in batches, and it may be in any of them.
-            if let Some(client) = names(server).iter().find(|key| parse_name(&client::CLIENT, key).is_some()) {
+            if let Some(client) = key_names(server).iter().find(|key| parse_name(&client::CLIENT, key).is_some()) {
                 server.answer(&["DEL", std::str::from_utf8(client).unwrap()]);
             }
         });
@@ -389,10 +389,10 @@ fn a_target_that_somebody_else_changes_meanwhile_is_not_finished() {
 }
 
 #[test]
-fn a_move_that_was_interrupted_is_begun_again() {
+fn an_interrupted_move_can_be_restarted() {
     run(async {
         let mut test = Move::new();
-        let flows = used_for_everything(&test).await;
+        let flows = use_every_operation(&test).await;
         let client = client_with(&test, 2_000).await;
         for _ in 0..600 {
             opened(&test, &client).await;
@@ -417,7 +417,7 @@ fn a_move_that_was_interrupted_is_begun_again() {
 }
 
 #[test]
-fn a_target_that_holds_something_else_and_a_source_that_is_not_ours_are_refused() {
+fn foreign_targets_and_foreign_sources_are_refused() {
     run(async {
         let mut test = Move::new();
         client_with(&test, 5).await;
@@ -447,7 +447,7 @@ fn a_target_that_holds_something_else_and_a_source_that_is_not_ours_are_refused(
 }
 
 #[test]
-fn a_moved_store_is_opened_under_its_keys_and_by_its_installation_alone() {
+fn a_moved_store_opens_only_with_its_keys_and_installation() {
     run(async {
         let mut test = Move::new();
         client_with(&test, 5).await;
@@ -461,7 +461,7 @@ fn a_moved_store_is_opened_under_its_keys_and_by_its_installation_alone() {
 }
 
 #[test]
-fn a_node_sends_what_waited_once_and_nothing_of_what_had_begun() {
+fn a_node_sends_pending_webhooks_once_and_no_claimed_ones() {
     run(async {
         let mut test = Move::new();
         let client = client_with(&test, 50).await;
@@ -503,7 +503,7 @@ fn a_node_sends_what_waited_once_and_nothing_of_what_had_begun() {
 }
 
 #[test]
-fn a_backup_is_moved_and_left_as_it_is() {
+fn moving_a_backup_does_not_change_it() {
     run(async {
         let mut test = Move::new();
         let client = client_with(&test, 50).await;

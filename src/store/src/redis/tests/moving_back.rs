@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
 use sakshi_domain::erasure::ErasureSubject;
 
-use super::inventory::used_for_everything;
+use super::inventory::use_every_operation;
 use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond, reply_to, waiting};
 use super::server::RedisServer;
 use super::{RedisTestStore, connected, options, standalone, test_store};
@@ -38,10 +38,10 @@ impl RedisTestStore {
 }
 
 #[test]
-fn a_store_that_went_back_answers_as_before() {
+fn a_store_that_was_moved_back_gives_the_same_answers() {
     run(async {
         let test = test_store();
-        let flows = used_for_everything(&test).await;
+        let flows = use_every_operation(&test).await;
         let client = client_with(&test, 50).await;
         let of_two = [created(&test, event(&test, &client, 10)).await, created(&test, event(&test, &client, 10)).await];
         let app = events_of_one_millisecond(&test, &client).await;
@@ -86,7 +86,7 @@ fn a_store_that_went_back_answers_as_before() {
 }
 
 #[test]
-fn a_scan_whose_transaction_is_gone_counts_as_abandoned() {
+fn a_scan_without_its_transaction_counts_as_abandoned() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 10).await;
@@ -105,7 +105,7 @@ fn a_scan_whose_transaction_is_gone_counts_as_abandoned() {
 }
 
 #[test]
-fn what_is_there_and_says_nothing_is_not_left_behind() {
+fn records_without_content_do_not_block_a_move() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 10).await;
@@ -134,7 +134,7 @@ fn what_is_there_and_says_nothing_is_not_left_behind() {
 }
 
 #[test]
-fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
+fn a_refused_move_changes_nothing() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 5).await;
@@ -179,7 +179,7 @@ fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn servers_that_somebody_else_changes_meanwhile_are_not_moved_away_from() {
+fn a_move_away_from_changing_servers_is_refused() {
     run(async {
         let server = Arc::new(RedisServer::start(&[]));
         let test = connected(Arc::clone(&server), standalone(&server.url()), RETENTION);
@@ -204,7 +204,7 @@ fn servers_that_somebody_else_changes_meanwhile_are_not_moved_away_from() {
 }
 
 #[test]
-fn the_node_of_the_file_sends_what_waited_for_any_node_once_and_nothing_of_what_had_begun() {
+fn a_moved_store_sends_the_pending_webhooks_of_all_nodes_once() {
     run(async {
         let test = test_store();
         let client = client_with(&test, 50).await;

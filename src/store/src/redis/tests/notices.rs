@@ -41,7 +41,7 @@ async fn next(receiver: &mut Receiver<TxnId>) -> TxnId {
 }
 
 #[tokio::test]
-async fn what_one_node_changes_is_heard_by_another_also_after_redis_was_killed() {
+async fn notices_reach_other_nodes_even_after_redis_was_killed() {
     let server = RedisServer::start(DURABLE);
     let servers = || standalone(&server.url());
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
@@ -55,7 +55,7 @@ async fn what_one_node_changes_is_heard_by_another_also_after_redis_was_killed()
 }
 
 #[tokio::test]
-async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_who_ended_it_is_not() {
+async fn only_other_nodes_with_a_copy_get_the_notice_of_an_end() {
     let server = RedisServer::start(DURABLE);
     let start = || Node::start(standalone(&server.url()), BEAT);
     let (opener, ender, looker) = (start().await, start().await, start().await);
@@ -88,7 +88,7 @@ fn await_shards(cluster: &RedisCluster) {
 }
 
 #[tokio::test]
-async fn on_a_cluster_changes_of_every_partition_are_heard() {
+async fn notices_of_every_partition_arrive_on_a_cluster() {
     let cluster = RedisCluster::start(0, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
@@ -101,7 +101,7 @@ async fn on_a_cluster_changes_of_every_partition_are_heard() {
 }
 
 #[tokio::test]
-async fn on_a_cluster_changes_are_heard_again_when_a_replica_has_taken_over() {
+async fn notices_arrive_on_a_cluster_after_a_failover() {
     let cluster = RedisCluster::start(1, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
@@ -114,7 +114,7 @@ async fn on_a_cluster_changes_are_heard_again_when_a_replica_has_taken_over() {
 }
 
 #[tokio::test]
-async fn on_a_cluster_changes_are_heard_when_their_slot_has_moved_to_a_master_that_is_listened_to_already() {
+async fn notices_arrive_on_a_cluster_after_their_slot_has_moved() {
     let cluster = RedisCluster::start(0, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);

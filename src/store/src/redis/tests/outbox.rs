@@ -91,7 +91,7 @@ fn pages_over_all_partitions_have_every_delivery_once_and_in_order() {
 }
 
 #[test]
-fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
+fn a_delivery_waits_only_for_the_node_that_completed_its_transaction() {
     run(async {
         let test = &test_store();
         let other = test.another_node().await;
@@ -111,7 +111,7 @@ fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
 }
 
 #[test]
-fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unknown() {
+fn deliveries_of_a_dead_node_are_taken_over_and_its_open_attempts_unknown() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
@@ -150,7 +150,7 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
 }
 
 #[test]
-fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions() {
+fn flow_webhooks_of_a_dead_node_are_taken_over_too() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
@@ -172,7 +172,7 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
 }
 
 #[test]
-fn a_take_over_whose_replies_are_lost_moves_everything_once() {
+fn a_takeover_with_lost_replies_moves_every_delivery_once() {
     run(async {
         let test = &test_store();
         let (dead, heir) = (test.another_node().await, test.another_node().await);
@@ -192,7 +192,7 @@ fn a_take_over_whose_replies_are_lost_moves_everything_once() {
 }
 
 #[test]
-fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
+fn delivery_numbers_rise_despite_clock_steps_and_full_milliseconds() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 100).await;

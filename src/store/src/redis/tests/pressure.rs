@@ -16,7 +16,7 @@ use crate::redis::RedisStore;
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, PresentedCredential};
 
 #[test]
-fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
+fn a_full_server_refuses_new_records_and_lets_deliveries_end() {
     run(async {
         let test = &test_store_on(&["maxmemory-policy noeviction"], RETENTION);
         let client = client_with(test, 10).await;
@@ -44,7 +44,7 @@ fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
 }
 
 #[test]
-fn a_server_that_is_nearly_full_begins_nothing_and_lets_transactions_end() {
+fn a_nearly_full_server_opens_no_transaction_and_lets_others_end() {
     run(async {
         let test = &test_store_on(&["maxmemory-policy noeviction", "maxmemory 64mb"], RETENTION);
         let client = client_with(test, 10).await;
@@ -79,7 +79,7 @@ fn a_server_that_is_nearly_full_begins_nothing_and_lets_transactions_end() {
 }
 
 #[test]
-fn a_server_that_fills_up_under_load_charges_for_what_it_opened_and_for_nothing_else() {
+fn a_server_that_fills_up_charges_only_for_opened_transactions() {
     run(async {
         let test = &test_store_on(&["maxmemory-policy noeviction", "maxmemory 6mb"], RETENTION);
         let client = client_with(test, 100_000).await;
@@ -100,7 +100,7 @@ fn a_server_that_fills_up_under_load_charges_for_what_it_opened_and_for_nothing_
 }
 
 #[test]
-fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
+fn a_server_that_became_a_replica_is_unavailable() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 3).await;
@@ -121,7 +121,7 @@ fn a_server_that_became_a_replica_is_unavailable_and_not_written_to() {
 }
 
 #[test]
-fn a_server_that_evicts_is_refused_when_the_store_is_opened() {
+fn a_server_that_evicts_keys_is_refused_at_opening() {
     run(async {
         let server = RedisServer::start(&["maxmemory 64mb", "maxmemory-policy allkeys-lru"]);
         let clock = Arc::new(ManualClock::starting_at(SystemClock.now()));

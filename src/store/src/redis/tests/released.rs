@@ -16,9 +16,9 @@ use rusqlite::Connection;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::time::Timestamp;
 
-use super::inventory::{leases, used_for_everything};
+use super::inventory::{use_every_operation, use_leases};
 use super::server::RedisServer;
-use super::{names, options, standalone, test_clock, test_store};
+use super::{key_names, options, standalone, test_clock, test_store};
 use crate::conformance::fixture::RETENTION;
 use crate::conformance::reseal::pass;
 use crate::conformance::{ClockedStore, TestStore, run};
@@ -36,7 +36,7 @@ use crate::{AuditHash, FIRST, SCHEMA, Store, Upgrading};
 const WRITE: &str = "SAKSHI_WRITE_FIXTURES";
 /// A distant end: a server expires keys by its own clock, and scripts go by the clock of the test.
 const LATER: i64 = 100 * 365 * 86_400_000;
-/// Marks and leases that belong to running nodes.
+/// Marks and use_leases that belong to running nodes.
 const OF_NODES: [&str; 5] = ["{nodes}beats", "{nodes}schemas", "probe", "moving", "{canary}lost"];
 
 fn fixtures(number: u32) -> PathBuf {
@@ -82,7 +82,7 @@ async fn written_file() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), test_clock());
     let store = EmbeddedStore::open(in_file(directory.path(), Arc::clone(&clock), true)).unwrap();
     let (test, begun) = (ClockedStore { store, clock: Arc::clone(&clock) }, clock.now());
-    used_for_everything(&test).await;
+    use_every_operation(&test).await;
     test.store.close();
     Connection::open(directory.path().join("sakshi.db"))
         .unwrap()
@@ -95,11 +95,11 @@ async fn written_file() {
 async fn written_servers() {
     let test = test_store();
     let begun = test.now();
-    used_for_everything(&test).await;
-    leases(&test).await;
+    use_every_operation(&test).await;
+    use_leases(&test).await;
     let mut commands = Vec::new();
     let shared = &test.store.shared;
-    for key in names(&test.server).into_iter().filter(|key| OF_NODES.iter().all(|other| other.as_bytes() != key)) {
+    for key in key_names(&test.server).into_iter().filter(|key| OF_NODES.iter().all(|other| other.as_bytes() != key)) {
         let asked = |name: &str, more: &[&str]| cmd(name).arg(&key).arg(more).to_owned();
         let kind = shared.read("a type", &asked("TYPE", &[])).await.unwrap().text().unwrap().unwrap();
         let (content, writer) = match &*kind {
@@ -259,7 +259,7 @@ async fn servers_of(number: u32) {
 }
 
 #[test]
-fn a_store_of_each_released_schema_is_walked_up_and_read_back() {
+fn a_store_of_each_released_schema_is_migrated_and_read_back() {
     run(async {
         if std::env::var_os(WRITE).is_some() {
             written_file().await;

@@ -58,7 +58,7 @@ async fn ends(test: &RedisTestStore) -> BTreeMap<(&'static str, u8, Vec<u8>), u6
 }
 
 #[test]
-fn after_a_pass_everything_is_read_with_the_new_key_alone() {
+fn after_a_pass_the_new_key_alone_opens_every_value() {
     let test = test_store_on(&["rdbcompression no"], RETENTION);
     let old = test_vault(&[7]);
     let has_old = || dump(&test).windows(4).any(|window| window == old.sealing_key().0);
@@ -85,7 +85,7 @@ fn after_a_pass_everything_is_read_with_the_new_key_alone() {
 }
 
 #[test]
-fn a_pass_whose_replies_are_lost_seals_everything_and_leaves_nothing() {
+fn a_pass_with_lost_replies_reseals_every_value() {
     let test = test_store();
     run(async {
         let old = test_vault(&[7]);
@@ -140,7 +140,7 @@ impl Engine for Changing {
 }
 
 #[test]
-fn a_value_that_changed_meanwhile_stays_and_one_that_no_key_opens_is_told_of() {
+fn a_changed_value_is_not_overwritten_and_an_unopenable_one_is_reported() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 5).await;

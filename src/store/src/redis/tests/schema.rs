@@ -73,7 +73,7 @@ async fn refusal(test: &RedisTestStore, schema: &'static Schema) -> String {
 }
 
 #[test]
-fn servers_of_no_release_or_of_a_newer_one_are_refused_in_a_sentence() {
+fn servers_of_unknown_or_newer_releases_are_refused_with_a_reason() {
     let test = test_store();
     run(async {
         test.store.leave().await.unwrap();
@@ -168,13 +168,13 @@ async fn wake_up<S>(test: &RedisTestStore<S>, servers: impl Fn() -> RedisServers
 }
 
 #[test]
-fn a_node_that_was_frozen_while_the_upgrade_was_finished_writes_nothing_old() {
+fn a_node_frozen_during_the_upgrade_writes_no_old_record() {
     let test = test_store();
     run(wake_up(&test, || standalone(&test.server.url()), |command| drop(test.server.answer(command))));
 }
 
 #[test]
-fn the_same_on_a_cluster_for_what_is_in_a_partition() {
+fn a_node_frozen_during_the_upgrade_of_a_cluster_writes_no_old_record() {
     let cluster = RedisCluster::start(0, &[]);
     let servers = || RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
     let test = connected((), servers(), RETENTION);
@@ -184,7 +184,7 @@ fn the_same_on_a_cluster_for_what_is_in_a_partition() {
 }
 
 #[test]
-fn a_walk_that_was_cut_off_is_walked_to_its_end_by_another_node() {
+fn another_node_finishes_an_interrupted_upgrade() {
     let test = test_store();
     run(async {
         let mut clients = Vec::new();
@@ -210,7 +210,7 @@ fn a_walk_that_was_cut_off_is_walked_to_its_end_by_another_node() {
 }
 
 #[test]
-fn a_record_that_changes_while_it_is_walked_is_changed_all_the_same() {
+fn a_record_that_changes_during_the_upgrade_is_rewritten_too() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 500).await;
@@ -232,7 +232,7 @@ fn a_record_that_changes_while_it_is_walked_is_changed_all_the_same() {
 }
 
 #[test]
-fn this_release_reads_past_what_it_does_not_know_and_keeps_it() {
+fn unknown_fields_are_ignored_and_preserved() {
     let test = test_store();
     run(async {
         let client = client_with(&test, 5).await;
@@ -254,7 +254,7 @@ fn this_release_reads_past_what_it_does_not_know_and_keeps_it() {
 }
 
 #[test]
-fn nodes_notice_with_their_heartbeats_that_the_number_was_raised() {
+fn nodes_adopt_a_raised_number_with_their_heartbeats() {
     let test = test_store();
     run(async {
         let other = RedisStore::open(on(&test, next_schema::next())).await.unwrap();
@@ -273,7 +273,7 @@ fn nodes_notice_with_their_heartbeats_that_the_number_was_raised() {
 
 /// Servers that lost everything get the number with the acceptance.
 #[test]
-fn a_store_whose_loss_is_accepted_has_a_number_again() {
+fn accepting_a_loss_restores_the_schema_number() {
     let test = test_store();
     run(async {
         test.server.answer(&["FLUSHALL"]);
@@ -285,7 +285,7 @@ fn a_store_whose_loss_is_accepted_has_a_number_again() {
 }
 
 #[test]
-fn a_store_in_the_middle_of_an_upgrade_is_not_moved() {
+fn a_store_is_not_moved_during_an_upgrade() {
     let test = test_store();
     run(async {
         client_with(&test, 1).await;

@@ -9,7 +9,7 @@ use super::test_store;
 use crate::conformance::{TestStore, run};
 
 #[test]
-fn a_future_that_is_not_polled_blocks_no_other() {
+fn an_unpolled_future_blocks_no_other() {
     run(async {
         let test = test_store();
         // The first call of a thread opens its connections, and is not polled during that.

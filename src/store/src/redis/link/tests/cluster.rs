@@ -14,7 +14,7 @@ fn link(cluster: &RedisCluster) -> Link {
 }
 
 #[tokio::test]
-async fn calls_reach_the_master_of_their_slot_also_after_another_was_promoted() {
+async fn calls_reach_the_master_of_their_slot_even_after_a_failover() {
     let cluster = RedisCluster::start(1, &[]);
     let link = link(&cluster);
     let key = |place: usize| format!("{{p{:02}}}:a", place % 64);
@@ -38,7 +38,7 @@ async fn calls_reach_the_master_of_their_slot_also_after_another_was_promoted() 
 }
 
 #[tokio::test]
-async fn a_slot_that_moves_to_another_master_is_followed() {
+async fn calls_follow_a_slot_to_another_master() {
     let cluster = RedisCluster::start(0, &[]);
     let link = link(&cluster);
     let key = "{moving}:a";
@@ -53,7 +53,7 @@ async fn a_slot_that_moves_to_another_master_is_followed() {
 }
 
 #[tokio::test]
-async fn the_owners_of_channels_are_asked_for_when_they_are_not_known() {
+async fn unknown_owners_of_channels_are_queried() {
     let cluster = RedisCluster::start(0, &[]);
     let channels: Vec<String> = (0..64).map(|place| format!("{{p{place:02}}}ended")).collect();
     let shards = link(&cluster).shards_of(&channels).await;

@@ -16,7 +16,7 @@ fn is_unavailable(outcome: &Result<i64, StoreError>) -> bool {
 }
 
 #[tokio::test]
-async fn nothing_that_was_answered_is_lost_and_nothing_is_done_twice_when_the_server_is_killed_under_load() {
+async fn kills_under_load_lose_no_answered_call_and_execute_none_twice() {
     let server = RedisServer::start(DURABLE);
     let link = link(&server.url());
     let noting = Noting::start(&link, 16, |worker| format!("n{worker}"));
@@ -41,7 +41,7 @@ async fn nothing_that_was_answered_is_lost_and_nothing_is_done_twice_when_the_se
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_costs_a_call_its_time_limit_and_later_calls_nothing() {
+async fn calls_to_a_down_server_wait_for_their_time_limit_and_later_ones_do_not() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
@@ -62,7 +62,7 @@ async fn a_server_that_is_down_costs_a_call_its_time_limit_and_later_calls_nothi
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_waited_for_within_the_limits_of_time_and_of_calls() {
+async fn calls_to_a_hanging_server_keep_the_limits_of_time_and_number() {
     let server = RedisServer::start(&[]);
     let mut options = options(&server.url());
     options.max_waiting = 50;
@@ -84,7 +84,7 @@ async fn a_server_that_hangs_is_waited_for_within_the_limits_of_time_and_of_call
 }
 
 #[tokio::test]
-async fn an_outcome_that_must_be_known_is_asked_for_without_a_time_limit() {
+async fn a_call_until_answered_has_no_time_limit() {
     let server = Arc::new(RedisServer::start(DURABLE));
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
@@ -104,7 +104,7 @@ async fn an_outcome_that_must_be_known_is_asked_for_without_a_time_limit() {
 }
 
 #[tokio::test]
-async fn a_call_that_may_have_been_executed_before_the_server_was_full_has_no_known_outcome() {
+async fn a_call_maybe_executed_before_the_server_was_full_has_no_known_outcome() {
     let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
     let bounds = (Duration::from_millis(400), Duration::from_secs(20));
     let link = Link::new(LinkOptions { response_timeout: bounds.0, call_timeout: bounds.1, ..options(&server.url()) });
@@ -128,7 +128,7 @@ async fn a_call_that_may_have_been_executed_before_the_server_was_full_has_no_kn
 }
 
 #[tokio::test]
-async fn a_server_that_was_never_there_is_used_when_it_comes() {
+async fn a_server_that_starts_late_is_used_once_it_is_up() {
     let server = RedisServer::start(&[]);
     server.kill9();
     let link = link(&server.url());
@@ -138,8 +138,7 @@ async fn a_server_that_was_never_there_is_used_when_it_comes() {
 }
 
 #[tokio::test]
-async fn servers_that_cannot_say_who_owns_the_slots_are_asked_again_until_the_time_is_up_and_later_once_for_each_call()
-{
+async fn unknown_slot_owners_are_queried_until_the_time_limit_and_later_once() {
     let server = RedisServer::start(&[]);
     server.kill9();
     let link = Link::new(options_of(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));

@@ -15,7 +15,7 @@ fn patient(url: &str) -> Link {
 }
 
 #[tokio::test]
-async fn a_script_is_run_by_a_server_that_does_not_know_it_and_by_one_that_has_forgotten_it() {
+async fn a_server_runs_an_unknown_and_a_forgotten_script() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     assert_eq!(count(&link, "a").await, Ok(1));
@@ -29,7 +29,7 @@ async fn a_script_is_run_by_a_server_that_does_not_know_it_and_by_one_that_has_f
 }
 
 #[tokio::test]
-async fn reads_come_back_in_the_order_of_the_commands() {
+async fn replies_come_in_the_order_of_the_commands() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     let mut commands = Vec::new();
@@ -46,7 +46,7 @@ async fn reads_come_back_in_the_order_of_the_commands() {
 }
 
 #[tokio::test]
-async fn a_read_that_is_refused_fails_all_and_nothing_is_repeated() {
+async fn a_refused_read_fails_all_reads_and_is_not_retried() {
     let server = RedisServer::start(&[]);
     let link = patient(&server.url());
     let read = |key: &str| link.read_all(vec![cmd("GET").arg("none").to_owned(), cmd("GET").arg(key).to_owned()]);
@@ -79,7 +79,7 @@ async fn server_set(link: &Link, place: i64) {
 }
 
 #[tokio::test]
-async fn a_full_server_is_full_and_can_still_be_read() {
+async fn a_full_server_refuses_writes_and_can_still_be_read() {
     let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
     let link = link(&server.url());
     static FILL: Script = Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], ARGV[1])", true);
@@ -96,7 +96,7 @@ async fn a_full_server_is_full_and_can_still_be_read() {
 }
 
 #[tokio::test]
-async fn a_refused_script_is_not_repeated() {
+async fn a_refused_script_is_not_retried() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     static WRONG: Script = Script::new(
@@ -132,7 +132,7 @@ async fn calls_beyond_the_limit_are_refused_at_once_and_no_permit_is_lost() {
 }
 
 #[tokio::test]
-async fn every_thread_has_connections_that_survive_the_end_of_another_one() {
+async fn connections_of_a_thread_survive_the_end_of_another_thread() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
     for round in 1..=20 {
@@ -164,7 +164,7 @@ async fn a_password_is_used_and_never_shown() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_speak_tls_is_not_spoken_to_without() {
+async fn a_server_without_tls_is_never_used_unencrypted() {
     let server = RedisServer::start(&[]);
     for login in [":geheim@", ""] {
         let link = link(&format!("rediss://{login}{}/", server.address()));
@@ -174,7 +174,7 @@ async fn a_server_that_does_not_speak_tls_is_not_spoken_to_without() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_certificates_gets_ours_and_is_trusted_by_its_own_authority() {
+async fn client_certificates_and_a_private_authority_are_used() {
     let (authority, directory) = (Authority::create(), tempfile::tempdir().unwrap());
     let server = authority.issue(&["127.0.0.1"]);
     let path = |name: &str| directory.path().join(name).display().to_string();

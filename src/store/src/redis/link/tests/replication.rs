@@ -12,7 +12,7 @@ use crate::StoreError;
 use crate::redis::link::Link;
 
 #[tokio::test]
-async fn a_write_counts_when_the_replica_has_it_and_not_before() {
+async fn a_write_succeeds_only_once_the_replica_has_it() {
     let group = Sentinels::start(1, &[]);
     let mut options = options(&group.master().url());
     options.wait_replicas = 1;
@@ -48,7 +48,7 @@ async fn a_write_counts_when_the_replica_has_it_and_not_before() {
 /// A retry finds the write done and writes nothing itself. It must wait for it all the same, also on another
 /// connection.
 #[tokio::test]
-async fn a_repetition_that_writes_nothing_waits_for_what_was_written_before() {
+async fn a_retry_that_writes_nothing_waits_for_the_earlier_write() {
     let group = Sentinels::start(1, &[]);
     let mut options = options(&group.master().url());
     options.wait_replicas = 1;

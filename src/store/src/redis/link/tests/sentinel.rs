@@ -15,7 +15,7 @@ fn link(sentinels: &[String]) -> Link {
 }
 
 #[tokio::test]
-async fn the_link_follows_the_sentinels_when_the_master_is_demoted_and_when_it_dies() {
+async fn the_link_follows_a_demotion_and_a_failover() {
     let group = Sentinels::start(2, &[]);
     let link = link(&group.urls());
     assert_eq!(count(&link, "a").await, Ok(1));
@@ -34,7 +34,7 @@ async fn the_link_follows_the_sentinels_when_the_master_is_demoted_and_when_it_d
 }
 
 #[tokio::test]
-async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
+async fn a_sentinel_may_require_the_credentials_or_none() {
     let master = RedisServer::start(&["requirepass geheim"]);
     let monitor = format!("sentinel monitor {} 127.0.0.1 {} 1", Sentinels::SERVICE, master.port());
     let auth = format!("sentinel auth-pass {} geheim", Sentinels::SERVICE);
@@ -47,7 +47,7 @@ async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
 }
 
 #[tokio::test]
-async fn without_a_sentinel_that_answers_the_error_speaks_of_sentinels() {
+async fn without_a_reachable_sentinel_the_error_mentions_sentinels() {
     let master = RedisServer::start(&[]);
     for nobody in ["redis://127.0.0.1:1".to_owned(), master.url()] {
         let refused = count(&link(&[nobody]), "a").await.unwrap_err();
