@@ -7,6 +7,7 @@ mod cluster;
 mod credentials;
 mod data_loss;
 mod engines;
+mod equality;
 mod expiry;
 mod failures;
 mod flips;
