@@ -12,7 +12,7 @@ use sakshi_kit::random::Random;
 use sakshi_kit::redis::groups::{RedisCluster, Sentinels};
 use sakshi_kit::redis::{RedisServer, TIMEOUT, eventually};
 
-use super::engines::Maker;
+use super::batches::BatchMaker;
 use super::{options, standalone, test_clock};
 use crate::conformance::fixture::RETENTION;
 use crate::conformance::run;
@@ -60,7 +60,7 @@ impl Possible {
     }
 
     /// Keeps the contents that match the servers' answers.
-    async fn compare(&mut self, maker: &mut Maker, engine: &RedisEngine, context: &str) -> Result<(), StoreError> {
+    async fn compare(&mut self, maker: &mut BatchMaker, engine: &RedisEngine, context: &str) -> Result<(), StoreError> {
         let queries = maker.queries();
         let found = engine.read_confirmed(queries.clone()).await?;
         let mut differences = Vec::new();
@@ -203,7 +203,7 @@ async fn opened(servers: RedisServers, wait_replicas: u32, clock: &Arc<ManualClo
 fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, seed: u64) -> [usize; 2] {
     let failures = std::env::var("SAKSHI_FAILURES").ok().and_then(|number| number.parse().ok()).unwrap_or(FAILURES);
     let clock = test_clock();
-    let mut maker = Maker::new(seed, clock.now().millis());
+    let mut maker = BatchMaker::new(seed, clock.now().millis());
     let (key, progress, is_over) = (maker.record(), Progress::default(), AtomicBool::new(false));
     thread::scope(|threads| {
         threads.spawn(|| {
@@ -253,7 +253,13 @@ fn compare(servers: RedisServers, wait_replicas: u32, failing: &dyn Failing, see
 }
 
 /// Waits until the servers can be read again, which shows the effect of an unanswered call.
-async fn settle(possible: &mut Possible, maker: &mut Maker, engine: &RedisEngine, progress: &Progress, context: &str) {
+async fn settle(
+    possible: &mut Possible,
+    maker: &mut BatchMaker,
+    engine: &RedisEngine,
+    progress: &Progress,
+    context: &str,
+) {
     let begun = Instant::now();
     while let Err(error) = possible.compare(maker, engine, context).await {
         progress.note();

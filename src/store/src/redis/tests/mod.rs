@@ -2,6 +2,7 @@
 //! its own.
 
 mod appended;
+mod batches;
 mod canary;
 mod cluster;
 mod credentials;
