@@ -21,7 +21,7 @@ use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use sakshi_domain::user::User;
 use uuid::Uuid;
 
-use super::{RedisTestStore, key_names, options, standalone, test_store, test_store_on};
+use super::{RedisTestStore, key_names, options, standalone, test_store, test_store_with_config};
 use crate::LapseFlowOutcome;
 use crate::conformance::client_log::entry;
 use crate::conformance::console;
@@ -369,7 +369,7 @@ fn the_deployed_redis_user_may_run_every_operation() {
     let digest = user.split(' ').find(|word| word.starts_with('#')).unwrap();
     let server = super::server::RedisServer::start(&[&user.replace(digest, ">known-here")]);
     let servers = standalone(&format!("redis://sakshi:known-here@{}/", server.address()));
-    let test = super::connected(server, servers.clone(), RETENTION);
+    let test = super::connect_store(server, servers.clone(), RETENTION);
     run(use_with_two_nodes(&test, servers));
 }
 
@@ -442,7 +442,7 @@ fn every_field_declared_as_sealed_is_sealed() {
 #[test]
 fn personal_and_secret_data_is_not_readable_in_redis() {
     // An uncompressed disk file equals the memory content.
-    let test = test_store_on(&["rdbcompression no"], RETENTION);
+    let test = test_store_with_config(&["rdbcompression no"], RETENTION);
     let vault = Arc::clone(&test.store.shared.vault);
     run(async {
         use_every_operation(&test).await;

@@ -10,7 +10,7 @@ use super::equality::assert_equal;
 use super::inventory::use_every_operation;
 use super::moving::{ALL, create_events_in_one_millisecond, open_embedded, pending_deliveries, reply_to};
 use super::server::RedisServer;
-use super::{RedisTestStore, connected, options, standalone, test_store};
+use super::{RedisTestStore, connect_store, options, standalone, test_store};
 use crate::conformance::fixture::{
     RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned,
 };
@@ -183,7 +183,7 @@ fn a_refused_move_changes_nothing() {
 fn a_move_away_from_changing_servers_is_refused() {
     run(async {
         let server = Arc::new(RedisServer::start(&[]));
-        let test = connected(Arc::clone(&server), standalone(&server.url()), RETENTION);
+        let test = connect_store(Arc::clone(&server), standalone(&server.url()), RETENTION);
         let client = client_with(&test, 5).await;
         test.store.leave().await.unwrap();
         let directory = tempfile::tempdir().unwrap();
