@@ -36,7 +36,7 @@ pub struct Audit {
     pub sum: i64,
     /// Number of entries.
     pub entries: u64,
-    /// Number of entries whose number, balance or sign does not follow from the one before.
+    /// Number of entries whose number, balance or sign does not follow from the previous entry.
     pub faults: u64,
 }
 

@@ -256,8 +256,8 @@ impl Operand {
         Self::Now(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Returns the value. `results` are those of the earlier operations; `own` returns fields of the record that the
-    /// operation changes.
+    /// Returns the value. `results` has the results of the earlier operations; `own` returns fields of the record that
+    /// the operation changes.
     pub fn resolve(
         &self,
         now: Timestamp,

@@ -46,7 +46,7 @@ fn name(key: &Key) -> Name {
     (key.table.name, key.place, key.id.clone())
 }
 
-fn count(number: usize) -> i64 {
+fn to_i64(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
@@ -227,7 +227,7 @@ impl Content {
         match op {
             Op::Append(_, values) => {
                 list.push(entry(values));
-                count(list.len())
+                to_i64(list.len())
             }
             Op::Rewrite(_, number, values) => {
                 let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
@@ -256,7 +256,7 @@ impl Content {
             Op::Sweep(_, above, until) => {
                 let until = until.integer(now, results, &|_| None);
                 index.retain(|(score, _)| (*above != i64::MIN && score <= above) || *score > until);
-                count(before - index.len())
+                to_i64(before - index.len())
             }
             _ => 0,
         }

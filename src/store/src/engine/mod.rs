@@ -281,7 +281,7 @@ impl Table {
         self.fields.iter().find(|column| column.name == name)
     }
 
-    /// Returns the kinds whose records end with one of this kind.
+    /// Returns the kinds whose records end together with a record of this kind.
     pub const fn children(&self) -> &'static [&'static Self] {
         match self.life {
             Life::Ends(children) => children,

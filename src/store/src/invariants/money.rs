@@ -23,8 +23,8 @@ const fn rule(
 
 /// The rules of these batches.
 pub(super) static RULES: &[StepRule] = &[
-    rule("a balance moves with an entry of its ledger", &CLIENT, Kind::Move("balance"), moves_with_entry),
-    rule("a balance moves once in a batch", &CLIENT, Kind::Move("balance"), moves_once),
+    rule("a balance moves with an entry of its ledger", &CLIENT, Kind::Add("balance"), moves_with_entry),
+    rule("a balance moves once in a batch", &CLIENT, Kind::Add("balance"), moves_once),
     rule("an entry of a ledger has the balance after it", &LEDGER, Kind::Append, has_balance),
     rule("an entry of a ledger has the amount of its movement", &LEDGER, Kind::Append, has_amount),
     rule("a debit belongs to a transaction that opens", &LEDGER, Kind::Append, debit_opens),
@@ -37,7 +37,7 @@ pub(super) static RULES: &[StepRule] = &[
     rule("a scan has the client and the app of its event", &TRANSACTION, Kind::Put, scan_is_own),
     rule("a scan is admitted by its event", &TRANSACTION, Kind::Put, scan_is_admitted),
     rule("a transaction waits for its answer when it opens", &TRANSACTION, Kind::Put, is_pending),
-    rule("a scan is counted for a transaction that opens", &EVENT, Kind::Add("scans"), scan_opens),
+    rule("a scan is counted for a transaction that opens", &EVENT, Kind::Increase("scans"), scan_opens),
     rule("an event is listed when it is created", &EVENT, Kind::Put, event_is_listed),
     rule("an event is empty when it is created", &EVENT, Kind::Put, event_is_empty),
     rule("the end of an event is listed when it changes", &EVENT, Kind::Set("expires_at"), end_is_listed),

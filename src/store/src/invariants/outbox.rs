@@ -30,10 +30,10 @@ pub(super) static RULES: &[StepRule] = &[
         stays_for_delivery,
     ),
     rule("a registration is the number of the guest", &TRANSACTION, Kind::Set("registration"), registration_is_number),
-    rule("a registration takes a place of its event", &TRANSACTION, Kind::Set("registration"), takes_place),
-    rule("a registered scan no longer waits", &TRANSACTION, Kind::Set("registration"), waits_no_more),
-    rule("a place is taken for a guest on both lists", &EVENT, Kind::Add("registrations"), place_has_guest),
-    rule("a place is taken from an event as it was read", &EVENT, Kind::Add("registrations"), place_is_free),
+    rule("a registration takes a place of its event", &TRANSACTION, Kind::Set("registration"), takes_event_place),
+    rule("a registered scan no longer waits", &TRANSACTION, Kind::Set("registration"), leaves_waiting_scans),
+    rule("a place is taken for a guest on both lists", &EVENT, Kind::Increase("registrations"), place_has_guest),
+    rule("a place is taken from an event as it was read", &EVENT, Kind::Increase("registrations"), place_is_free),
     rule("a guest takes a place", &GUESTS, Kind::Append, guest_has_place),
     rule("a guest's claims are listed beside the guest", &GUESTS, Kind::Append, guest_shares),
     rule("a guest is not inside when registered", &GUESTS, Kind::Append, guest_is_outside),
@@ -43,18 +43,18 @@ pub(super) static RULES: &[StepRule] = &[
     rule("a check-in stays", &GUESTS, Kind::Rewrite, check_in_stays),
     rule("a check-in is counted", &GUESTS, Kind::Rewrite, check_in_is_counted),
     rule("a removed mark is counted", &GUESTS, Kind::Rewrite, unmark_is_counted),
-    rule("a check-in belongs to a guest", &EVENT, Kind::Add("checked_in"), check_in_has_guest),
+    rule("a check-in belongs to a guest", &EVENT, Kind::Increase("checked_in"), check_in_has_guest),
     rule("a guest's claims are changed with the guest as read", &SHARED, Kind::Rewrite, claims_are_as_read),
-    rule("a delivery of a transaction has a fresh number", &TRANSACTION, Kind::Gives("delivery"), number_is_fresh),
-    rule("a delivery of a transaction is in the outbox", &TRANSACTION, Kind::Gives("delivery"), is_in_outbox),
-    rule("a delivery of a transaction names its holder", &TRANSACTION, Kind::Gives("delivery"), has_holder),
-    rule("a delivery of a transaction is queued unclaimed", &TRANSACTION, Kind::Gives("delivery"), is_unclaimed),
-    rule("a delivery of a report has a fresh number", &REPORT, Kind::Gives("delivery"), number_is_fresh),
-    rule("a delivery of a report is in the outbox", &REPORT, Kind::Gives("delivery"), is_in_outbox),
-    rule("a delivery of a report names its holder", &REPORT, Kind::Gives("delivery"), has_holder),
-    rule("a delivery of a report is queued unclaimed", &REPORT, Kind::Gives("delivery"), is_unclaimed),
-    rule("a delivery of a report is on the list of its flow", &REPORT, Kind::Gives("delivery"), is_on_list),
-    rule("a listed webhook has a delivery", &WEBHOOKS, Kind::Append, listed_is_queued),
+    rule("a delivery of a transaction has a fresh number", &TRANSACTION, Kind::Assigns("delivery"), number_is_fresh),
+    rule("a delivery of a transaction is in the outbox", &TRANSACTION, Kind::Assigns("delivery"), is_in_outbox),
+    rule("a delivery of a transaction names its holder", &TRANSACTION, Kind::Assigns("delivery"), has_holder),
+    rule("a delivery of a transaction is queued unclaimed", &TRANSACTION, Kind::Assigns("delivery"), is_unclaimed),
+    rule("a delivery of a report has a fresh number", &REPORT, Kind::Assigns("delivery"), number_is_fresh),
+    rule("a delivery of a report is in the outbox", &REPORT, Kind::Assigns("delivery"), is_in_outbox),
+    rule("a delivery of a report names its holder", &REPORT, Kind::Assigns("delivery"), has_holder),
+    rule("a delivery of a report is queued unclaimed", &REPORT, Kind::Assigns("delivery"), is_unclaimed),
+    rule("a delivery of a report is on the list of its flow", &REPORT, Kind::Assigns("delivery"), is_listed_in_flow),
+    rule("a listed webhook has a delivery", &WEBHOOKS, Kind::Append, listed_report_is_queued),
     rule("a report comes with its flow as read or new", &REPORT, Kind::Put, report_has_flow),
     rule("a flow changes as it was read", &FLOW, Kind::Set("state"), flow_is_as_read),
     rule("a number is drawn for one delivery", &NUMBERS, Kind::Number("last"), number_is_used),
@@ -63,16 +63,21 @@ pub(super) static RULES: &[StepRule] = &[
         "a claim of a transaction's webhook names a known delivery",
         &TRANSACTION,
         Kind::Set("claimed_at"),
-        claim_is_of_known,
+        claim_names_delivery,
     ),
     rule("a claim of a transaction's webhook does nothing else", &TRANSACTION, Kind::Set("claimed_at"), claim_is_alone),
-    rule("a claim of a report's webhook names a known delivery", &REPORT, Kind::Set("claimed_at"), claim_is_of_known),
+    rule(
+        "a claim of a report's webhook names a known delivery",
+        &REPORT,
+        Kind::Set("claimed_at"),
+        claim_names_delivery,
+    ),
     rule("a claim of a report's webhook does nothing else", &REPORT, Kind::Set("claimed_at"), claim_is_alone),
     rule(
         "an attempt of a transaction's webhook names a known delivery",
         &TRANSACTION,
         Kind::Set("attempt"),
-        attempt_is_of_known,
+        attempt_names_delivery,
     ),
     rule(
         "an attempt of a transaction's webhook replaces only an unknown one",
@@ -81,7 +86,12 @@ pub(super) static RULES: &[StepRule] = &[
         attempt_is_first,
     ),
     rule("a settled webhook of a transaction leaves the outbox", &TRANSACTION, Kind::Set("attempt"), leaves_outbox),
-    rule("an attempt of a report's webhook names a known delivery", &REPORT, Kind::Set("attempt"), attempt_is_of_known),
+    rule(
+        "an attempt of a report's webhook names a known delivery",
+        &REPORT,
+        Kind::Set("attempt"),
+        attempt_names_delivery,
+    ),
     rule(
         "an attempt of a report's webhook replaces only an unknown one",
         &REPORT,
@@ -91,9 +101,9 @@ pub(super) static RULES: &[StepRule] = &[
     rule("a settled webhook of a report leaves the outbox", &REPORT, Kind::Set("attempt"), leaves_outbox),
     rule("a webhook of a transaction is taken over unclaimed", &TRANSACTION, Kind::Set("holder"), is_taken_over),
     rule("a webhook of a report is taken over unclaimed", &REPORT, Kind::Set("holder"), is_taken_over),
-    rule("a transaction is removed as it was read", &TRANSACTION, Kind::Remove, removed_as_read),
-    rule("a transaction is removed with its evidence", &TRANSACTION, Kind::Remove, evidence_goes),
-    rule("a flow is removed as it was read", &FLOW, Kind::Remove, removed_as_read),
+    rule("a transaction is removed as it was read", &TRANSACTION, Kind::Remove, is_as_read),
+    rule("a transaction is removed with its evidence", &TRANSACTION, Kind::Remove, removes_evidence),
+    rule("a flow is removed as it was read", &FLOW, Kind::Remove, is_as_read),
 ];
 
 fn notifies_watchers(step: Step<'_>) -> bool {
@@ -119,11 +129,11 @@ fn registration_is_number(step: Step<'_>) -> bool {
     step.is_result(step.operand("registration"), is_of_guest)
 }
 
-fn takes_place(step: Step<'_>) -> bool {
+fn takes_event_place(step: Step<'_>) -> bool {
     step.adds(&EVENT, "registrations", 1)
 }
 
-fn waits_no_more(step: Step<'_>) -> bool {
+fn leaves_waiting_scans(step: Step<'_>) -> bool {
     step.ops_on(&WAITING).any(|(_, op)| matches!(op, Op::Unindex(_, member) if *member == step.key().id))
 }
 
@@ -237,12 +247,12 @@ fn is_unclaimed(step: Step<'_>) -> bool {
     ["claimed_at", "claim", "attempt"].iter().all(|field| step.operand(field).is_none())
 }
 
-fn is_on_list(step: Step<'_>) -> bool {
+fn is_listed_in_flow(step: Step<'_>) -> bool {
     let name = step.key().id.get(16..);
     step.ops_on(&WEBHOOKS).any(|(_, op)| matches!(op, Op::Append(_, values) if values.first().and_then(bytes) == name))
 }
 
-fn listed_is_queued(step: Step<'_>) -> bool {
+fn listed_report_is_queued(step: Step<'_>) -> bool {
     let name = step.entry().first().and_then(bytes);
     step.ops_on(&REPORT).any(|(_, op)| match op {
         Op::Put(key, fields) => key.id.get(16..) == name && operand_for(fields, "delivery").is_some(),
@@ -277,7 +287,7 @@ fn member_is_readable(step: Step<'_>) -> bool {
     delivery.is_some_and(|delivery| index.place == crate::engine::Place::Partition(delivery.subject.partition()))
 }
 
-fn claim_is_of_known(step: Step<'_>) -> bool {
+fn claim_names_delivery(step: Step<'_>) -> bool {
     step.meets(Need::Equal("delivery")) && step.meets(Need::Equal("holder"))
 }
 
@@ -285,7 +295,7 @@ const fn claim_is_alone(step: Step<'_>) -> bool {
     step.batch.ops.len() == 1
 }
 
-fn attempt_is_of_known(step: Step<'_>) -> bool {
+fn attempt_names_delivery(step: Step<'_>) -> bool {
     step.meets(Need::Equal("delivery"))
 }
 
@@ -323,10 +333,10 @@ fn is_taken_over(step: Step<'_>) -> bool {
     is_listed && step.meets(Need::Unset("claimed_at")) && step.meets(Need::Equal("holder"))
 }
 
-fn removed_as_read(step: Step<'_>) -> bool {
+fn is_as_read(step: Step<'_>) -> bool {
     step.meets(Need::Version)
 }
 
-fn evidence_goes(step: Step<'_>) -> bool {
+fn removes_evidence(step: Step<'_>) -> bool {
     step.ops_on(&EVIDENCE).any(|(_, op)| matches!(op, Op::Remove(key) if key.id == step.key().id))
 }

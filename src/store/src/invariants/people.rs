@@ -27,7 +27,7 @@ pub(super) static RULES: &[StepRule] = &[
     rule("the place of the log's receiver does not fall while a node sends", &AUDIT_PUSH, Kind::Put, push_rises),
     rule("a consent is kept in a week that has begun", &CONSENTS, Kind::Append, week_has_begun),
     rule("an entry of a client's log is kept in a month that has begun", &CLIENT_LOG, Kind::Append, month_has_begun),
-    rule("a remembered credential replaces only what was read", &CREDENTIAL, Kind::Put, memory_is_as_read),
+    rule("a remembered credential replaces only what was read", &CREDENTIAL, Kind::Put, credential_is_as_read),
     rule("a webhook's name is taken once, or again by its own flow", &WEBHOOK_NAME, Kind::Put, name_is_own),
     rule("a session is prolonged, not cut", &SESSION, Kind::Set("idle_until"), is_prolonged),
     rule("a session of the console is prolonged, not cut", &CONSOLE_SESSION, Kind::Set("idle_until"), is_prolonged),
@@ -43,8 +43,8 @@ pub(super) static RULES: &[StepRule] = &[
     rule("a grant request is listed", &GRANT_REQUEST, Kind::Put, request_is_listed),
     rule("a key's last use does not fall", &API_KEY, Kind::Set("used_at"), use_is_later),
     rule("refused requests are counted one by one", &REFUSALS, Kind::Set("kept"), refusals_count),
-    rule("a counted refusal is stored in its place", &REFUSALS, Kind::Set("kept"), refusal_is_kept),
-    rule("figures of a day are added to a day that has some", &DAY, Kind::Move("opened"), day_is_there),
+    rule("a counted refusal is stored in its place", &REFUSALS, Kind::Set("kept"), refusal_is_stored),
+    rule("figures of a day are added to a day that has some", &DAY, Kind::Add("opened"), day_exists),
     rule("an operator is listed and has a token", &OPERATOR, Kind::Put, operator_is_listed),
 ];
 
@@ -84,7 +84,7 @@ fn month_has_begun(step: Step<'_>) -> bool {
     requires_parent(step, &CLIENT_LOG_MONTH)
 }
 
-fn memory_is_as_read(step: Step<'_>) -> bool {
+fn credential_is_as_read(step: Step<'_>) -> bool {
     step.meets(Need::Equal("call")) || step.has_guard(|guard| matches!(guard, Guard::Absent(_)))
 }
 
@@ -148,11 +148,11 @@ fn refusals_count(step: Step<'_>) -> bool {
     )
 }
 
-fn refusal_is_kept(step: Step<'_>) -> bool {
+fn refusal_is_stored(step: Step<'_>) -> bool {
     step.ops_on(&REFUSAL).any(|(_, op)| matches!(op, Op::Put(key, _) if key.id.starts_with(&step.key().id)))
 }
 
-fn day_is_there(step: Step<'_>) -> bool {
+fn day_exists(step: Step<'_>) -> bool {
     step.has_guard(|guard| matches!(guard, Guard::Present(_)))
 }
 

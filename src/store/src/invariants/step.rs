@@ -21,11 +21,11 @@ pub(super) enum Kind {
     Put,
     Set(&'static str),
     /// A new or changed record in which the field gets a value.
-    Gives(&'static str),
+    Assigns(&'static str),
     /// A positive addition.
-    Add(&'static str),
+    Increase(&'static str),
     /// Any addition.
-    Move(&'static str),
+    Add(&'static str),
     Number(&'static str),
     Append,
     Rewrite,
@@ -68,11 +68,14 @@ impl Kind {
             | (Self::Rewrite, Op::Rewrite(..))
             | (Self::Index, Op::Index(..))
             | (Self::Remove, Op::Remove(_)) => true,
-            (Self::Set(field), Op::Set(_, fields)) | (Self::Gives(field), Op::Set(_, fields) | Op::Put(_, fields)) => {
+            (Self::Set(field), Op::Set(_, fields))
+            | (Self::Assigns(field), Op::Set(_, fields) | Op::Put(_, fields)) => {
                 operand_for(fields, field).is_some_and(|operand| *operand != Operand::Nothing)
             }
-            (Self::Add(field), Op::Add(_, name, more)) => field == *name && integer(more).is_some_and(|more| more > 0),
-            (Self::Move(field), Op::Add(_, name, _)) | (Self::Number(field), Op::Number(_, name)) => field == *name,
+            (Self::Increase(field), Op::Add(_, name, more)) => {
+                field == *name && integer(more).is_some_and(|more| more > 0)
+            }
+            (Self::Add(field), Op::Add(_, name, _)) | (Self::Number(field), Op::Number(_, name)) => field == *name,
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 //! lagging replica.
 //!
 //! Ledgers and the audit log only grow. A node remembers their latest lengths and compares them on each new connection,
-//! before it sends anything else there. The store also keeps marks of its own beside the canary, which every node
+//! before it sends anything else there. The store also keeps its own marks beside the canary, which every node
 //! reads. Each start is counted by a script of several commands and then by a single command, because a Redis can lose
 //! the first kind and keep the second (`deploy/redis/README.md`). A node that finds less than before records the loss.
 //! From then on no node sends anything until the data is back or an operator accepts the loss.
@@ -25,7 +25,7 @@ use super::{keys, script};
 use crate::error::StoreError;
 use crate::{Schema, canary};
 
-/// Place of the audit log among the marks; a partition's latest ledger has the partition's number.
+/// Number of the mark for the audit log. The mark for the latest ledger of a partition has the partition's number.
 pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
 
 /// Knowledge of the store's earlier content, and of a loss.
@@ -55,7 +55,7 @@ struct Knowledge {
 struct Mark {
     list: Vec<u8>,
     length: u64,
-    at: Timestamp,
+    noted_at: Timestamp,
 }
 
 /// The queries of one comparison.
@@ -88,12 +88,12 @@ impl LossGuard {
     }
 
     /// Remembers the length of an append-only list.
-    pub(crate) fn record(&self, place: u8, list: Vec<u8>, length: u64) {
-        let mark = Mark { list, length, at: SystemClock.now() };
+    pub(crate) fn record(&self, mark_number: u8, list: Vec<u8>, length: u64) {
+        let mark = Mark { list, length, noted_at: SystemClock.now() };
         let mut known = self.lock();
         // Replies may arrive out of order.
-        if !known.marks.get(&place).is_some_and(|before| before.list == mark.list && before.length >= length) {
-            known.marks.insert(place, mark);
+        if !known.marks.get(&mark_number).is_some_and(|before| before.list == mark.list && before.length >= length) {
+            known.marks.insert(mark_number, mark);
         }
     }
 
@@ -184,7 +184,7 @@ impl Knowledge {
             }
             self.acceptances = Some(known);
         }
-        lengths.iter().filter(|(mark, length)| *length < mark.length).map(|(mark, _)| mark.at).min()
+        lengths.iter().filter(|(mark, length)| *length < mark.length).map(|(mark, _)| mark.noted_at).min()
     }
 }
 
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_shorter_list_reveals_when_its_missing_data_was_last_seen() {
-        let mark = |length, time| Mark { list: vec![], length, at: at(time) };
+        let mark = |length, time| Mark { list: vec![], length, noted_at: at(time) };
         let (older, newer) = (mark(5, 100), mark(7, 200));
         let mut known = Knowledge::default();
         assert_eq!(known.detect_loss(None, &[(&older, 5), (&newer, 8)], at(900)), None);

@@ -52,7 +52,7 @@ const MARKS: [KeyKind; 12] = [
     mark("probe", "string", Expiry::Always),
 ];
 
-/// Kinds whose records are found by their ids alone, each in a slot of its own. The others are in partitions.
+/// Kinds whose records are found by their ids alone, each in its own slot. The others are in partitions.
 const OWN_SLOT: [&Table; 12] = [
     &tenancy::APP,
     &tenancy::API_KEY,
@@ -98,7 +98,7 @@ impl KeyKind {
         self.table.map_or(key == self.name.as_bytes(), |table| parse_name(table, key).is_some())
     }
 
-    /// Returns true if records of the kind are in slots of their own.
+    /// Returns true if records of the kind have their own slots.
     pub(crate) fn has_own_slot(&self) -> bool {
         OWN_SLOT.iter().any(|alone| alone.name == self.name)
     }

@@ -7,7 +7,7 @@
 //!
 //! `engine::redis` stores the records, on top of this: `link` sends commands to the servers, `script` has the scripts
 //! of `lua/`, and `keys` the names of keys that are not records. Scripts take the time from the server, so no node's
-//! clock decides anything. A command whose reply was lost is sent again: batches recognise their earlier execution.
+//! clock decides anything. A command whose reply was lost is sent again: the script finds its earlier execution.
 //! Records expire by their time to live, so nothing needs sweeping. `data_loss` detects servers that have lost data;
 //! `nodes` watches the other nodes and takes over from dead ones.
 

@@ -87,7 +87,7 @@ impl Shared {
         self.call_timed(script, keys, self.with_time(args)).await
     }
 
-    /// Calls a script whose arguments begin with the time, or with an empty one for the server's.
+    /// Calls a script whose arguments begin with the time, or with an empty text for the server's time.
     pub(crate) async fn call_timed(
         &self,
         script: &'static Script,

@@ -75,7 +75,7 @@ pub(crate) enum Condition {
 pub(crate) enum End {
     /// The end is unchanged.
     Same,
-    /// The end is a parameter, the last before those of the conditions.
+    /// The end is a parameter, before the parameters of the conditions.
     Given,
     /// The end is the value of a field that is not set.
     Field(&'static str),
@@ -183,7 +183,7 @@ pub(crate) fn schema(table: &Table) -> String {
 
 fn record_sql(table: &Table, statement: &Statement) -> String {
     let name = name(table);
-    // Every statement uses its second parameter, so that all take the same first two.
+    // Every statement uses its second parameter, so that all statements start with the same two parameters.
     let is_current =
         if can_end(table) { "_id = ?1 AND (_end IS NULL OR _end > ?2)" } else { "_id = ?1 AND ?2 IS NOT NULL" };
     match statement {

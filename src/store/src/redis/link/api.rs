@@ -113,7 +113,7 @@ impl Link {
     ) -> Result<Value, StoreError> {
         let _permit = self.calls.acquire()?;
         let request = Request::script(script, &keys, &args, self.calls.wait);
-        self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
+        self.calls.run(&request, Until::Timeout).instrument(call_span(script.name)).await
     }
 
     /// Calls as [`Link::call`] does, without a time limit and never refused, for outcomes that must be known. Callers
@@ -129,7 +129,7 @@ impl Link {
     ) -> Result<Value, StoreError> {
         let _permit = self.calls.call_limit.acquire_beyond_limit();
         let request = Request::script(script, &keys, &args, self.calls.wait);
-        self.calls.run(&request, Until::Answered).instrument(step(script.name)).await
+        self.calls.run(&request, Until::Answered).instrument(call_span(script.name)).await
     }
 
     /// Sends a repeatable command to the node that has its key.
@@ -138,7 +138,7 @@ impl Link {
     /// As [`Link::call`].
     pub(crate) async fn read(&self, command: Cmd) -> Result<Value, StoreError> {
         let _permit = self.calls.acquire()?;
-        self.calls.run(&Request::read(command), Until::Timeout).instrument(step("read")).await
+        self.calls.run(&Request::read(command), Until::Timeout).instrument(call_span("read")).await
     }
 
     /// Sends repeatable commands, each to the node that has its key, in one round trip for each node. The answers are
@@ -148,7 +148,7 @@ impl Link {
     /// As [`Link::call`]; the result has all answers or none.
     pub(crate) async fn read_all(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         let _permit = self.calls.acquire()?;
-        self.calls.read_all(commands.into_iter().map(Request::read).collect()).instrument(step("read_all")).await
+        self.calls.read_all(commands.into_iter().map(Request::read).collect()).instrument(call_span("read_all")).await
     }
 
     /// Reads as [`Link::read_all`] does, also while the store lacks data.
@@ -157,7 +157,7 @@ impl Link {
     /// As [`Link::call`].
     pub(crate) async fn read_all_always(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         let requests = commands.into_iter().map(|command| Request::read(command).always_sent()).collect();
-        self.calls.read_all(requests).instrument(step("read_all")).await
+        self.calls.read_all(requests).instrument(call_span("read_all")).await
     }
 
     /// Calls as [`Link::call`] does, also while the store lacks data.
@@ -171,7 +171,7 @@ impl Link {
         args: Vec<Vec<u8>>,
     ) -> Result<Value, StoreError> {
         let request = Request::script(script, &keys, &args, self.calls.wait).always_sent();
-        self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
+        self.calls.run(&request, Until::Timeout).instrument(call_span(script.name)).await
     }
 
     /// Returns the guard that detects missing data.
@@ -188,7 +188,11 @@ impl Link {
             return Ok(None);
         };
         let _permit = self.calls.acquire()?;
-        self.calls.run(&Request::for_server(command, slot), Until::Timeout).instrument(step("read")).await.map(Some)
+        self.calls
+            .run(&Request::for_server(command, slot), Until::Timeout)
+            .instrument(call_span("read"))
+            .await
+            .map(Some)
     }
 
     /// Runs a script on a key of each server. Fails on a replaced server, because no replica follows it any more.
@@ -207,7 +211,8 @@ impl Link {
     }
 }
 
-fn step(name: &'static str) -> Span {
+/// Creates the span of a call.
+fn call_span(name: &'static str) -> Span {
     sakshi_trace::store("redis", name)
 }
 

@@ -50,10 +50,10 @@ struct CallState {
 
 /// A failed attempt.
 #[derive(Debug)]
-struct AttemptFailed {
+struct FailedAttempt {
     failure: Failure,
     /// True if another attempt would be useless.
-    last: bool,
+    is_last: bool,
 }
 
 impl CallState {
@@ -98,31 +98,37 @@ impl Calls {
         let mut state = CallState::default();
         let outcome = match until {
             Until::Timeout => {
-                let attempts = timeout_at(started + self.call_timeout, self.attempts(request, until, &mut state)).await;
+                let attempts =
+                    timeout_at(started + self.call_timeout, self.attempt_repeatedly(request, until, &mut state)).await;
                 attempts.unwrap_or_else(|_| Err(state.final_error()))
             }
-            Until::Answered => self.attempts(request, until, &mut state).await,
+            Until::Answered => self.attempt_repeatedly(request, until, &mut state).await,
         };
         self.counters.count_call(request.name(), started.elapsed(), outcome.is_err());
         outcome
     }
 
-    async fn attempts(&self, request: &Request, until: Until, state: &mut CallState) -> Result<Value, StoreError> {
+    async fn attempt_repeatedly(
+        &self,
+        request: &Request,
+        until: Until,
+        state: &mut CallState,
+    ) -> Result<Value, StoreError> {
         loop {
-            let last = match self.attempt(request, state).await {
+            let is_last = match self.attempt(request, state).await {
                 Ok(value) => return Ok(value),
-                Err(AttemptFailed { failure, last }) => {
+                Err(FailedAttempt { failure, is_last }) => {
                     state.maybe_executed |= failure.maybe_executed();
                     state.failure = Some(failure);
-                    last
+                    is_last
                 }
             };
-            let futile = match &state.failure {
+            let is_final = match &state.failure {
                 Some(Failure::Rejected(_) | Failure::OtherSchema(_)) => true,
                 Some(Failure::Full | Failure::DataLost(_)) => until == Until::Timeout,
-                _ => until == Until::Timeout && last,
+                _ => until == Until::Timeout && is_last,
             };
-            if futile {
+            if is_final {
                 return Err(state.final_error());
             }
             self.counters.count_repeat();
@@ -133,10 +139,10 @@ impl Calls {
     }
 
     /// Makes one attempt.
-    async fn attempt(&self, request: &Request, state: &mut CallState) -> Result<Value, AttemptFailed> {
+    async fn attempt(&self, request: &Request, state: &mut CallState) -> Result<Value, FailedAttempt> {
         let Some(located) = self.locate(request.slot).await else {
-            let last = !matches!(self.directory.health.availability(self.call_timeout), Availability::Up);
-            return Err(AttemptFailed { failure: self.directory.unknown_owner_failure(), last });
+            let is_last = !matches!(self.directory.health.availability(self.call_timeout), Availability::Up);
+            return Err(FailedAttempt { failure: self.directory.unknown_owner_failure(), is_last });
         };
         let asking = state.asking.take();
         let node = asking.as_ref().unwrap_or(&located.node);
@@ -146,9 +152,12 @@ impl Calls {
             waits.then(|| node.replication.availability(self.call_timeout)),
         ];
         if availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Down)) {
-            return Err(AttemptFailed { failure: Failure::Unreachable("it has not answered for a while"), last: true });
+            return Err(FailedAttempt {
+                failure: Failure::Unreachable("it has not answered for a while"),
+                is_last: true,
+            });
         }
-        let probe = availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Probe(_)));
+        let probes = availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Probe(_)));
 
         let outcome = self.exchange(node, request, state.form, asking.is_some()).await;
         self.record_health(node, outcome.as_ref().err());
@@ -158,7 +167,7 @@ impl Calls {
         };
         state.adapt(&failure, |address| self.directory.node_at(address));
         self.refresh_owners(&located, &failure).await;
-        Err(AttemptFailed { last: probe && failure != Failure::NoScript, failure })
+        Err(FailedAttempt { is_last: probes && failure != Failure::NoScript, failure })
     }
 
     /// Returns the node that owns a slot. Asks the servers if the owner is unknown.

@@ -1,4 +1,4 @@
-//! The health of a server, so that calls do not pile up in front of one that is down.
+//! The health of a server, by which calls do not pile up in front of a server that is down.
 //!
 //! Calls retry for as long as the time limit of a call, because most outages are shorter. After that they are refused
 //! at once, except for one at a time, which probes the server.

@@ -53,8 +53,8 @@ impl Heartbeats {
         dead
     }
 
-    /// Records a check of the nodes that hold deliveries. Returns those without a heartbeat at this check and at the
-    /// one before: a live node sends one between two checks.
+    /// Records a check of the nodes that hold deliveries. Returns the nodes without a heartbeat at this check and
+    /// at the previous one: a live node sends a heartbeat between two checks.
     pub(crate) fn record_holders(&mut self, us: NodeId, holders: impl IntoIterator<Item = NodeId>) -> Vec<DeadNode> {
         let now: HashSet<NodeId> =
             holders.into_iter().filter(|node| *node != us && !self.latest.contains_key(node)).collect();
