@@ -43,7 +43,7 @@ mod users;
 mod vault;
 mod xaes;
 
-/// Locks and atomics of the standard library, or of the tests that explore interleavings.
+/// Locks and atomics of the standard library, or of `shuttle` for tests that explore interleavings.
 #[cfg(feature = "interleavings")]
 use shuttle::sync;
 #[cfg(not(feature = "interleavings"))]

@@ -22,7 +22,7 @@ pub enum Part {
     Live,
     /// The webhook dispatcher.
     Dispatcher,
-    /// Bounds: places, memory, processor time, connections.
+    /// Limits of concurrent work, memory, processor time and connections.
     Bounds,
     /// Use cases.
     Service,

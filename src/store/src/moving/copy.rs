@@ -103,6 +103,7 @@ impl Pass<'_> {
         Ok(compared)
     }
 
+    /// Compares records with their ends, and writes the ones that differ.
     async fn sync_records(&self, keys: &[Key]) -> Result<Vec<ComparedKey>, StoreError> {
         let mut compared = Vec::with_capacity(keys.len());
         for chunk in self.slices(keys).await? {

@@ -36,7 +36,7 @@ impl RedisStore {
             shared.fake_replies = Some(Arc::clone(replies));
         }
         shared.link.loss_guard().join();
-        Self::serverless(shared)
+        Self::without_background(shared)
     }
 }
 

@@ -61,7 +61,7 @@ impl RedisStore {
 
     /// Returns a store without a node's tasks, for fake replies.
     #[cfg(feature = "fuzzing")]
-    pub(crate) fn serverless(shared: Arc<Shared>) -> Self {
+    pub(crate) fn without_background(shared: Arc<Shared>) -> Self {
         Self { store: build_store(&shared), shared, _background: Arc::new(Background::none()) }
     }
 

@@ -1,4 +1,4 @@
-//! Applying batches.
+//! Application of batches to the tables of SQLite.
 
 use rusqlite::types::{Null, ToSqlOutput};
 use rusqlite::{ToSql, params, params_from_iter};

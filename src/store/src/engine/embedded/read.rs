@@ -1,4 +1,4 @@
-//! Reading records, and answering queries.
+//! Reads of records, and answers to queries.
 
 use rusqlite::{Row, params};
 use sakshi_domain::time::Timestamp;

@@ -71,6 +71,7 @@ impl RedisEngine {
         })
     }
 
+    /// Answers queries by a script, with a call for each slot on a cluster.
     fn read_with(&self, queries: Vec<Query>, script: &'static Script) -> StoreFuture<Answers> {
         self.run(move |store| async move {
             let slots = match queries.len() {
@@ -85,6 +86,7 @@ impl RedisEngine {
         })
     }
 
+    /// Applies batches with a call for each slot. With `until_answered`, calls have no time limit.
     fn commit_as(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
         self.run(move |store| async move {
             let slots = by_slot(&batches, first_key);
@@ -200,6 +202,7 @@ impl Shared {
         Ok((replies.time()?, parse_all(in_slot(), replies.remaining(), parse_answer)?))
     }
 
+    /// Scans a server from a position on, until some keys of these kinds are found or the server is at its end.
     async fn scan_records(
         &self,
         tables: &[&'static Table],

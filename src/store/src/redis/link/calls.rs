@@ -108,6 +108,7 @@ impl Calls {
         outcome
     }
 
+    /// Attempts the call until it has an answer or another attempt would be useless.
     async fn attempt_repeatedly(
         &self,
         request: &Request,
@@ -202,6 +203,7 @@ impl Calls {
         }
     }
 
+    /// Sends a request to a node, and returns the answer. A write also waits for replicas, if required.
     async fn exchange(&self, node: &Node, request: &Request, form: Form, asking: bool) -> Result<Value, Failure> {
         let pooled = node.connection(request.traffic).ok_or(Failure::Unreachable("it has no connection"))?;
         let opened = pooled.get(&self.connector, &node.address).await?;

@@ -202,6 +202,7 @@ impl Directory {
         }
     }
 
+    /// Asks a server for the owners of the slots.
     async fn ask(&self, candidate: &Address) -> Result<Vec<SlotRange>, Failure> {
         let topology = &self.connector.servers.topology;
         let connection = self.connector.open_seed(candidate).await?;
@@ -209,6 +210,7 @@ impl Directory {
         slot_ranges::read(topology, &answer, candidate).ok_or(Failure::TryLater("it does not know the topology"))
     }
 
+    /// Replaces the list, if the owners have changed. Known nodes keep their connections.
     fn adopt(&self, ranges: &[SlotRange]) {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         let old = map.ranges.iter().map(|range| (range.first, range.last, &range.node.address));

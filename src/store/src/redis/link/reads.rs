@@ -33,6 +33,7 @@ impl Calls {
         outcome
     }
 
+    /// Sends the unanswered requests in rounds until all have an answer.
     async fn read_in_rounds(&self, requests: &[Request]) -> Result<Vec<Value>, StoreError> {
         let mut answers: Vec<Option<Value>> = requests.iter().map(|_| None).collect();
         let mut missing: Vec<usize> = (0..requests.len()).collect();
@@ -57,6 +58,7 @@ impl Calls {
         Ok(answers.into_iter().map(Option::unwrap_or_default).collect())
     }
 
+    /// Sends the missing requests once, grouped by node. Returns the outcome of each.
     async fn read_round(&self, requests: &[Request], missing: &[usize]) -> Result<Vec<IndexedOutcome>, StoreError> {
         let mut by_node: BTreeMap<String, (Located, Vec<usize>)> = BTreeMap::new();
         for &index in missing {
@@ -73,6 +75,7 @@ impl Calls {
         rounds.into_iter().collect::<Result<Vec<_>, _>>().map(|rounds| rounds.into_iter().flatten().collect())
     }
 
+    /// Sends requests to one node in one round trip.
     async fn read_chunk(
         &self,
         requests: &[Request],

@@ -6,11 +6,11 @@ use redis::cmd;
 
 use super::harness::TIMEOUT;
 use super::harness::groups::RedisCluster;
-use super::{NoteWriter, await_recovery, call_concurrently, count, number, options_of};
+use super::{NoteWriter, await_recovery, call_concurrently, count, number, with_short_limits};
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
 fn link(cluster: &RedisCluster) -> Link {
-    Link::new(options_of(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()))
+    Link::new(with_short_limits(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()))
 }
 
 #[tokio::test]

@@ -32,12 +32,12 @@ static NOTE: Script = Script::new(
     true,
 );
 
-/// Returns the options of a link with short limits, so that a test of an outage is short too.
 fn options(url: &str) -> LinkOptions {
-    options_of(standalone(url))
+    with_short_limits(standalone(url))
 }
 
-fn options_of(servers: RedisServers) -> LinkOptions {
+/// Returns the options of a link with short time limits, so that tests of outages are short too.
+fn with_short_limits(servers: RedisServers) -> LinkOptions {
     LinkOptions { call_timeout: Duration::from_secs(1), ..LinkOptions::new(servers) }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::harness::{DURABLE, RedisServer, TIMEOUT, eventually};
-use super::{COUNT, NoteWriter, SLACK, await_recovery, call_concurrently, count, link, number, options, options_of};
+use super::{
+    COUNT, NoteWriter, SLACK, await_recovery, call_concurrently, count, link, number, options, with_short_limits,
+};
 use crate::StoreError;
 use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 use crate::redis::script::Script;
@@ -142,7 +144,7 @@ async fn a_server_that_starts_late_is_used_once_it_is_up() {
 async fn unknown_slot_owners_are_queried_until_the_time_limit_and_later_once() {
     let server = RedisServer::start(&[]);
     server.kill9();
-    let link = Link::new(options_of(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));
+    let link = Link::new(with_short_limits(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));
     assert!(is_unavailable(&count(&link, "a").await));
     assert!(link.figures().repeats > 0);
     // By the end of the second call, the server has been down for longer than a call may take.

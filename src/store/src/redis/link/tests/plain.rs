@@ -3,7 +3,7 @@
 use redis::{Value, cmd};
 
 use super::harness::{RedisServer, TIMEOUT};
-use super::{COUNT, call_concurrently, count, link, number, options, options_of};
+use super::{COUNT, call_concurrently, count, link, number, options, with_short_limits};
 use crate::StoreError;
 use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 use crate::redis::script::Script;
@@ -194,7 +194,7 @@ async fn client_certificates_and_a_private_authority_are_used() {
     let ours = authority.issue(&["sakshi"]);
     let pem = |text: &str| text.as_bytes().to_vec();
     let identity = || Some((pem(&ours.certificate), pem(&ours.key)));
-    let call = async |servers: RedisServers| count(&Link::new(options_of(servers)), "a").await;
+    let call = async |servers: RedisServers| count(&Link::new(with_short_limits(servers)), "a").await;
     assert_eq!(call(servers().with_certificates(Some(pem(&authority.pem)), identity()).unwrap()).await, Ok(1));
     let other = Authority::create();
     for (authorities, identity) in [(Some(pem(&authority.pem)), None), (Some(pem(&other.pem)), identity())] {

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::harness::groups::Sentinels;
 use super::harness::{RedisServer, TIMEOUT};
-use super::{await_recovery, count, options_of};
+use super::{await_recovery, count, with_short_limits};
 use crate::StoreError;
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
 fn link(sentinels: &[String]) -> Link {
     let topology = RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() };
-    Link::new(options_of(RedisServers::new(sentinels, topology).unwrap()))
+    Link::new(with_short_limits(RedisServers::new(sentinels, topology).unwrap()))
 }
 
 #[tokio::test]
