@@ -144,7 +144,7 @@ async fn await_notice(first: &Node, second: &Node, client: &ClientId) {
             && second.store.watch_transaction(id).await.is_ok()
             && first.store.complete_transaction(completing(id, 1)).await.is_ok();
         // The listener may not have reached the new master yet.
-        if ends && timeout(HEARTBEAT_INTERVAL, ended.recv()).await.is_ok_and(|notices| notices == Ok(id)) {
+        if ends && timeout(HEARTBEAT_INTERVAL, ended.recv()).await.is_ok_and(|notice| notice == Ok(id)) {
             break;
         }
     }
