@@ -13,7 +13,7 @@ use sakshi_domain::ids::OperatorId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{AppPatch, ClientPatch, KeyDigest};
 use sakshi_store::redis::{
-    GivenReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice,
+    FakeReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice,
 };
 use sakshi_store::{
     IdempotencyScope, Ownership, PageRequest, Retention, Rows, SCHEMA, SessionDigest, StoreError, Vault,
@@ -25,7 +25,7 @@ use crate::rows::{Ids, START, vault};
 
 struct World {
     store: RedisStore,
-    given: Arc<GivenReplies>,
+    fake: Arc<FakeReplies>,
     vault: Arc<Vault>,
     ids: Ids,
     runtime: Runtime,
@@ -34,7 +34,7 @@ struct World {
 fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
-        let (vault, given) = (vault(), Arc::<GivenReplies>::default());
+        let (vault, fake) = (vault(), Arc::<FakeReplies>::default());
         let options = RedisOptions {
             servers: RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Standalone).unwrap(),
             wait_replicas: 0,
@@ -53,7 +53,7 @@ fn world() -> &'static World {
             clock: Some(Arc::new(ManualClock::starting_at(START))),
         };
         let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-        World { store: RedisStore::answered_by(options, &given), given, vault, ids: Ids::new(), runtime }
+        World { store: RedisStore::with_fake_replies(options, &fake), fake, vault, ids: Ids::new(), runtime }
     })
 }
 
@@ -91,16 +91,16 @@ fn values(world: &World, lines: &mut dyn Iterator<Item = &[u8]>, depth: usize, e
 pub(crate) fn replies(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
     let world = world();
-    let given = values(world, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
+    let replies = values(world, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
     if kind == b'~' {
         let _ = notice(rest);
         for topology in [RedisTopology::Cluster, RedisTopology::Sentinel { service: "s".to_owned() }] {
-            let read = given.first().and_then(|answer| masters(&topology, answer));
+            let read = replies.first().and_then(|answer| masters(&topology, answer));
             assert!(read.is_none_or(|read| !read.is_empty() && read.windows(2).all(|pair| pair[0].0 <= pair[1].0)));
         }
         return;
     }
-    world.given.give(given);
+    world.fake.set(replies);
     if let Err(error) = world.runtime.block_on(call(world, kind)) {
         assert!(!format!("{error} {error:?}").contains(CANARY), "an error echoes nothing");
     }
