@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_kit::crowd::{Crowd, Requests};
-use sakshi_kit::overload::{AS_BEFORE, NOTICEABLE, Outcome, Parts, overload};
+use sakshi_kit::overload::{Outcome, P99_ALWAYS_ALLOWED, P99_FACTOR_MAX, Parts, overload};
 use tokio::net::TcpStream;
 
 use crate::connection::Connection;
@@ -31,7 +31,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let plain = runtime.block_on(storm(scale, false))?;
     let both = [&jittered, &plain];
     report.figure("capacity, inits per s", &both.map(|run| run.capacity));
-    report.figure("p99 at half of it, ms", &both.map(|run| run.calm.as_secs_f64() * 1e3));
+    report.figure("p99 at half of it, ms", &both.map(|run| run.calm_p99.as_secs_f64() * 1e3));
     for (run, how) in [(&jittered, ""), (&plain, ", pauses without jitter")] {
         let ratio = run.goodput / run.capacity;
         report.judged(
@@ -41,10 +41,10 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         );
         report.judged(
             &format!("**seconds at half of it until all is as before**{how}"),
-            &[run.normal as f64],
+            &[run.seconds_to_normal as f64],
             Target::AtMost(NORMAL_WITHIN),
         );
-        report.figure(&format!("clients that gave up after five attempts, %{how}"), &[run.gave_up * 100.0]);
+        report.figure(&format!("clients that gave up after five attempts, %{how}"), &[run.gave_up_share * 100.0]);
     }
     report.lines.push(Line::of(
         ("inits at twice the capacity, per s", &[jittered.goodput]),
@@ -57,9 +57,9 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     report.note(format!(
         "Open loop: clients come whether or not others are served, {} s at twice the capacity. Each tries five times, \
          after Retry-After and up to half as long again. All is as before in the first second after which no request \
-         is refused, and of those who come a hundredth takes at most {AS_BEFORE} times as long as before, or \
-         {NOTICEABLE:?}. A process takes no more connections than it has descriptors for (docs/security.md), so a \
-         million needs as many descriptors on as many nodes as have the memory.",
+         is refused, and of those who come a hundredth takes at most {P99_FACTOR_MAX} times as long as before, or \
+         {P99_ALWAYS_ALLOWED:?}. A process takes no more connections than it has descriptors for (docs/security.md), so \
+         a million needs as many descriptors on as many nodes as have the memory.",
         scale.overload.as_secs()
     ));
     Ok(report)
@@ -67,7 +67,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 
 async fn storm(scale: Scale, has_jitter: bool) -> Result<Outcome, Failure> {
     let service = Service::start(None)?;
-    let crowd = Crowd::of(service.server.address, has_jitter, inits(&service)?);
+    let crowd = Crowd::new(service.server.address, has_jitter, inits(&service)?);
     Ok(overload(&crowd, Parts { capacity: scale.span, overload: scale.overload, afterwards: AFTERWARDS }).await)
 }
 

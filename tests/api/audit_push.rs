@@ -1,6 +1,6 @@
 //! The operators' audit log at its receiver: every entry in order and at least once, despite kills.
 
-use sakshi_kit::audit_entries::{is_in_order, is_whole, of_line, of_record};
+use sakshi_kit::audit_entries::{is_complete, is_in_order, parse_line, parse_record};
 use sakshi_kit::collector::Collector;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::rsyslog::Rsyslog;
@@ -22,13 +22,13 @@ async fn a_collector_gets_every_entry_though_it_and_the_node_were_away() {
     let collector = Collector::start().await;
     let settings = [("TELEMETRY__OTLP_ENDPOINT", &*collector.url), ("AUDIT_LOG__PUSH", "otlp")];
     let mut node = TestNode::with(&settings).await;
-    let received = |collector: &Collector| collector.logs().iter().map(of_record).collect::<Vec<_>>();
+    let received = |collector: &Collector| collector.logs().iter().map(parse_record).collect::<Vec<_>>();
     change(&node, "One").await;
     let client =
         node.operator().get("/admin/v1/clients").await.ok()["clients"][0]["client_id"].as_str().unwrap().to_owned();
     let key =
         node.operator().post(&format!("/admin/v1/clients/{client}/keys"), &json!({ "label": "kiosk" })).await.ok();
-    eventually("four entries", TIMEOUT, || async { is_whole(&received(&collector), 4).then_some(()) }).await;
+    eventually("four entries", TIMEOUT, || async { is_complete(&received(&collector), 4).then_some(()) }).await;
     assert_eq!(received(&collector).len(), 4, "nobody was away");
     let texts: String = received(&collector).into_iter().map(|(.., text)| text).collect();
     assert!(texts.contains("\"label\":\"kiosk\"") && !texts.contains(key["api_key"].as_str().unwrap()), "{texts}");
@@ -43,7 +43,7 @@ async fn a_collector_gets_every_entry_though_it_and_the_node_were_away() {
     node.launch().await;
     change(&node, "Four").await;
     let collector = collector.start_again().await;
-    eventually("ten entries", TIMEOUT, || async { is_whole(&received(&collector), 10).then_some(()) }).await;
+    eventually("ten entries", TIMEOUT, || async { is_complete(&received(&collector), 10).then_some(()) }).await;
     assert!(is_in_order(&received(&collector)));
 }
 
@@ -51,9 +51,9 @@ async fn rsyslog_gets_every_entry(has_tls: bool) {
     let mut server = Rsyslog::start(has_tls).await;
     let (url, authority) = (server.url(), server.authority.display().to_string());
     let mut node = TestNode::with(&[("AUDIT_LOG__PUSH", &url), ("OUTBOUND__CA_FILE", &authority)]).await;
-    let received = |server: &Rsyslog| server.lines().iter().map(|line| of_line(line)).collect::<Vec<_>>();
+    let received = |server: &Rsyslog| server.lines().iter().map(|line| parse_line(line)).collect::<Vec<_>>();
     change(&node, "Bank of Ålesund \"north\" \\ ]").await;
-    eventually("two entries", TIMEOUT, || async { is_whole(&received(&server), 2).then_some(()) }).await;
+    eventually("two entries", TIMEOUT, || async { is_complete(&received(&server), 2).then_some(()) }).await;
     assert!(received(&server)[0].3.contains("Ålesund"));
 
     // Entries in the socket of a server that never reads are not confirmed.
@@ -66,7 +66,7 @@ async fn rsyslog_gets_every_entry(has_tls: bool) {
     server.kill();
     change(&node, "Three").await;
     server.launch().await;
-    eventually("six entries", TIMEOUT, || async { is_whole(&received(&server), 6).then_some(()) }).await;
+    eventually("six entries", TIMEOUT, || async { is_complete(&received(&server), 6).then_some(()) }).await;
 
     server.pause();
     change(&node, "Four").await;
@@ -75,7 +75,7 @@ async fn rsyslog_gets_every_entry(has_tls: bool) {
     server.launch().await;
     node.launch().await;
     change(&node, "Five").await;
-    eventually("ten entries", TIMEOUT, || async { is_whole(&received(&server), 10).then_some(()) }).await;
+    eventually("ten entries", TIMEOUT, || async { is_complete(&received(&server), 10).then_some(()) }).await;
     assert!(is_in_order(&received(&server)));
 }
 

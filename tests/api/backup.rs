@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sakshi_kit::node::TestNode;
 use sakshi_kit::operator::ADMIN_TOKEN;
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
-fn run(node: &TestNode, arguments: &[&str]) -> Ending {
+fn run(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
     Process::run(arguments, node.environment(), node.directory.path())
 }
 
@@ -48,17 +48,17 @@ async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_led
     let target = node.directory.path().join("backups");
     std::fs::create_dir(&target).unwrap();
     for _ in 0..4 {
-        let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
+        let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
         assert!(
-            ending.status.success() && ending.out.contains("ledger entries that add up"),
+            output.status.success() && output.out.contains("ledger entries that add up"),
             "{}{}",
-            ending.out,
-            ending.err
+            output.out,
+            output.err
         );
     }
     let last = backend.open(&["name"]).await.txn;
-    let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
-    assert!(ending.status.success(), "{}", ending.err);
+    let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
+    assert!(output.status.success(), "{}", output.err);
     busy.store(false, Ordering::Relaxed);
     let mut opened = 0;
     for task in load {
@@ -72,12 +72,12 @@ async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_led
     assert_eq!((kept.len(), backups(&target).len()), (3, 6), "each with its checksum: {kept:?}");
     let later = target.join("sakshi-20990101T000000.000Z.db");
     std::fs::write(&later, "").unwrap();
-    let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "1"]));
+    let output = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "1"]));
     assert!(
-        ending.out.contains("No older backup was removed") && backups(&target).len() == 9,
+        output.out.contains("No older backup was removed") && backups(&target).len() == 9,
         "{}{}",
-        ending.out,
-        ending.err
+        output.out,
+        output.err
     );
     std::fs::remove_file(later).unwrap();
 
@@ -114,15 +114,15 @@ async fn webhooks_that_waited_in_a_backup_are_not_sent_again_after_it_was_restor
     eventually("the first webhook", TIMEOUT, || async { (receiver.received().len() == 1).then_some(()) }).await;
     identity_app.approve(&waiting, "asha").await;
     let target = node.directory.path().display().to_string();
-    let ending = run(&node, &["backup", &target]);
-    assert!(ending.status.success(), "{}", ending.err);
-    let file = ending.out.split(": ").next().unwrap().to_owned();
+    let output = run(&node, &["backup", &target]);
+    assert!(output.status.success(), "{}", output.err);
+    let file = output.out.split(": ").next().unwrap().to_owned();
     let while_serving = run(&node, &["restore", &file, "--replace"]);
     assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
 
     node.kill().await;
-    let ending = run(&node, &["restore", &file, "--replace"]);
-    assert!(ending.out.contains("1 webhooks that waited are not sent again"), "{}{}", ending.out, ending.err);
+    let output = run(&node, &["restore", &file, "--replace"]);
+    assert!(output.out.contains("1 webhooks that waited are not sent again"), "{}{}", output.out, output.err);
     node.launch().await;
     let operator = node.operator();
     assert_eq!(
@@ -142,8 +142,8 @@ async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stay
     let backend = node.backend(5).await;
     let txn = backend.open(&["name"]).await.txn;
     let target = node.directory.path().display().to_string();
-    let ending = run(&node, &["backup", &target]);
-    let file = ending.out.split(": ").next().unwrap().to_owned();
+    let output = run(&node, &["backup", &target]);
+    let file = output.out.split(": ").next().unwrap().to_owned();
     let again = run(&node, &["backup", &format!("{target}/new/deeper")]);
     assert!(again.status.code() == Some(0) && again.out.contains("/new/deeper/sakshi-"), "{}", again.err);
     let again = run(&node, &["backup", &format!("{file}/below")]);
@@ -188,9 +188,9 @@ async fn commands_need_no_settings_but_those_that_they_use() {
         ("SAKSHI__STORE__ENCRYPTION_KEY".to_owned(), KEY.to_owned()),
     ]);
     let run = |arguments: &[&str], settings: &BTreeMap<String, String>| {
-        let ending = Process::run(arguments, settings, node.directory.path());
-        assert!(ending.status.success() && ending.err.is_empty(), "{arguments:?}: {}{}", ending.out, ending.err);
-        ending.out
+        let output = Process::run(arguments, settings, node.directory.path());
+        assert!(output.status.success() && output.err.is_empty(), "{arguments:?}: {}{}", output.out, output.err);
+        output.out
     };
     let file = run(&["backup", &target], &settings).split(": ").next().unwrap().to_owned();
     let internal = node.addresses.internal("");
@@ -203,8 +203,8 @@ async fn commands_need_no_settings_but_those_that_they_use() {
 
     node.kill().await;
     let run = |arguments: &[&str]| Process::run(arguments, &settings, node.directory.path());
-    let ending = run(&["restore", &file, "--replace"]);
-    assert!(ending.status.success() && ending.err.is_empty(), "{}{}", ending.out, ending.err);
+    let output = run(&["restore", &file, "--replace"]);
+    assert!(output.status.success() && output.err.is_empty(), "{}{}", output.out, output.err);
     let served = run(&["serve"]);
     assert!(
         served.status.code() == Some(2) && served.err.contains("authority.jwks_path"),
@@ -233,8 +233,8 @@ async fn a_backup_that_finds_no_room_leaves_nothing_behind() {
     backup
         .args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_sakshi"), "backup"])
         .arg(target.path());
-    let ending = backup.env_clear().envs(node.environment()).output().unwrap();
-    assert_eq!(ending.status.code(), Some(2), "{}", String::from_utf8_lossy(&ending.stderr));
+    let output = backup.env_clear().envs(node.environment()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(backups(target.path()), Vec::<PathBuf>::new());
 }
 

@@ -98,7 +98,7 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
         backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook, "evidence": true})).await;
     let published = node.get("/.well-known/jwks.json").await.ok();
     sakshi_authority::intent::verify(opened.answer["intentJwt"].as_str().unwrap(), &published["keys"][0]).unwrap();
-    let credential = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
+    let credential = node.issuer.bind(&node.issuer.sign(&node.issuer.valid_draft()), &opened, |_, _| {});
     let form = CallbackFormat::Json;
     let callback =
         node.http.post(node.addresses.public(&opened.callback_path())).header("content-type", "application/json");

@@ -76,7 +76,7 @@ impl Kind {
     }
 
     async fn verify(&self, backend: &Backend, body: &Value) -> Answer {
-        backend.secrets.keep_personal(body);
+        backend.secrets.watch_for_personal_data(body);
         Answer::to(backend.request(Method::POST, self.path).header("X-Request-ID", "req-1").json(body)).await
     }
 }
@@ -86,7 +86,9 @@ async fn a_number_of_each_kind_is_verified_at_its_source_and_echoed_with_a_statu
     let fixture = FlowFixture::start().await;
     for kind in &KINDS {
         for (status, message) in [("valid", Some(kind.found)), ("invalid", None), ("not_found", None)] {
-            fixture.upstream.answer(UpstreamBehaviour::Body(json!({ "status": status, "more": {} }).to_string()));
+            fixture
+                .upstream
+                .set_behaviour(UpstreamBehaviour::Body(json!({ "status": status, "more": {} }).to_string()));
             let answer = kind.verify(&fixture.backend, &kind.body()).await.ok();
             assert_eq!(
                 (&answer["success"], &answer["statusCode"], &answer["request_id"]),
@@ -94,7 +96,7 @@ async fn a_number_of_each_kind_is_verified_at_its_source_and_echoed_with_a_statu
             );
             assert_eq!(answer["data"]["status"], status, "{answer}");
             assert!(message.is_none_or(|message| answer["message"] == message), "{answer}");
-            let order = fixture.upstream.last();
+            let order = fixture.upstream.last_order();
             assert_eq!(
                 (order.flow.as_str(), &order.headers["authorization"]),
                 (kind.name, &format!("Bearer {TOKEN}").parse().unwrap())
@@ -119,14 +121,14 @@ async fn the_holder_of_an_account_is_compared_when_a_name_is_given() {
     let account = &KINDS[1];
     let named = account.verify(&fixture.backend, &account.with("name", "Asha Rao")).await.ok();
     assert_eq!(named["data"]["name_match"], true);
-    assert_eq!(fixture.upstream.last().body["name"], "Asha Rao");
+    assert_eq!(fixture.upstream.last_order().body["name"], "Asha Rao");
     let unnamed = account.verify(&fixture.backend, &account.with("name", Value::Null)).await.ok();
     assert_eq!(unnamed["data"]["name_match"], Value::Null, "nothing was to be compared");
-    assert_eq!(fixture.upstream.last().body.get("name"), None);
+    assert_eq!(fixture.upstream.last_order().body.get("name"), None);
     let camel =
         json!({"accountNumber": "001234567890", "ifsc": "EXMP0AB12CD", "consent": "Y", "consentText": CONSENT_TEXT});
     account.verify(&fixture.backend, &camel).await.ok();
-    assert_eq!(fixture.upstream.last().body["account_number"], "001234567890");
+    assert_eq!(fixture.upstream.last_order().body["account_number"], "001234567890");
 }
 
 #[tokio::test]
@@ -186,7 +188,7 @@ async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
             (UpstreamBehaviour::Body(json!({ "status": "perhaps" }).to_string()), 502, "upstream_failed"),
             (UpstreamBehaviour::Hang, 504, "upstream_timed_out"),
         ] {
-            fixture.upstream.answer(manner);
+            fixture.upstream.set_behaviour(manner);
             let answer = kind.verify(&fixture.backend, &kind.body()).await;
             assert_eq!(answer.refusal(status), code, "{}", kind.name);
             assert!(kind.numbers.iter().all(|(_, _, number, _)| !answer.text.contains(number)), "{}", answer.text);

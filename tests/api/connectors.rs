@@ -15,11 +15,11 @@ async fn reports_go_to_the_listener_of_connectors_with_the_token_of_their_flow()
     let node =
         TestNode::with(&[("SERVER__CONNECTOR_ADDR", "127.0.0.1:0"), ("ADMIN__CONNECTOR_TOKEN_DOCLOCKER", LOCKER)])
             .await;
-    node.secrets.keep(LOCKER);
-    let announced = node.process().announced();
+    node.secrets.watch_for(LOCKER);
+    let announced = node.process().startup_line();
     let at = announced["connectors"].as_str().expect("the line says where");
     assert_ne!(Some(at), announced["internal"].as_str());
-    let apart = Addresses::of(at, at);
+    let apart = Addresses::fixed(at, at);
 
     // The sandbox's own upstreams report there too.
     let backend = node.backend(0).await;

@@ -80,7 +80,7 @@ async fn checks_and_flows_are_in_the_register_before_anybody_is_asked() {
     let with_consent = |mut body: Value| {
         body["consent"] = json!("Y");
         body["consent_text"] = json!(CONSENT_TEXT);
-        backend.secrets.keep_personal(&body);
+        backend.secrets.watch_for_personal_data(&body);
         body
     };
     let pan = with_consent(json!({"pan": "ABCPE1234F", "name_as_per_pan": "Asha Rao"}));

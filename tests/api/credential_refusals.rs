@@ -9,7 +9,7 @@ use sakshi_kit::node::TestNode;
 
 /// Returns the valid credential with one change before signing.
 fn changed(issuer: &TestIssuer, change: impl FnOnce(&mut CredentialDraft)) -> String {
-    let mut draft = issuer.good();
+    let mut draft = issuer.valid_draft();
     change(&mut draft);
     issuer.sign(&draft)
 }
@@ -25,7 +25,7 @@ fn add(draft: &mut CredentialDraft, text: String) {
 }
 
 fn envelopes(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
-    let good = issuer.sign(&issuer.good());
+    let good = issuer.sign(&issuer.valid_draft());
     let jws = good.split('~').next().expect("a JWS").to_owned();
     let [header, payload, signature] = [0, 1, 2].map(|part| jws.split('.').nth(part).expect("a segment").to_owned());
     let many: Vec<(String, Value)> = (0..257).map(|n| (format!("claim{n}"), json!(n))).collect();
@@ -51,11 +51,11 @@ fn envelopes(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
 
 fn headers(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
     let header = |name: &str, value: Value| changed(issuer, |draft| draft.header[name] = value);
-    let good = issuer.sign(&issuer.good());
+    let good = issuer.sign(&issuer.valid_draft());
     let [head, rest] = good.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
     let [body, tail] = rest.split_once('.').map(<[&str; 2]>::from).expect("a JWS");
     let other = TestIssuer::generate();
-    let mut payload = issuer.good().payload;
+    let mut payload = issuer.valid_draft().payload;
     payload["exp"] = json!(now() + 999_999);
     let hmac = {
         let head = encode(json!({"alg": "HS256", "typ": "vc+sd-jwt", "kid": "issuer-key-1"}).to_string());
@@ -80,7 +80,7 @@ fn headers(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
             changed(issuer, |draft| drop(draft.header.as_object_mut().expect("an object").remove("kid"))),
         ),
         ("key_id_unknown", header("kid", json!("another-key"))),
-        ("signature_invalid", other.sign(&issuer.good())),
+        ("signature_invalid", other.sign(&issuer.valid_draft())),
         ("signature_invalid", format!("{head}.{}.{tail}", encode(payload.to_string()))),
     ]
 }
@@ -156,7 +156,7 @@ fn validity(issuer: &TestIssuer) -> Vec<(&'static str, String)> {
 }
 
 fn bindings(issuer: &TestIssuer, opened: &Opened) -> Vec<(&'static str, String)> {
-    let good = issuer.sign(&issuer.good());
+    let good = issuer.sign(&issuer.valid_draft());
     let header = |name: &str, value: Value| issuer.bind(&good, opened, |header, _| header[name] = value);
     let payload = |name: &str, value: Value| issuer.bind(&good, opened, |_, payload| payload[name] = value);
     let unbound = |cnf: Value| issuer.bind(&changed(issuer, |draft| draft.payload["cnf"] = cnf), opened, |_, _| {});
@@ -203,7 +203,7 @@ async fn every_refusal_rule_answers_400_and_leaves_the_transaction_pending_and_u
     assert!(backend.is_pending(&opened.txn).await);
     assert_eq!(operator.balance(&backend.client).await, 1);
 
-    let good = issuer.bind(&issuer.sign(&issuer.good()), &opened, |_, _| {});
+    let good = issuer.bind(&issuer.sign(&issuer.valid_draft()), &opened, |_, _| {});
     assert_eq!(identity_app.present(&opened, &good).await.status, 200, "what all of them were made from is accepted");
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
 }
@@ -217,7 +217,7 @@ async fn where_key_binding_is_required_a_bare_credential_is_refused() {
     let node = TestNode::with(&[("AUTHORITY__KEY_BINDING", "required")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let bare = node.issuer.sign(&node.issuer.good());
+    let bare = node.issuer.sign(&node.issuer.valid_draft());
     assert_eq!(identity_app.present(&opened, &bare).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
     let bound = node.issuer.bind(&bare, &opened, |_, _| {});
@@ -229,7 +229,7 @@ async fn where_key_binding_is_off_a_bound_credential_is_refused() {
     let node = TestNode::with(&[("AUTHORITY__KEY_BINDING", "off")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let bare = node.issuer.sign(&node.issuer.good());
+    let bare = node.issuer.sign(&node.issuer.valid_draft());
     let bound = node.issuer.bind(&bare, &opened, |_, _| {});
     assert_eq!(identity_app.present(&opened, &bound).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);

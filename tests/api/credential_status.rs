@@ -26,7 +26,7 @@ async fn scene(settings: &[(&str, &str)]) -> (TestNode, StatusHost, Backend) {
 
 /// Issues a credential with this `status`.
 fn credential(issuer: &TestIssuer, status: Value) -> String {
-    let mut draft = issuer.good();
+    let mut draft = issuer.valid_draft();
     draft.payload["id"] = ID.into();
     draft.payload["status"] = status;
     issuer.sign(&draft)
@@ -184,7 +184,7 @@ async fn a_callback_that_is_delivered_again_is_accepted_once_the_issuer_answers(
     let app = node.identity_app();
     let answers = join_all((0..20).map(|_| app.present(&opened, &credential))).await;
     assert!(answers.iter().all(|answer| answer.status == 503), "{answers:?}");
-    assert_eq!(host.asked("one"), 1, "all of them wait for one fetch, and a failure is remembered");
+    assert_eq!(host.request_count("one"), 1, "all of them wait for one fetch, and a failure is remembered");
     host.publish("one", Reply::Body(answer(&node.issuer, |_, _| {})));
     eventually("the answer of the issuer", TIMEOUT, || async {
         (app.present(&opened, &credential).await.status == 200).then_some(())
@@ -192,7 +192,7 @@ async fn a_callback_that_is_delivered_again_is_accepted_once_the_issuer_answers(
     .await;
     assert_eq!(backend.result(&opened.txn).await.ok()["success"], true);
     assert_eq!(app.present(&opened, &credential).await.status, 200, "a repetition asks nobody");
-    assert_eq!(host.asked("one"), 2);
+    assert_eq!(host.request_count("one"), 2);
     assert_eq!(node.operator().balance(&backend.client).await, 9_999);
 }
 
@@ -216,7 +216,7 @@ async fn a_token_status_list_is_read_with_every_width_of_its_states() {
                 "{bits} bits, {state}: {text}"
             );
         }
-        assert_eq!(host.asked(&path), 1, "the list is kept");
+        assert_eq!(host.request_count(&path), 1, "the list is kept");
     }
     let url = |path: &str| host.url(path);
     let no_states: [u8; 8] = [0; 8];
@@ -256,7 +256,7 @@ async fn the_policy_says_which_credentials_are_checked() {
     {
         let (node, host, backend) = scene(&[("AUTHORITY__STATUS", policy)]).await;
         host.publish("revoked", Reply::Body(answer(&node.issuer, |_, payload| payload["status"] = "revoked".into())));
-        let bare = node.issuer.sign(&node.issuer.good());
+        let bare = node.issuer.sign(&node.issuer.valid_draft());
         assert_eq!(present(&node, &backend, &bare).await.0, absent, "{policy}");
         assert_eq!(
             present(&node, &backend, &credential(&node.issuer, host.url("revoked").into())).await.0,
@@ -292,5 +292,5 @@ async fn an_answer_is_used_for_as_long_as_it_says() {
         present(&node, &backend, &again()).await.1.contains("credential_revoked").then_some(())
     })
     .await;
-    assert_eq!(host.asked("short"), 2, "the first answer was used until its end");
+    assert_eq!(host.request_count("short"), 2, "the first answer was used until its end");
 }

@@ -28,7 +28,7 @@ async fn unrequested_claims_and_id_numbers_are_never_handed_on() {
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name", "address"]).await;
     let number = "999941057058";
-    node.secrets.keep(number);
+    node.secrets.watch_for(number);
     let issuer = &node.issuer;
     let credential = issuer.sign(&issuer.draft(&[
         ("residentName", json!("Asha Rao")),
@@ -113,7 +113,7 @@ async fn an_issuers_key_is_good_for_that_issuer_alone() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
-    let mut draft = node.issuer.good();
+    let mut draft = node.issuer.valid_draft();
     draft.payload["iss"] = json!("https://issuer.sandbox.invalid");
     assert_eq!(identity_app.present(&opened, &node.issuer.sign(&draft)).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
@@ -125,12 +125,12 @@ async fn a_bare_credential_is_refused_under_another_transaction() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    let bare = identity_app.bare(first.intent.requested(), "asha");
+    let bare = identity_app.bare_credential(first.intent.requested(), "asha");
     assert_eq!(identity_app.present(&first, &bare).await.status, 200);
     assert_eq!(identity_app.present(&second, &bare).await.status, 400);
     assert!(backend.is_pending(&second.txn).await);
     assert_eq!(identity_app.present(&first, &bare).await.status, 200, "a redelivery is no replay");
-    let fresh = identity_app.bare(second.intent.requested(), "asha");
+    let fresh = identity_app.bare_credential(second.intent.requested(), "asha");
     assert_eq!(identity_app.present(&second, &fresh).await.status, 200, "the same person may verify again");
 }
 
@@ -140,7 +140,7 @@ async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_i
     let (backend, identity_app, issuer) = (node.backend(8).await, node.identity_app(), &node.issuer);
     for bound in [false, true] {
         let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-        let draft = issuer.good();
+        let draft = issuer.valid_draft();
         let bare = issuer.sign(&draft);
         let accepted = if bound { issuer.bind(&bare, &first, |_, _| ()) } else { bare.clone() };
         assert_eq!(identity_app.present(&first, &accepted).await.status, 200);
@@ -174,7 +174,7 @@ async fn a_bare_credential_presented_under_two_transactions_at_once_completes_on
     let (backend, identity_app) = (node.backend(20).await, node.identity_app());
     for _ in 0..5 {
         let (first, second) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-        let bare = identity_app.bare(first.intent.requested(), "asha");
+        let bare = identity_app.bare_credential(first.intent.requested(), "asha");
         let (one, other) = tokio::join!(identity_app.present(&first, &bare), identity_app.present(&second, &bare));
         let mut statuses = [one.status, other.status];
         statuses.sort_unstable();

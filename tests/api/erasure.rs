@@ -115,9 +115,9 @@ async fn the_command_says_what_was_erased_and_takes_one_subject() {
     let node = TestNode::start().await;
     let backend = node.backend(5).await;
     backend.open(&["name"]).await;
-    let ending = node.admin(&["erase", "--client", &backend.client]).await;
-    assert!(ending.status.success(), "{}{}", ending.out, ending.err);
-    assert!(ending.out.lines().any(|line| line.split_whitespace().eq(["transactions", "1"])), "{}", ending.out);
+    let output = node.admin(&["erase", "--client", &backend.client]).await;
+    assert!(output.status.success(), "{}{}", output.out, output.err);
+    assert!(output.out.lines().any(|line| line.split_whitespace().eq(["transactions", "1"])), "{}", output.out);
     assert_eq!(node.admin(&["erase"]).await.status.code(), Some(2));
     assert_eq!(node.admin(&["erase", "--app", &backend.app, "--client", &backend.client]).await.status.code(), Some(2));
     for (body, field) in [

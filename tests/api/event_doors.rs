@@ -7,7 +7,7 @@ use reqwest::header::{ACCEPT, COOKIE, LOCATION};
 use reqwest::{Method, StatusCode};
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::event::{BROWSER, TestEvent, cookie_of, terms, within};
+use sakshi_kit::event::{BROWSER, TestEvent, cookie_of, terms, timestamp_in};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ async fn a_person_who_registers_again_is_marked_or_refused_as_the_event_says() {
     );
     let page = node.get(&format!("/v/{}", again.txn)).await;
     assert!(page.text.contains("You are already registered for this event"), "{}", page.text);
-    assert_eq!(strict.registered().await, [first.txn]);
+    assert_eq!(strict.registered_txns().await, [first.txn]);
     // The scan was charged: the person had to be identified.
     assert_eq!(node.operator().balance(&organiser.client).await, 18);
 
@@ -205,7 +205,7 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     assert_eq!(organiser.delete(&one).await.status, 404);
 
     let brief = organiser
-        .post(&format!("{}/doors", event.path()), &json!({ "expires_at": within(Duration::from_secs(2)) }))
+        .post(&format!("{}/doors", event.path()), &json!({ "expires_at": timestamp_in(Duration::from_secs(2)) }))
         .await
         .ok();
     let path = brief["door_url"]
@@ -217,7 +217,7 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     eventually("the end of the link", TIMEOUT, || async { (node.get(&path).await.status == 404).then_some(()) }).await;
     let ended = format!("{}/doors/{}", event.path(), brief["door_id"].as_str().expect("an id"));
     assert_eq!(organiser.delete(&ended).await.status, 204, "it takes what was scanned before no longer");
-    for expires_at in [within(Duration::from_secs(3 * 86_400)), "2020-01-01T00:00:00Z".to_owned()] {
+    for expires_at in [timestamp_in(Duration::from_secs(3 * 86_400)), "2020-01-01T00:00:00Z".to_owned()] {
         let refused = organiser.post(&format!("{}/doors", event.path()), &json!({ "expires_at": expires_at })).await;
         assert_eq!((refused.status, &refused.json()["errors"][0]["field"]), (400, &json!("expires_at")));
     }
@@ -228,13 +228,13 @@ async fn a_door_without_an_end_of_its_own_ends_with_the_event() {
     let node = TestNode::start().await;
     let (organiser, event) = open(&node, &[]).await;
     let door = Door::open(&node, &event, "B").await;
-    let later = within(Duration::from_secs(30 * 86_400));
+    let later = timestamp_in(Duration::from_secs(30 * 86_400));
     event.patch(&json!({ "expires_at": later })).await.ok();
     assert_eq!(
         organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"][0]["expires_at"],
         event.state().await["expires_at"]
     );
-    event.patch(&json!({ "expires_at": within(Duration::from_secs(2)) })).await.ok();
+    event.patch(&json!({ "expires_at": timestamp_in(Duration::from_secs(2)) })).await.ok();
     eventually("the end of the event", TIMEOUT, || async { (door.get("/guests").await.status == 404).then_some(()) })
         .await;
     assert_eq!(organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"], json!([]));
@@ -331,7 +331,7 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
     let verified_at = event.registrations().await[0]["verified_at"].clone();
     assert_eq!((checked_in_at, event.state().await["checked_in_count"].as_u64()), (verified_at, Some(1)));
     // A scan from before the end of a door is accepted for a while after it.
-    let ending = Door::opened(&node, &event, &json!({ "expires_at": within(Duration::from_secs(3)) })).await;
+    let ending = Door::opened(&node, &event, &json!({ "expires_at": timestamp_in(Duration::from_secs(3)) })).await;
     let before = ending.get("/guests").await.ok()["now"].as_i64().expect("a time");
     eventually("the end of the link", TIMEOUT, || async { (ending.get("").await.status == 404).then_some(()) }).await;
     assert_eq!(ending.check_in(&format!("code={code}&at={before}")).await.ok()["state"], "already");

@@ -5,7 +5,7 @@ use reqwest::Method;
 use reqwest::header::{ACCEPT, ORIGIN, SET_COOKIE};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms};
+use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, redirect_txn, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
@@ -20,7 +20,9 @@ async fn a_guest_does_not_choose_the_request_id_that_the_organiser_sees() {
     for request in [event.visit(Method::GET, IDENTITY_APP), event.button(BROWSER)] {
         let answer = Answer::to(request.header("X-Request-ID", "order-4711")).await;
         let opened = match answer.status {
-            200 => event.intent(&sakshi_authority::intent::decode_unverified(&answer.text).unwrap().txn, &answer.text),
+            200 => {
+                event.read_intent(&sakshi_authority::intent::decode_unverified(&answer.text).unwrap().txn, &answer.text)
+            }
             _ => event.follow(&answer).await,
         };
         identity_app.approve(&opened, "asha").await;
@@ -176,16 +178,23 @@ async fn the_same_browser_resumes_its_verification_and_pays_once() {
     let cookie = cookie_of(&first);
     for _ in 0..3 {
         let again = event.press(Some(&cookie)).await;
-        assert_eq!((again.status, led_to(&again), again.header(SET_COOKIE.as_str())), (303, led_to(&first), None));
+        assert_eq!(
+            (again.status, redirect_txn(&again), again.header(SET_COOKIE.as_str())),
+            (303, redirect_txn(&first), None)
+        );
     }
     let seen = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
-    let goes_on = format!("href=\"/v/{}\">Continue</a>", led_to(&first));
+    let goes_on = format!("href=\"/v/{}\">Continue</a>", redirect_txn(&first));
     assert!(seen.status == 200 && seen.text.contains(&goes_on) && !seen.text.contains("<form"), "{}", seen.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 12);
 
     let elsewhere = TestEvent::open(&node, &organiser, &terms(5)).await;
-    assert_ne!(led_to(&elsewhere.press(Some(&cookie)).await), led_to(&first), "another event is another visit");
-    assert_ne!(led_to(&event.press(None).await), led_to(&first), "another browser is another guest");
+    assert_ne!(
+        redirect_txn(&elsewhere.press(Some(&cookie)).await),
+        redirect_txn(&first),
+        "another event is another visit"
+    );
+    assert_ne!(redirect_txn(&event.press(None).await), redirect_txn(&first), "another browser is another guest");
     identity_app.approve(&event.follow(&first).await, "asha").await;
     let registered = event.press(Some(&cookie)).await;
     assert_eq!(
@@ -193,20 +202,24 @@ async fn the_same_browser_resumes_its_verification_and_pays_once() {
         Some(&*format!("/e/{}", event.id)),
         "who is registered does not start again by mistake"
     );
-    let another = event.another(&cookie).await;
-    assert_ne!(led_to(&another), led_to(&first));
+    let another = event.press_for_another_guest(&cookie).await;
+    assert_ne!(redirect_txn(&another), redirect_txn(&first));
     let both = format!("{cookie}; {}", cookie_of(&another));
-    assert_eq!(led_to(&event.press(Some(&both)).await), led_to(&another), "each guest of one phone has a visit");
+    assert_eq!(
+        redirect_txn(&event.press(Some(&both)).await),
+        redirect_txn(&another),
+        "each guest of one phone has a visit"
+    );
     identity_app.fail(&event.follow(&another).await, "301", "User Reject").await;
     let next = cookie_of(&another);
-    assert_ne!(led_to(&event.press(Some(&next)).await), led_to(&another), "what is over is not resumed");
+    assert_ne!(redirect_txn(&event.press(Some(&next)).await), redirect_txn(&another), "what is over is not resumed");
     let single = organiser.open(&["name"]).await.txn;
     let nobodys = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     let forged = format!("{single}=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
     for visit in ["=", "seven=started", "=\"", "", &format!("{single}=started"), &format!("{nobodys}=started"), &forged]
     {
         let fresh = event.press(Some(&format!("other=1; sakshi_visit_{visit}"))).await;
-        assert!(fresh.status == 303 && ![&*single, nobodys].contains(&led_to(&fresh)), "{visit}");
+        assert!(fresh.status == 303 && ![&*single, nobodys].contains(&redirect_txn(&fresh)), "{visit}");
     }
     assert_eq!((event.counts().await.2, elsewhere.counts().await.2), (11, 1));
     assert_eq!(node.operator().balance(&organiser.client).await, 0);
@@ -237,7 +250,10 @@ async fn a_guest_who_needed_many_tries_is_known_all_the_same() {
         .filter_map(|cookie| cookie.to_str().ok())
         .filter(|cookie| cookie.contains("Max-Age=0"))
         .collect();
-    assert!(!cleared.is_empty() && cleared.iter().all(|cookie| !cookie.contains(led_to(&pressed))), "{cleared:?}");
+    assert!(
+        !cleared.is_empty() && cleared.iter().all(|cookie| !cookie.contains(redirect_txn(&pressed))),
+        "{cleared:?}"
+    );
     let back = event.press(Some(&cookies.join("; "))).await;
     assert_eq!(back.header("location"), Some(&*format!("/e/{}", event.id)));
     assert_eq!(node.operator().balance(&organiser.client).await, 7);
@@ -301,10 +317,10 @@ async fn the_identity_app_that_scans_the_code_itself_gets_an_intent() {
     let handed = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!((handed.status, handed.header("content-type")), (200, Some(IDENTITY_APP)), "{}", handed.text);
     let intent = sakshi_authority::intent::decode_unverified(&handed.text).expect("an intent");
-    let opened = event.intent(&intent.txn.to_string(), &handed.text);
+    let opened = event.read_intent(&intent.txn.to_string(), &handed.text);
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (1, 2));
     identity_app.approve(&opened, "asha").await;
-    assert_eq!(event.registered().await, [opened.txn]);
+    assert_eq!(event.registered_txns().await, [opened.txn]);
     let late = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!(late.refusal(409), "event_full");
     assert_eq!(node.operator().balance(&organiser.client).await, 2);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, terms, within};
+use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, terms, timestamp_in};
 use sakshi_kit::node::TestNode;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -41,12 +41,12 @@ async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
         (but("max_guests", json!("10")), vec!["max_guests"]),
         (but("expires_at", json!("2020-01-01T00:00:00Z")), vec!["expires_at"]),
         (but("expires_at", json!("tomorrow")), vec!["expires_at"]),
-        (but("starts_at", json!(within(DAY * 365))), vec!["starts_at"]),
+        (but("starts_at", json!(timestamp_in(DAY * 365))), vec!["starts_at"]),
         (but("starts_at", json!("noon")), vec!["starts_at"]),
         (but("starts_at", json!("0001-01-01T00:00:00Z")), vec!["starts_at"]),
         (but("place", json!(" ")), vec!["place"]),
         (but("expires_at", json!(1_900_000_000)), vec!["expires_at"]),
-        (but("expires_at", json!(within(DAY * 367))), vec!["expires_at"]),
+        (but("expires_at", json!(timestamp_in(DAY * 367))), vec!["expires_at"]),
         (but("language", json!("klingon")), vec!["language"]),
         (but("time_zone", json!("IST")), vec!["time_zone"]),
         (but("time_zone", json!(330)), vec!["time_zone"]),
@@ -68,7 +68,7 @@ async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
         but("max_guests", json!(20.0)),
         but("language", json!(12.0)),
         but("name", json!("é".repeat(200))),
-        but("expires_at", json!(within(DAY * 365))),
+        but("expires_at", json!(timestamp_in(DAY * 365))),
     ] {
         organiser.post(EVENTS, &body).await.ok();
     }
@@ -94,9 +94,9 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
         (json!({"is_active": "no"}), vec!["is_active"]),
         (json!({"expires_at": null}), vec!["expires_at"]),
         (json!({"expires_at": "2020-01-01T00:00:00Z"}), vec!["expires_at"]),
-        (json!({"expires_at": within(DAY * 367)}), vec!["expires_at"]),
+        (json!({"expires_at": timestamp_in(DAY * 367)}), vec!["expires_at"]),
         (json!({"expires_at": "later"}), vec!["expires_at"]),
-        (json!({"starts_at": within(DAY * 365)}), vec!["starts_at"]),
+        (json!({"starts_at": timestamp_in(DAY * 365)}), vec!["starts_at"]),
         (json!({"place": ""}), vec!["place"]),
         (json!({"name": null}), vec!["name"]),
         (json!({"name": " "}), vec!["name"]),

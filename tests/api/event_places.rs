@@ -66,7 +66,7 @@ async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_p
 async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_get_409() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let scans = join_all((0..40).map(|_| event.scan())).await;
     assert_eq!(event.counts().await, ("active".to_owned(), 0, 40, 0), "a scan takes no place");
 
@@ -90,7 +90,7 @@ async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_g
         assert_eq!(guest["verified_claims"], json!({"residentName": "Asha Rao", "gender": "F"}), "{guest}");
         assert_eq!(guest["verification_passed"], true, "{guest}");
     }
-    let mut listed = event.registered().await;
+    let mut listed = event.registered_txns().await;
     listed.sort_unstable();
     registered.sort_unstable();
     assert_eq!(listed, registered);
@@ -120,7 +120,7 @@ async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_g
 async fn guests_who_scan_and_answer_all_at_once_never_take_more_places_than_there_are() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let came = join_all((0..40).map(|_| async {
         let pressed = event.press(None).await;
         if pressed.status == 409 {
@@ -143,7 +143,7 @@ async fn guests_who_scan_and_answer_all_at_once_never_take_more_places_than_ther
 async fn a_raised_cap_opens_a_full_event_again_for_the_next_guests_and_not_for_those_turned_away() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 1, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 1, &receiver.url("/hook")).await;
     let (first, late) = (event.scan().await, event.scan().await);
     identity_app.approve(&first, "asha").await;
     let credential = identity_app.credential(&late, "asha");
@@ -167,7 +167,7 @@ async fn a_raised_cap_opens_a_full_event_again_for_the_next_guests_and_not_for_t
 async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_way() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 10, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let under_way = event.scan().await;
     assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
     assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 410);
@@ -208,7 +208,7 @@ async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
 async fn a_guest_who_declines_takes_no_place_and_is_not_reported() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 1, &receiver.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 1, &receiver.url("/hook")).await;
     let declined = event.scan().await;
     assert_eq!(identity_app.fail(&declined, "301", "User Reject").await.status, 200);
     assert_eq!(organiser.result(&declined.txn).await.ok()["data"]["error_code"], "301");
@@ -225,7 +225,7 @@ async fn a_registration_is_reported_as_a_single_verification_is_and_to_where_the
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let (before, after) = (receiver().await, receiver().await);
-    let event = TestEvent::reported(&node, &organiser, 10, &before.url("/hook")).await;
+    let event = TestEvent::open_reported(&node, &organiser, 10, &before.url("/hook")).await;
     let (first, second, third) = (event.scan().await, event.scan().await, event.scan().await);
     identity_app.approve(&first, "asha").await;
     let arrived = before.wait_for(1, TIMEOUT).await;

@@ -6,7 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms, within};
+use sakshi_kit::event::{
+    BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, redirect_txn, terms, timestamp_in,
+};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
@@ -35,7 +37,7 @@ async fn the_first_that_holds_of_disabled_expired_at_capacity_active_is_told() {
     stands(&event, "active", None).await;
     identity_app.approve(&event.scan().await, "asha").await;
     stands(&event, "at_capacity", Some((409, "event_full"))).await;
-    let soon = event.patch(&json!({"expires_at": within(Duration::from_secs(2))})).await.ok();
+    let soon = event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(2))})).await.ok();
     assert_eq!(soon["remaining"], 0);
     eventually("the end", TIMEOUT, || async { (event.state().await["status"] == "expired").then_some(()) }).await;
     stands(&event, "expired", Some((410, "event_closed"))).await;
@@ -43,7 +45,7 @@ async fn the_first_that_holds_of_disabled_expired_at_capacity_active_is_told() {
     stands(&event, "disabled", Some((410, "event_closed"))).await;
 
     assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "expired", "enabling does not extend");
-    let extended = event.patch(&json!({"expires_at": within(Duration::from_secs(60))})).await.ok();
+    let extended = event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(60))})).await.ok();
     assert_eq!(extended["status"], "at_capacity", "extending makes no room");
     stands(&event, "at_capacity", Some((409, "event_full"))).await;
     assert_eq!(event.patch(&json!({"max_guests": 2})).await.ok()["status"], "active");
@@ -58,7 +60,7 @@ async fn after_its_end_an_event_takes_no_scan_and_no_credential() {
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let under_way = event.scan().await;
     let credential = identity_app.credential(&under_way, "asha");
-    event.patch(&json!({"expires_at": within(Duration::from_secs(2))})).await.ok();
+    event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(2))})).await.ok();
     eventually("the end", TIMEOUT, || async { (event.state().await["status"] == "expired").then_some(()) }).await;
     stands(&event, "expired", Some((410, "event_closed"))).await;
     for _ in 0..2 {
@@ -74,7 +76,7 @@ async fn an_event_ends_by_itself_when_it_was_created_to() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let mut short = terms(5);
-    short["expires_at"] = json!(within(Duration::from_secs(2)));
+    short["expires_at"] = json!(timestamp_in(Duration::from_secs(2)));
     let event = TestEvent::open(&node, &organiser, &short).await;
     eventually("the end", TIMEOUT, || async {
         (Answer::to(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(())
@@ -202,7 +204,11 @@ async fn a_kill_changes_nothing_of_an_event() {
     node.launch().await;
     assert_eq!((event.state().await, event.registrations().await, disabled.state().await), before);
     stands(&disabled, "disabled", Some((410, "event_closed"))).await;
-    assert_eq!(led_to(&event.press(Some(&cookie_of(&pressed))).await), led_to(&pressed), "a guest under way continues");
+    assert_eq!(
+        redirect_txn(&event.press(Some(&cookie_of(&pressed))).await),
+        redirect_txn(&pressed),
+        "a guest under way continues"
+    );
     identity_app.approve(&event.follow(&pressed).await, "asha").await;
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 3, 3, 0));
     stands(&event, "at_capacity", Some((409, "event_full"))).await;

@@ -10,7 +10,7 @@ use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::issuer::{ISSUER, KID, TestIssuer, now};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::other_issuers::check_evidence;
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::status_host::{Reply, StatusHost};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ async fn open(backend: &Backend, evidence: Option<bool>) -> Opened {
 }
 
 /// Runs `verify-evidence` on a file with these options.
-fn verify(node: &TestNode, file: &str, options: &[&str]) -> Ending {
+fn verify(node: &TestNode, file: &str, options: &[&str]) -> ProcessOutput {
     let directory = node.directory.path();
     std::fs::write(directory.join("evidence.json"), file).unwrap();
     Process::run(&[&["verify-evidence", "evidence.json"], options].concat(), node.environment(), directory)
@@ -46,7 +46,7 @@ async fn scene() -> (TestNode, StatusHost, Backend, Opened) {
     let backend = node.backend(9).await;
     let opened = open(&backend, Some(true)).await;
     assert_eq!(backend.get(&path(&opened.txn)).await.refusal(404), "not_found", "there is none yet");
-    let mut draft = node.issuer.good();
+    let mut draft = node.issuer.valid_draft();
     draft.payload["id"] = ID.into();
     draft.payload["status"] = host.url("status").into();
     let credential = node.issuer.bind(&node.issuer.sign(&draft), &opened, |_, _| {});
@@ -94,16 +94,16 @@ async fn a_file_that_was_changed_or_that_strangers_have_made_is_refused() {
     let (node, _host, backend, opened) = scene().await;
     let file = backend.get(&path(&opened.txn)).await.ok();
     let refused = |file: &Value, options: &[&str], reason: &str| {
-        let ending = verify(&node, &file.to_string(), options);
-        assert!(ending.status.code() == Some(1) && ending.out.contains(reason), "{}{}", ending.out, ending.err);
+        let output = verify(&node, &file.to_string(), options);
+        assert!(output.status.code() == Some(1) && output.out.contains(reason), "{}{}", output.out, output.err);
     };
     for part in ["payload", "protected", "signature"] {
         let mut changed = file.clone();
         let text = file[part].as_str().unwrap();
         let other = if &text[30..31] == "A" { "B" } else { "A" };
         changed[part] = json!(format!("{}{other}{}", &text[..30], &text[31..]));
-        let ending = verify(&node, &changed.to_string(), &[]);
-        assert_eq!(ending.status.code(), Some(1), "{part}: {}{}", ending.out, ending.err);
+        let output = verify(&node, &changed.to_string(), &[]);
+        assert_eq!(output.status.code(), Some(1), "{part}: {}{}", output.out, output.err);
     }
     refused(&json!({"payload": "", "protected": "", "signature": ""}), &[], "not an evidence file");
     let directory = node.directory.path();
@@ -129,15 +129,15 @@ async fn what_a_stranger_has_signed_or_changed_is_refused_though_its_seal_fits()
         change(&mut evidence);
         let SealedFile { payload, protected, signature } = sealer.seal(&evidence, SystemClock.now()).await.unwrap();
         let file = json!({"payload": payload, "protected": protected, "signature": signature}).to_string();
-        let ending = verify(&node, &file, &[]);
+        let output = verify(&node, &file, &[]);
         assert!(
-            ending.status.code() == Some(i32::from(!reason.is_empty())) && ending.out.contains(reason),
+            output.status.code() == Some(i32::from(!reason.is_empty())) && output.out.contains(reason),
             "{reason}: {}",
-            ending.out
+            output.out
         );
     };
     refused(&|_| {}, "").await;
-    let forged = stranger.sign(&stranger.good());
+    let forged = stranger.sign(&stranger.valid_draft());
     let strangers_key = stranger.jwks()["keys"][0].clone();
     // Signed under the issuer's own key id, and listed beside the issuer's own key.
     let with_status_key = |evidence: &mut Evidence| {

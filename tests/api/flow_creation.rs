@@ -51,7 +51,7 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
         "documentReferenceId": "loan-agreement-7",
         "document": {"name": "Loan agreement of Asha", "content": PDF}, "signerInfo": [invited(0), invited(1)],
     });
-    assert_ordered(&upstream.last(), Flow::Esign, &expected);
+    assert_ordered(&upstream.last_order(), Flow::Esign, &expected);
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_orde
     let opened =
         backend.open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
     assert_eq!(opened.answer["documentReferenceId"], "");
-    let order = upstream.last().body;
+    let order = upstream.last_order().body;
     let ordered = order["signerInfo"].as_array().expect("signers");
     let answered = opened.answer["signerInfo"].as_array().expect("signers");
     assert_eq!((ordered.len(), answered.len()), (20, 20));
@@ -90,7 +90,7 @@ async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() 
     );
     let expected = json!({"transactionId": opened.id, "app_id": backend.app, "request_id": "req-1",
                           "docs": ["driving_licence", "class_x_marksheet"], "consent_text": CONSENT_TEXT});
-    assert_ordered(&upstream.last(), Flow::DocLocker, &expected);
+    assert_ordered(&upstream.last_order(), Flow::DocLocker, &expected);
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn both_kinds_of_e_stamp_are_ordered_by_their_name() {
                               "document": {"documentName": "lease.pdf", "base64FileData": PDF},
                               "signatoriesInfo": [{"name": "Asha Rao", "emailID": "asha@example.com",
                                   "signType": "electronic"}]});
-        assert_ordered(&upstream.last(), Flow::EStamp, &expected);
+        assert_ordered(&upstream.last_order(), Flow::EStamp, &expected);
     }
 }
 
@@ -123,7 +123,7 @@ async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
     );
     let expected = json!({"uniqueIdentifier": opened.id, "app_id": backend.app, "request_id": "req-1",
         "consent_text": CONSENT_TEXT});
-    assert_ordered(&upstream.last(), Flow::Wealth, &expected);
+    assert_ordered(&upstream.last_order(), Flow::Wealth, &expected);
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn members_in_the_other_spelling_order_the_same() {
     ];
     for (flow, body, expected) in cases {
         backend.try_open_flow(flow, &body).await.ok();
-        let mut order = upstream.last().body;
+        let mut order = upstream.last_order().body;
         if let Some(signers) = order["signerInfo"].as_array_mut() {
             signers.iter_mut().for_each(|signer| drop(signer.as_object_mut().expect("a signer").remove("signerId")));
         }
@@ -190,7 +190,7 @@ async fn a_correlation_id_in_the_body_goes_with_the_order() {
         let answer = Answer::to(backend.request(Method::POST, flow.path()).json(&body)).await;
         answer.ok();
         assert_eq!(
-            (answer.header("x-request-id"), &upstream.last().body["request_id"]),
+            (answer.header("x-request-id"), &upstream.last_order().body["request_id"]),
             (Some("order-7"), &json!("order-7"))
         );
     }

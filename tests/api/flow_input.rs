@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::event::within;
+use sakshi_kit::event::timestamp_in;
 use sakshi_kit::flow::{CONSENT_TEXT, Flow};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::raw::Raw;
@@ -80,8 +80,8 @@ async fn every_bad_field_of_an_esign_request_is_a_400_that_names_its_path() {
         set(invitation, json!("tomorrow"), invitation_path),
         set(invitation, json!(1_800_000_000), invitation_path),
         set(invitation, json!("2020-01-01T00:00:00Z"), invitation_path),
-        set(invitation, json!(within(DAY).trim_end_matches('Z')), invitation_path),
-        set(invitation, json!(within(91 * DAY)), invitation_path),
+        set(invitation, json!(timestamp_in(DAY).trim_end_matches('Z')), invitation_path),
+        set(invitation, json!(timestamp_in(91 * DAY)), invitation_path),
         set("/documentReferenceId", json!("x".repeat(129)), "documentReferenceId"),
         set("/documentReferenceId", json!(7), "documentReferenceId"),
         set("/responseUrl", json!("ftp://client.example/"), "responseUrl"),

@@ -26,7 +26,7 @@ fn file(seed: u8) -> String {
 
 /// Returns the bytes of a golden payload with another file.
 fn sent_with(opened: &OpenedFlow, golden: &str, file: &str) -> String {
-    opened.sent(golden).replace(sakshi_kit::flow::PDF, file)
+    opened.expected_body(golden).replace(sakshi_kit::flow::PDF, file)
 }
 
 /// Compares without printing ten megabytes.
@@ -36,11 +36,11 @@ fn assert_same(one: &str, other: &str) {
 
 #[tokio::test]
 async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let file = file(7);
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
     let opened = fixture.backend.open_flow_with(Flow::Esign, &body).await;
-    assert_same(fixture.upstream.last().body["document"]["content"].as_str().expect("a document"), &file);
+    assert_same(fixture.upstream.last_order().body["document"]["content"].as_str().expect("a document"), &file);
     tell_when_there_is_room(
         &fixture,
         &opened,
@@ -55,11 +55,11 @@ async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() 
 
 #[tokio::test]
 async fn the_other_flows_carry_files_of_the_same_size() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let file = file(11);
     let stamp_body = Flow::EStamp.body_with(&[("/document/base64FileData", Some(json!(file)))]);
     let stamp = fixture.backend.open_flow_with(Flow::EStamp, &stamp_body).await;
-    assert_same(fixture.upstream.last().body["document"]["base64FileData"].as_str().expect("a document"), &file);
+    assert_same(fixture.upstream.last_order().body["document"]["base64FileData"].as_str().expect("a document"), &file);
     let report = stamp.report_with(ESTAMP_COMPLETED, &[("/data/fileList/0/base64FileData", Some(json!(file)))]);
     tell_when_there_is_room(&fixture, &stamp, &report).await;
     assert_same(body_of(&fixture.webhooks(1).await[0]), &sent_with(&stamp, ESTAMP_COMPLETED, &file));
@@ -78,7 +78,7 @@ async fn the_other_flows_carry_files_of_the_same_size() {
 
 #[tokio::test]
 async fn a_file_one_byte_too_large_is_refused_in_orders_and_reports() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let file = STANDARD.encode(vec![b'%'; FILE_BYTES + 1]);
     let orders = fixture.upstream.orders().len();
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
@@ -131,7 +131,7 @@ async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no
     let neighbour = fixture.node.backend(0).await;
     neighbour.register("ESign", &fixture.hook("ESign")).await;
     fixture.backend.register("ESign", &hanging.url("/secret-path/ESign")).await;
-    let before = fixture.node.process().resident_at_most();
+    let before = fixture.node.process().peak_resident_bytes();
     let file = file(3);
     let mut large = Vec::new();
     for _ in 0..12 {
@@ -162,14 +162,14 @@ async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no
         1,
         "one large file at a time for one origin, and the others are not in memory"
     );
-    let most = fixture.node.process().resident_at_most();
+    let most = fixture.node.process().peak_resident_bytes();
     eprintln!("resident: {} MiB before, {} MiB at most", before >> 20, most >> 20);
     assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
 }
 
 #[tokio::test]
 async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let file = file(5);
     let mut large = Vec::new();
     for _ in 0..12 {
@@ -183,7 +183,7 @@ async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
         let expected = sent_with(opened, ESIGN_COMPLETED, &file);
         assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1, "each arrives once and whole");
     }
-    let most = fixture.node.process().resident_at_most();
+    let most = fixture.node.process().peak_resident_bytes();
     assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
 }
 
@@ -193,12 +193,12 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_cl
     let large = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file(9))))]);
     let (second, third) = (fixture.node.backend(0).await, fixture.node.backend(0).await);
     let fourth = fixture.node.backend(0).await;
-    fixture.upstream.answer(UpstreamBehaviour::Hang);
+    fixture.upstream.set_behaviour(UpstreamBehaviour::Hang);
     let mut hanging = Vec::new();
     for (number, backend) in (1..).zip([&fixture.backend, &fixture.backend, &second, &third]) {
         let request = backend.flow_request(Flow::Esign, &large);
         hanging.push(tokio::spawn(async move { Answer::attempt(request).await.is_ok() }));
-        fixture.upstream.ordered(number).await;
+        fixture.upstream.wait_for_orders(number).await;
     }
     for backend in [&fixture.backend, &second, &fourth] {
         // A refusal in the middle of a large body may close the connection before the answer.
@@ -209,10 +209,10 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_cl
         assert_eq!(refused.refusal(503), "overloaded");
         assert!(refused.header("retry-after").is_some());
     }
-    fixture.upstream.answer(UpstreamBehaviour::Accept);
+    fixture.upstream.set_behaviour(UpstreamBehaviour::Accept);
     fixture.backend.open_flow(Flow::DocLocker).await;
     fourth.open_flow(Flow::Esign).await;
-    let most = fixture.node.process().resident_at_most();
+    let most = fixture.node.process().peak_resident_bytes();
     eprintln!("resident with four large orders under way: {} MiB at most", most >> 20);
     assert!(most < RESIDENT_BYTES_MAX, "{} MiB were resident", most >> 20);
     hanging.iter().for_each(tokio::task::JoinHandle::abort);

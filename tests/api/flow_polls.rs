@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::event::within;
+use sakshi_kit::event::timestamp_in;
 use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
@@ -18,7 +18,7 @@ const ESIGN_STATUS: &str = "/api/v1/esign/status";
 
 /// Opens an eSign flow whose second signer's invitation is short.
 async fn begin_short(backend: &Backend, moment: Duration) -> OpenedFlow {
-    let until = json!(within(moment));
+    let until = json!(timestamp_in(moment));
     backend
         .open_flow_with(
             Flow::Esign,
@@ -60,7 +60,7 @@ async fn a_flow_that_nobody_has_reported_on_is_polled_as_a_stub() {
         assert!(signer.get("signingUrl").is_none(), "{signer}");
     }
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
-    assert_eq!(fixture.backend.poll(&locker).await.text, locker.sent(DOCLOCKER_PENDING));
+    assert_eq!(fixture.backend.poll(&locker).await.text, locker.expected_body(DOCLOCKER_PENDING));
     for poll in [fixture.backend.poll(&esign).await, fixture.backend.poll(&locker).await] {
         assert!(!poll.text.contains("app_id") && !poll.text.contains(&fixture.backend.app), "{}", poll.text);
     }
@@ -68,7 +68,7 @@ async fn a_flow_that_nobody_has_reported_on_is_polled_as_a_stub() {
 
 #[tokio::test]
 async fn an_ended_flow_is_polled_in_the_bytes_of_its_webhook() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     for (number, (flow, golden)) in [
         (Flow::Esign, ESIGN_COMPLETED),
         (Flow::Esign, ESIGN_REJECTED),
@@ -82,20 +82,20 @@ async fn an_ended_flow_is_polled_in_the_bytes_of_its_webhook() {
         fixture.connector.report_new(flow.kind(), &opened.report(golden)).await;
         let poll = fixture.backend.poll(&opened).await;
         assert_eq!((poll.status, poll.header("content-type")), (200, Some("application/json")));
-        assert_eq!(ordered_details(&poll.text), opened.sent(golden));
+        assert_eq!(ordered_details(&poll.text), opened.expected_body(golden));
         assert_eq!(body_of(&fixture.webhooks(number + 1).await[number]), poll.text);
     }
 }
 
 #[tokio::test]
 async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with_one_webhook() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let opened = begin_short(&fixture.backend, Duration::from_secs(8)).await;
     fixture.connector.report_new("esign", &half_signed(&opened)).await;
-    assert_eq!(fixture.backend.poll(&opened).await.text, opened.sent(ESIGN_PENDING));
+    assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_PENDING));
     let poll = expired(&fixture.backend, &opened).await;
-    assert_eq!(poll.text, opened.sent(ESIGN_EXPIRED));
-    assert_eq!(body_of(&fixture.webhooks(1).await[0]), opened.sent(ESIGN_EXPIRED));
+    assert_eq!(poll.text, opened.expected_body(ESIGN_EXPIRED));
+    assert_eq!(body_of(&fixture.webhooks(1).await[0]), opened.expected_body(ESIGN_EXPIRED));
     // The upstream repeats its report, and then contradicts it.
     fixture.connector.report_again("esign", &opened.report(ESIGN_EXPIRED)).await;
     assert_eq!(fixture.connector.report("esign", &opened.report(ESIGN_COMPLETED)).await.refusal(409), "report_refused");
@@ -105,11 +105,11 @@ async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with
 
 #[tokio::test]
 async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_back() {
-    let mut fixture = FlowFixture::registered().await;
+    let mut fixture = FlowFixture::with_webhooks().await;
     let opened = begin_short(&fixture.backend, Duration::from_secs(5)).await;
     fixture.node.kill().await;
     eventually("the end of the invitation", TIMEOUT, || async {
-        (within(Duration::ZERO) > opened.until()[1]).then_some(())
+        (timestamp_in(Duration::ZERO) > opened.invitation_ends()[1]).then_some(())
     })
     .await;
     fixture.node.launch().await;
@@ -226,11 +226,11 @@ async fn what_was_reported_is_there_after_a_restart_in_good_order() {
     fixture.connector.report_new("esign", &ended.report(ESIGN_COMPLETED)).await;
     fixture.connector.report_new("esign", &half_signed(&half)).await;
     fixture.node.restart().await;
-    assert_eq!(fixture.backend.poll(&ended).await.text, ended.sent(ESIGN_COMPLETED));
-    assert_eq!(fixture.backend.poll(&half).await.text, half.sent(ESIGN_PENDING));
+    assert_eq!(fixture.backend.poll(&ended).await.text, ended.expected_body(ESIGN_COMPLETED));
+    assert_eq!(fixture.backend.poll(&half).await.text, half.expected_body(ESIGN_PENDING));
     fixture.connector.report_again("esign", &half_signed(&half)).await;
     fixture.connector.report_new("esign", &half.report(ESIGN_COMPLETED)).await;
-    assert_eq!(fixture.backend.poll(&half).await.text, half.sent(ESIGN_COMPLETED));
+    assert_eq!(fixture.backend.poll(&half).await.text, half.expected_body(ESIGN_COMPLETED));
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn assert_untouched(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &st
 
 #[tokio::test]
 async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     for (kind, opened, golden) in &kinds {
         let report = opened.report(golden);
@@ -84,7 +84,7 @@ async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
 
 #[tokio::test]
 async fn a_report_of_no_flow_of_this_app_is_a_404() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     let neighbour = fixture.node.backend(0).await;
     for (kind, opened, golden) in &kinds {
@@ -123,7 +123,7 @@ async fn a_report_of_no_flow_of_this_app_is_a_404() {
 
 #[tokio::test]
 async fn a_report_in_another_form_is_a_400_that_names_the_path() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     let cases: [(&str, &str, Option<Value>, &str); 26] = [
         ("esign", "/documentStatus", Some(json!("Signed")), "documentStatus"),
@@ -190,7 +190,7 @@ async fn a_report_in_another_form_is_a_400_that_names_the_path() {
 
 #[tokio::test]
 async fn another_method_is_a_405_and_a_report_beyond_sixteen_mebibytes_a_413() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     let path = "/internal/v1/flows/esign";
     let get = Answer::to(
@@ -227,7 +227,7 @@ async fn assert_contradicts(fixture: &FlowFixture, kind: &str, report: &Value, s
 
 #[tokio::test]
 async fn a_flow_that_has_ended_is_not_reported_otherwise() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let ended = [
         (Flow::Esign, ESIGN_COMPLETED, ESIGN_REJECTED),
         (Flow::Esign, ESIGN_REJECTED, ESIGN_COMPLETED),
@@ -247,7 +247,7 @@ async fn a_flow_that_has_ended_is_not_reported_otherwise() {
 
 #[tokio::test]
 async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     let signers = kinds[0].1.report(ESIGN_COMPLETED)["signerInfo"].as_array().expect("signers").clone();
     let cases = [
@@ -275,7 +275,7 @@ async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
 
 #[tokio::test]
 async fn a_consent_moves_forward_only_and_its_data_is_of_one_consent() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     let moved = |status: &str| opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);
     fixture.connector.report_new("wealth-consent", &moved("Accepted")).await;

@@ -17,7 +17,7 @@ use crate::profiles::{intent_key, production};
 
 /// Returns the flow that an order would have opened, as the upstream knows it.
 fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
-    let order = upstream.last().body;
+    let order = upstream.last_order().body;
     OpenedFlow::read(flow, &backend.app, &order, &order)
 }
 
@@ -60,17 +60,17 @@ async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_u
     for flow in Flow::ALL {
         let body = flow.body();
         for manner in &manners {
-            upstream.answer(manner.clone());
+            upstream.set_behaviour(manner.clone());
             let answer = backend.open_flow_once(flow.name(), flow, &body).await;
             assert_eq!(answer.status, 502, "{flow:?} {manner:?}: {}", answer.text);
             assert_eq!(answer.refusal(502), "upstream_failed");
             assert_discreet(&answer);
             assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
         }
-        upstream.answer(UpstreamBehaviour::Accept);
+        upstream.set_behaviour(UpstreamBehaviour::Accept);
         let first = backend.open_flow_once(flow.name(), flow, &body).await;
         first.ok();
-        upstream.answer(UpstreamBehaviour::Status(500));
+        upstream.set_behaviour(UpstreamBehaviour::Status(500));
         assert_eq!(
             backend.open_flow_once(flow.name(), flow, &body).await.text,
             first.text,
@@ -105,7 +105,7 @@ async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
         (Flow::Wealth, json!({"consentHandle": "handle-1", "requestUrl": "javascript:alert(1)"})),
     ];
     for (flow, said) in cases {
-        upstream.answer(UpstreamBehaviour::Body(said.to_string()));
+        upstream.set_behaviour(UpstreamBehaviour::Body(said.to_string()));
         let answer = backend.try_open_flow(flow, &flow.body()).await;
         assert_eq!(answer.refusal(502), "upstream_failed", "{said}");
         assert_discreet(&answer);
@@ -119,7 +119,7 @@ async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() 
     let node = TestNode::ordering_from(&upstream, &[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
     let (backend, connector) = (node.backend(0).await, node.connector());
     for flow in Flow::ALL {
-        upstream.answer(UpstreamBehaviour::Hang);
+        upstream.set_behaviour(UpstreamBehaviour::Hang);
         let started = Instant::now();
         let answer = backend.try_open_flow(flow, &flow.body()).await;
         assert_eq!(answer.refusal(504), "upstream_timed_out", "{flow:?}");
@@ -129,7 +129,7 @@ async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() 
             started.elapsed()
         );
         assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
-        upstream.answer(UpstreamBehaviour::SlowAnswer(Duration::from_millis(50)));
+        upstream.set_behaviour(UpstreamBehaviour::SlowAnswer(Duration::from_millis(50)));
         backend.open_flow(flow).await;
     }
 }
@@ -151,7 +151,7 @@ async fn an_order_is_not_sent_on_to_where_an_upstream_redirects() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
-    upstream.answer(UpstreamBehaviour::Redirect(elsewhere.url("/orders")));
+    upstream.set_behaviour(UpstreamBehaviour::Redirect(elsewhere.url("/orders")));
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(502), "upstream_failed");
     }
@@ -168,7 +168,7 @@ async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
     node.set("UPSTREAMS__WEALTH_URL", &slow.url("wealth"));
     node.launch().await;
     let backend = node.backend(1).await;
-    slow.answer(UpstreamBehaviour::Hang);
+    slow.set_behaviour(UpstreamBehaviour::Hang);
     let hanging: Vec<_> = (0..64)
         .map(|_| {
             let backend = backend.clone();
@@ -178,7 +178,7 @@ async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
         })
         .collect();
     // One client can use half of the slots.
-    slow.ordered(32).await;
+    slow.wait_for_orders(32).await;
     let started = Instant::now();
     backend.open_flow(Flow::DocLocker).await;
     backend.open(&["name"]).await;

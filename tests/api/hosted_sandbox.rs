@@ -10,8 +10,8 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::flow::Flow;
 use sakshi_kit::node::TestNode;
-use sakshi_kit::portal::{Browser, shown};
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::portal::{Browser, element_text};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
@@ -28,7 +28,7 @@ fn environment(key: &str, app: &str) -> BTreeMap<String, String> {
 }
 
 /// Runs `trigger` for a flow on a sandbox with this public URL.
-fn trigger(flow: &[&str], base: &str, environment: &BTreeMap<String, String>) -> Ending {
+fn trigger(flow: &[&str], base: &str, environment: &BTreeMap<String, String>) -> ProcessOutput {
     let directory = tempfile::tempdir().unwrap();
     Process::run(&[&["trigger"], flow, &["--base", base]].concat(), environment, directory.path())
 }
@@ -63,9 +63,9 @@ impl Listener {
     }
 
     /// Stops it as Ctrl-C does.
-    async fn stop(self) -> Ending {
+    async fn stop(self) -> ProcessOutput {
         self.process.signal("INT");
-        self.process.ended(TIMEOUT).await
+        self.process.wait_for_exit(TIMEOUT).await
     }
 }
 
@@ -74,7 +74,7 @@ async fn the_command_that_the_portal_shows_opens_an_inbox_for_the_app() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let page = Browser::signed_in(&node, &backend).await.get("/portal/webhooks").await.text;
-    let command = shown(&page, "listen");
+    let command = element_text(&page, "listen");
     let words = command
         .strip_prefix("SAKSHI_API_KEY=\"$KEY\" sakshi ")
         .unwrap_or_else(|| panic!("{command}"))
@@ -115,14 +115,14 @@ async fn trigger_drives_every_flow_with_the_public_url_a_key_and_an_app_alone() 
         &["wealth", "--outcome", "all"],
         &["check", "pan"],
     ] {
-        let ending = trigger(flow, &base, &known);
+        let output = trigger(flow, &base, &known);
         assert!(
-            ending.status.success() && ending.out.contains("everything came out as it should"),
-            "{flow:?}: {ending:?}"
+            output.status.success() && output.out.contains("everything came out as it should"),
+            "{flow:?}: {output:?}"
         );
-        assert!(!ending.out.contains("NOT ") && !ending.out.contains(&backend.key), "{flow:?}: {}", ending.out);
+        assert!(!output.out.contains("NOT ") && !output.out.contains(&backend.key), "{flow:?}: {}", output.out);
         let receives = matches!(flow, ["ovse"] | ["ovse", _, "decline"] | ["esign", ..]);
-        assert_eq!(ending.out.contains("the same body as the webhook's"), receives, "{flow:?}: {}", ending.out);
+        assert_eq!(output.out.contains("the same body as the webhook's"), receives, "{flow:?}: {}", output.out);
     }
     assert_eq!(balance(&backend).await, 0, "three verifications were paid");
     let urls = backend.get("/api/v1/user/webhook").await.ok();
@@ -143,12 +143,12 @@ async fn the_webhooks_of_every_flow_can_be_sent_to_the_url_that_listen_gives_out
         ("wealth", "wealth-consent"),
     ];
     for (index, (flow, kind)) in kinds.into_iter().enumerate() {
-        let ending = trigger(&[flow, "--webhook-url", &listener.url], &base, &known);
-        assert!(ending.status.success() && ending.out.contains("delivered, 200"), "{flow}: {ending:?}");
+        let output = trigger(&[flow, "--webhook-url", &listener.url], &base, &known);
+        assert!(output.status.success() && output.out.contains("delivered, 200"), "{flow}: {output:?}");
         assert_eq!(listener.line("webhook", index).await["kind"], kind);
     }
-    let ending = listener.stop().await;
-    assert!(ending.status.success() && ending.out.contains(r#""duplicates":0"#), "{ending:?}");
+    let output = listener.stop().await;
+    assert!(output.status.success() && output.out.contains(r#""duplicates":0"#), "{output:?}");
 }
 
 #[tokio::test]
@@ -166,12 +166,12 @@ async fn a_wrong_setting_costs_no_credit_and_is_told_in_a_sentence() {
         (&backend.key, &backend.app, "http://127.0.0.1:9", "cannot reach the service: http://127.0.0.1:9"),
         (&poor.key, &poor.app, &base, "has no credits left, and a verification costs one"),
     ] {
-        let ending = trigger(&["ovse"], base, &environment(key, app));
+        let output = trigger(&["ovse"], base, &environment(key, app));
         assert!(
-            !ending.status.success() && ending.err.contains(told) && ending.err.lines().count() == 1,
-            "{told}: {ending:?}"
+            !output.status.success() && output.err.contains(told) && output.err.lines().count() == 1,
+            "{told}: {output:?}"
         );
-        assert!(!ending.out.contains("order") && !ending.err.contains(&backend.key), "{ending:?}");
+        assert!(!output.out.contains("order") && !output.err.contains(&backend.key), "{output:?}");
     }
     assert_eq!((balance(&backend).await, balance(&other).await), (json!(1), json!(1)));
 }
@@ -180,12 +180,12 @@ async fn a_wrong_setting_costs_no_credit_and_is_told_in_a_sentence() {
 async fn a_sandbox_that_webhooks_cannot_reach_is_found_out_before_a_credit_is_spent() {
     let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
     let backend = node.backend(1).await;
-    let ending = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
-    assert_eq!(ending.status.code(), Some(1), "{ending:?}");
+    let output = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(
-        ending.err.contains("cannot reach its own address http://127.0.0.1:9/")
-            && ending.err.contains("public_base_url"),
-        "{ending:?}"
+        output.err.contains("cannot reach its own address http://127.0.0.1:9/")
+            && output.err.contains("public_base_url"),
+        "{output:?}"
     );
     assert_eq!(balance(&backend).await, 1);
 }
@@ -222,8 +222,8 @@ async fn listen_passes_webhooks_on_as_they_are_and_goes_on_when_the_target_is_do
     assert_eq!(arrival.request.body, result);
     arrival.respond(Behaviour::Answer(200));
     assert_eq!(listener.line("forwarded", 2).await["status"], 200);
-    let ending = listener.stop().await;
-    assert!(ending.status.success() && ending.out.contains(r#""webhooks":3"#), "{ending:?}");
+    let output = listener.stop().await;
+    assert!(output.status.success() && output.out.contains(r#""webhooks":3"#), "{output:?}");
 }
 
 #[tokio::test]
@@ -258,8 +258,8 @@ async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_
         (&["--base", &base, "--hang"], &backend.key, "cannot be used with"),
         (&["--forward", "ftp://a.example/"], &backend.key, "must be an http or https URL"),
     ] {
-        let ending = run(words, key);
-        assert!(!ending.status.success() && ending.err.contains(told), "{words:?}: {ending:?}");
+        let output = run(words, key);
+        assert!(!output.status.success() && output.err.contains(told), "{words:?}: {output:?}");
     }
 
     let listener = Listener::start(&node, &backend, &[]).await;
@@ -269,14 +269,14 @@ async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_
             join_all((0..INBOXES_OF_APP_MAX).map(|_| inbox_of(&backend))).await;
         }
     };
-    let ending = tokio::select! {
-        ending = listener.process.ended(TIMEOUT) => ending,
+    let output = tokio::select! {
+        output = listener.process.wait_for_exit(TIMEOUT) => output,
         () = others => unreachable!("there is always one more"),
     };
-    assert_eq!(ending.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(1));
     assert!(
-        ending.err.contains("There is no such inbox: ") && ending.err.contains("the node was restarted"),
-        "{ending:?}"
+        output.err.contains("There is no such inbox: ") && output.err.contains("the node was restarted"),
+        "{output:?}"
     );
 }
 

@@ -60,9 +60,9 @@ async fn the_operators_command_lists_the_keys_and_lets_another_one_sign() {
         Process::run(&words, node.environment(), node.directory.path())
     };
     let signs = |words: &[&str]| {
-        let ending = said(words);
-        assert!(ending.status.success(), "{words:?}: {}", ending.err);
-        let row = |kid: &str| ending.out.lines().find(|line| line.starts_with(kid)).unwrap().contains("true");
+        let output = said(words);
+        assert!(output.status.success(), "{words:?}: {}", output.err);
+        let row = |kid: &str| output.out.lines().find(|line| line.starts_with(kid)).unwrap().contains("true");
         (row("sakshi-1 "), row("next "))
     };
     assert_eq!(signs(&[]), (true, false));

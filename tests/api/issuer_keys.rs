@@ -21,7 +21,7 @@ fn named(issuer: &TestIssuer, kid: &str) -> Value {
 
 /// Issues a credential that names the key with this id.
 fn credential(issuer: &TestIssuer, kid: &str) -> String {
-    let mut draft = issuer.good();
+    let mut draft = issuer.valid_draft();
     draft.header["kid"] = kid.into();
     issuer.sign(&draft)
 }

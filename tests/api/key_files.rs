@@ -8,14 +8,14 @@ use serde_json::json;
 use sakshi_authority::intent::IntentKey;
 use sakshi_kit::issuer::TestIssuer;
 use sakshi_kit::node::{TestNode, environment, intent_key};
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 
 use crate::profiles::production;
 
 /// An RSA key of 1,024 bits, made for this test.
 const SMALL_KEY: &str = include_str!("golden/rsa_1024.pem");
 
-fn both(directory: &Path, settings: &[(&str, &str)]) -> (Ending, Ending) {
+fn both(directory: &Path, settings: &[(&str, &str)]) -> (ProcessOutput, ProcessOutput) {
     let environment = environment(directory, settings);
     let checked = Process::run(&["check-config"], &environment, directory);
     assert!(!directory.join("store").exists(), "checking writes nothing");
@@ -92,15 +92,15 @@ async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_i
     assert_eq!(run("check-config").status.code(), Some(0));
 
     std::fs::remove_file(&key).unwrap();
-    for ending in [run("check-config"), run("serve")] {
-        let told = format!("{}{}", ending.out, ending.err);
-        assert!(ending.status.code() == Some(1) && told.contains("store.encryption_key"), "{told}");
+    for output in [run("check-config"), run("serve")] {
+        let told = format!("{}{}", output.out, output.err);
+        assert!(output.status.code() == Some(1) && told.contains("store.encryption_key"), "{told}");
         assert!(!key.exists());
     }
 
     std::fs::write(&key, [7; 32]).unwrap();
-    let ending = run("serve");
-    assert!(ending.status.code() == Some(1) && ending.err.contains("store.encryption_key"), "{}", ending.err);
+    let output = run("serve");
+    assert!(output.status.code() == Some(1) && output.err.contains("store.encryption_key"), "{}", output.err);
 
     std::fs::write(&key, good).unwrap();
     node.launch().await;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sakshi_kit::backend::Opened;
 use sakshi_kit::node::TestNode;
-use sakshi_kit::process::Ending;
+use sakshi_kit::process::ProcessOutput;
 use serde_json::Value;
 
 const OLD: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -82,7 +82,7 @@ async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
     }
     assert!(verified > 0);
 
-    let told = |ending: &Ending| serde_json::from_str::<Value>(&ending.out).unwrap();
+    let told = |output: &ProcessOutput| serde_json::from_str::<Value>(&output.out).unwrap();
     assert_eq!(first.status.code(), Some(0), "{}{}", first.out, first.err);
     assert!(first.err.contains("pass 2:"), "a second pass sees that nothing is left: {}", first.err);
     let resealed = told(&first)["resealed"].as_u64().unwrap();
@@ -114,9 +114,9 @@ async fn what_no_key_opens_is_told_of_with_exit_code_1() {
     // The new key alone: the old one was removed too early.
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", "");
     node.launch().await;
-    let ending = node.admin(&["reseal"]).await;
-    assert_eq!(ending.status.code(), Some(1), "{}{}", ending.out, ending.err);
-    assert!(ending.out.contains("KEY_ID") && ending.out.contains("stay under another key"), "{}", ending.out);
+    let output = node.admin(&["reseal"]).await;
+    assert_eq!(output.status.code(), Some(1), "{}{}", output.out, output.err);
+    assert!(output.out.contains("KEY_ID") && output.out.contains("stay under another key"), "{}", output.out);
     let wrong = node.operator().post("/admin/v1/reseal", &serde_json::json!({ "from": "nowhere" })).await;
     assert_eq!(wrong.refusal(400), "validation_failed");
 }

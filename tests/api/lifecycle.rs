@@ -13,13 +13,13 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 async fn stdout_gets_one_line_and_logs_go_to_stderr() {
     let mut node = TestNode::start().await;
     node.backend(1).await.open(&["name"]).await;
-    let ending = node.stop();
-    assert_eq!(ending.out.lines().count(), 1, "{}", ending.out);
-    let line: Value = serde_json::from_str(&ending.out).unwrap();
+    let output = node.stop();
+    assert_eq!(output.out.lines().count(), 1, "{}", output.out);
+    let line: Value = serde_json::from_str(&output.out).unwrap();
     let mut members: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
     members.sort_unstable();
     assert_eq!(members, ["event", "internal", "pid", "public"]);
-    assert!(ending.err.lines().count() > 1);
+    assert!(output.err.lines().count() > 1);
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn sigterm_answers_what_is_under_way_and_ends_with_zero() {
         .expect("the poll is answered")
         .expect("and not cut off");
     assert_eq!(answer.ok()["pending"], true);
-    process.ended(Duration::from_secs(15)).await;
+    process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
 }
 
@@ -57,7 +57,7 @@ async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
     })
     .await;
     assert_eq!(operator.probe("/livez").await.status, 200, "it drains, it does not hang");
-    process.ended(Duration::from_secs(15)).await;
+    process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
     node.launch().await;
     assert_eq!(node.operator().outcome(&opened.txn).await, "delivered");
@@ -138,9 +138,9 @@ async fn the_operators_commands_do_what_the_admin_api_does() {
     let url = node.addresses.internal("");
     let admin = |words: &[&str]| {
         let words = [&["admin", "--url", &url, "--json"], words].concat();
-        let ending = Process::run(&words, node.environment(), node.directory.path());
-        assert_eq!(ending.status.code(), Some(0), "{words:?}: {}", ending.err);
-        serde_json::from_str::<Value>(&ending.out).expect("JSON")
+        let output = Process::run(&words, node.environment(), node.directory.path());
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", output.err);
+        serde_json::from_str::<Value>(&output.out).expect("JSON")
     };
     let client = admin(&["clients", "create", "Client"])["client_id"].as_str().unwrap().to_owned();
     let app = admin(&["apps", "create", &client, "App"])["app_id"].as_str().unwrap().to_owned();

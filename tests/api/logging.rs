@@ -94,9 +94,9 @@ async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warn
 #[tokio::test]
 async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_the_log() {
     let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json"), ("OVSE__WINDOW_S", "600")]).await;
-    let ending = node.stop();
+    let output = node.stop();
     let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
-    let mut lines = ending.err.lines();
+    let mut lines = output.err.lines();
     let first = object(lines.next().unwrap());
     let said = ["message", "profile", "server.public_addr"].map(|name| first[name].as_str().unwrap_or_default());
     assert_eq!(said, ["starting", "sandbox", "127.0.0.1:0"]);
@@ -107,7 +107,7 @@ async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_th
         (&"WARN".into(), &"authority.intent_lifetime_s".into()),
         "{second}"
     );
-    assert!(!ending.err.contains("warning:"), "{}", ending.err);
+    assert!(!output.err.contains("warning:"), "{}", output.err);
 }
 
 #[tokio::test]
@@ -116,10 +116,10 @@ async fn with_the_json_format_every_line_of_the_log_is_an_object() {
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;
-    let ending = node.stop();
+    let output = node.stop();
     let mut objects = 0;
     // The sandbox prints its first client's key for a person, not to a log.
-    for line in ending.err.lines().filter(|line| line.starts_with('{')) {
+    for line in output.err.lines().filter(|line| line.starts_with('{')) {
         let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         assert!(
             object["timestamp"].is_string() && object["level"].is_string() && object["message"].is_string(),
@@ -127,7 +127,7 @@ async fn with_the_json_format_every_line_of_the_log_is_an_object() {
         );
         objects += 1;
     }
-    assert!(objects > 5, "{}", ending.err);
+    assert!(objects > 5, "{}", output.err);
 }
 
 #[tokio::test]

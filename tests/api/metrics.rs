@@ -41,7 +41,7 @@ async fn a_fresh_node_has_a_series_of_every_counter() {
 
 #[tokio::test]
 async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let node = &fixture.node;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let opened = backend.open_reported(&["name"], &fixture.hook("ovse")).await;
@@ -74,7 +74,7 @@ async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
 
 #[tokio::test]
 async fn work_adds_no_series_that_a_fresh_node_lacks() {
-    let fixture = FlowFixture::registered().await;
+    let fixture = FlowFixture::with_webhooks().await;
     let FlowFixture { node, backend, connector, .. } = &fixture;
     let fresh = counters(node).await;
     // A verification: refused, replayed and approved.
@@ -82,7 +82,7 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     let (one, other) =
         (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
     assert_eq!(identity_app.present(&one, "none").await.status, 400);
-    let bare = identity_app.bare(one.intent.requested(), "asha");
+    let bare = identity_app.bare_credential(one.intent.requested(), "asha");
     assert_eq!(identity_app.present(&one, &bare).await.status, 200);
     assert_eq!(identity_app.present(&other, &bare).await.status, 400);
     // Flows with reports: accepted, repeated, refused and malformed.
@@ -97,7 +97,7 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     assert_eq!(connector.report("estamp", &json!({})).await.status, 400);
     assert_eq!(connector.with_token("wrong").report("esign", &json!({})).await.status, 401);
     let pan = json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."});
-    backend.secrets.keep_personal(&pan);
+    backend.secrets.watch_for_personal_data(&pan);
     Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").json(&pan)).await.ok();
     fixture.webhooks(2).await;
     let added: Vec<String> = counters(node).await.difference(&fresh).cloned().collect();

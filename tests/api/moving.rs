@@ -4,7 +4,7 @@
 use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::{TestNode, on_redis};
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::RedisServer;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -16,7 +16,7 @@ async fn seen(node: &TestNode, backend: &Backend, event: &TestEvent, ended: &Ope
     json!([result, page, state, node.operator().statement(&backend.client).await])
 }
 
-fn run(node: &TestNode, arguments: &[&str]) -> Ending {
+fn run(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
     Process::run(arguments, node.environment(), node.directory.path())
 }
 

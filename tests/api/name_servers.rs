@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::identity_app::IdentityApp;
-use sakshi_kit::name_server::{Answering, NameServer};
+use sakshi_kit::name_server::{DnsAnswer, NameServer};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-const LOOPBACK: Answering = Answering::Address(Ipv4Addr::LOCALHOST);
+const LOOPBACK: DnsAnswer = DnsAnswer::Address(Ipv4Addr::LOCALHOST);
 
 struct Fixture {
     names: NameServer,
@@ -22,8 +22,8 @@ struct Fixture {
 }
 
 impl Fixture {
-    async fn start(answering: Answering) -> Self {
-        let (names, mut node) = (NameServer::start(answering), TestNode::unlaunched(&[]));
+    async fn start(answer: DnsAnswer) -> Self {
+        let (names, mut node) = (NameServer::start(answer), TestNode::unlaunched(&[]));
         node.launch_with_name_server(&names).await;
         let (backend, identity_app) = (node.backend(20).await, Arc::new(node.identity_app()));
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
@@ -51,8 +51,9 @@ impl Fixture {
     }
 
     async fn asked_again(&self) {
-        let before = self.names.questions();
-        eventually("another question", TIMEOUT, || async { (self.names.questions() > before).then_some(()) }).await;
+        let before = self.names.question_count();
+        eventually("another question", TIMEOUT, || async { (self.names.question_count() > before).then_some(()) })
+            .await;
     }
 
     /// Checks that each of these is delivered, once.
@@ -71,7 +72,7 @@ impl Fixture {
 
 #[tokio::test]
 async fn webhooks_wait_while_name_servers_fail_and_are_sent_once_when_they_answer() {
-    let fixture = Fixture::start(Answering::Failure).await;
+    let fixture = Fixture::start(DnsAnswer::Failure).await;
     let all = fixture.completed_twice(&["a.example", "b.example", "c.example"]).await;
     fixture.asked_again().await;
     let healthy = fixture.completed("127.0.0.1").await;
@@ -80,17 +81,17 @@ async fn webhooks_wait_while_name_servers_fail_and_are_sent_once_when_they_answe
         let delivery = fixture.delivery(opened).await;
         assert_eq!((&delivery["claimed_at"], &delivery["attempt"]), (&Value::Null, &Value::Null), "{delivery}");
     }
-    fixture.names.answer(LOOPBACK);
+    fixture.names.set_answer(LOOPBACK);
     fixture.assert_delivered(&all).await;
 }
 
 #[tokio::test]
 async fn a_name_that_does_not_exist_is_final() {
-    let fixture = Fixture::start(Answering::NxDomain).await;
+    let fixture = Fixture::start(DnsAnswer::NxDomain).await;
     let opened = fixture.completed("a.example").await;
     let attempt = fixture.node.operator().delivery(&opened.txn).await["attempt"].clone();
     assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("unresolved"), &json!("no")), "{attempt}");
-    fixture.names.answer(LOOPBACK);
+    fixture.names.set_answer(LOOPBACK);
     let next = fixture.completed("a.example").await;
     fixture.assert_delivered(&[next]).await;
     assert_eq!(fixture.receiver.received().len(), 1);
@@ -99,7 +100,7 @@ async fn a_name_that_does_not_exist_is_final() {
 #[tokio::test]
 async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() {
     let (names, mut node) =
-        (NameServer::start(Answering::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
+        (NameServer::start(DnsAnswer::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
     node.set("WEBHOOKS__CONNECT_TIMEOUT_MS", "1000");
     node.launch_with_name_server(&names).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
@@ -114,14 +115,14 @@ async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() 
 
 #[tokio::test]
 async fn webhooks_that_wait_for_a_name_at_a_stop_are_sent_by_the_next_start() {
-    let mut fixture = Fixture::start(Answering::Silence).await;
+    let mut fixture = Fixture::start(DnsAnswer::Silence).await;
     let all = fixture.completed_twice(&["a.example"]).await;
     fixture.asked_again().await;
     let process = fixture.node.take_process();
     process.signal("TERM");
     fixture.node.conclude(&process);
     assert!(fixture.receiver.received().is_empty());
-    fixture.names.answer(LOOPBACK);
+    fixture.names.set_answer(LOOPBACK);
     fixture.node.launch_with_name_server(&fixture.names).await;
     fixture.assert_delivered(&all).await;
 }

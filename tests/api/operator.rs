@@ -24,7 +24,7 @@ async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
     };
     let rotated = rotate(3_600).await.ok();
     let successor = rotated["api_key"].as_str().unwrap();
-    node.secrets.keep(successor);
+    node.secrets.watch_for(successor);
     let fresh = backend.with_credentials(successor, &backend.app);
     backend.open(&["name"]).await;
     fresh.open(&["name"]).await;

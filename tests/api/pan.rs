@@ -27,7 +27,7 @@ fn with(member: &str, value: Value) -> Value {
 }
 
 async fn verify(backend: &Backend, body: &Value) -> Answer {
-    backend.secrets.keep_personal(body);
+    backend.secrets.watch_for_personal_data(body);
     Answer::to(backend.request(Method::POST, PATH).header("X-Request-ID", "req-1").json(body)).await
 }
 
@@ -37,7 +37,7 @@ async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
     let golden: Value = serde_json::from_str(PAN_VALID).expect("JSON");
     let answer = verify(&fixture.backend, &with("name_as_per_pan", json!("Asha Rao"))).await;
     assert_eq!(answer.ok(), golden);
-    let order = fixture.upstream.last();
+    let order = fixture.upstream.last_order();
     assert_eq!(order.body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "name": "Asha Rao"}));
     assert_eq!(
         (order.flow.as_str(), &order.headers["authorization"]),
@@ -46,14 +46,14 @@ async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
 
     fixture
         .upstream
-        .answer(UpstreamBehaviour::Body(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
+        .set_behaviour(UpstreamBehaviour::Body(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
     let answer = verify(&fixture.backend, &with("dateOfBirth", json!("1990-02-14"))).await.ok();
     assert_eq!(
         (&answer["data"]["date_of_birth_match"], &answer["data"]["name_as_per_pan_match"]),
         (&json!(false), &Value::Null)
     );
     assert_eq!(
-        fixture.upstream.last().body,
+        fixture.upstream.last_order().body,
         json!({"pan": PAN, "consent_text": CONSENT_TEXT, "date_of_birth": "1990-02-14"})
     );
     assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "it costs no credit, and needs none");
@@ -65,10 +65,10 @@ async fn a_pan_in_small_letters_and_members_in_the_other_spelling_ask_for_the_sa
     let camel = json!({"pan": "abcpe1234f", "consent": "Y", "consentText": CONSENT_TEXT, "nameAsPerPan": "Asha Rao",
         "dateOfBirth": null,
         "requestId": "req-1"});
-    fixture.backend.secrets.keep_personal(&camel);
+    fixture.backend.secrets.watch_for_personal_data(&camel);
     let answer = fixture.backend.post(PATH, &camel).await.ok();
     assert_eq!(answer, serde_json::from_str::<Value>(PAN_VALID).expect("JSON"));
-    assert_eq!(fixture.upstream.last().body["pan"], PAN);
+    assert_eq!(fixture.upstream.last_order().body["pan"], PAN);
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
 async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
     let fixture = FlowFixture::start().await;
     for (status, message) in [("not_found", Some("PAN not found")), ("invalid", None)] {
-        fixture.upstream.answer(UpstreamBehaviour::Body(json!({"status": status}).to_string()));
+        fixture.upstream.set_behaviour(UpstreamBehaviour::Body(json!({"status": status}).to_string()));
         let answer = verify(&fixture.backend, &body()).await.ok();
         assert_eq!((&answer["data"]["pan"], &answer["data"]["status"]), (&json!(PAN), &json!(status)), "{answer}");
         assert_eq!((&answer["statusCode"], &answer["success"]), (&json!(200), &json!(true)), "{answer}");
@@ -168,19 +168,19 @@ async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
         UpstreamBehaviour::Body(json!({"status": "valid", "more": "x".repeat(100_000)}).to_string()),
         UpstreamBehaviour::Drop,
     ] {
-        fixture.upstream.answer(manner.clone());
+        fixture.upstream.set_behaviour(manner.clone());
         let answer = verify(&fixture.backend, &body()).await;
         assert_eq!(answer.refusal(502), "upstream_failed", "{manner:?}");
         assert!(!answer.text.contains(PAN), "{}", answer.text);
         assert_not_verified(&answer);
     }
-    fixture.upstream.answer(UpstreamBehaviour::Hang);
+    fixture.upstream.set_behaviour(UpstreamBehaviour::Hang);
     let started = std::time::Instant::now();
     let late = verify(&fixture.backend, &body()).await;
     assert_eq!(late.refusal(504), "upstream_timed_out");
     assert_not_verified(&late);
     assert_within(started.elapsed(), Duration::from_secs(5), "the end of the time for a source");
-    fixture.upstream.answer(UpstreamBehaviour::Accept);
+    fixture.upstream.set_behaviour(UpstreamBehaviour::Accept);
     verify(&fixture.backend, &body()).await.ok();
 }
 

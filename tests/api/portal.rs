@@ -6,7 +6,7 @@ use serde_json::json;
 
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
-use sakshi_kit::portal::{Browser, CSRF_FIELD, TRIAL, hidden, shown};
+use sakshi_kit::portal::{Browser, CSRF_FIELD, TRIAL, element_text, hidden_field};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
     let backend = node.backend(3).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let form = browser.get("/portal/trial").await.text;
-    let (token, once) = (hidden(&form, CSRF_FIELD), hidden(&form, "once"));
+    let (token, once) = (hidden_field(&form, CSRF_FIELD), hidden_field(&form, "once"));
     let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token), ("once", &once)]].concat();
     let answers = join_all((0..10).map(|_| browser.post("/portal/trial", &fields))).await;
     let locations: Vec<_> =
@@ -126,11 +126,11 @@ async fn a_trial_shows_the_claims_that_came_and_the_very_bytes_that_a_poll_is_an
     let backend = node.backend(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let trial = browser.trial().await;
-    assert_eq!(shown(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
+    assert_eq!(element_text(&trial.page, "body"), backend.result(&trial.opened.txn).await.text);
     node.identity_app().approve(&trial.opened, "asha").await;
     let page = browser.send(&format!("{}/details", trial.path), &[]).await.text;
     assert!(page.contains("<h1>Verified</h1>") && page.contains("<bdi>Asha Rao</bdi>"), "{page}");
-    assert_eq!(shown(&page, "body"), backend.result(&trial.opened.txn).await.text);
+    assert_eq!(element_text(&page, "body"), backend.result(&trial.opened.txn).await.text);
 }
 
 #[tokio::test]

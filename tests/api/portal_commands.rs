@@ -52,7 +52,7 @@ async fn the_commands_beside_a_trial_open_another_one_code_it_and_poll_it() {
     let (first, commands) = commands(&trial.page);
     let say = |title: &str| run(&first, &commands.iter().find(|(known, _)| known == title).expect(title).1, &backend);
     let opened: Value = serde_json::from_str(&say("Open a transaction")).expect("an answer");
-    node.secrets.keep(opened["intentJwt"].as_str().expect("an intent"));
+    node.secrets.watch_for(opened["intentJwt"].as_str().expect("an intent"));
     assert!(backend.is_pending(opened["txnId"].as_str().expect("a txnId")).await);
     assert_eq!(node.operator().balance(&backend.client).await, 0);
     assert!(say("Get a code for the app’s scanner").contains("\"qrPayload\""));

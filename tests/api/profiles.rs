@@ -8,7 +8,7 @@ use serde_json::json;
 use sakshi_kit::issuer::{ISSUER, TestIssuer};
 use sakshi_kit::node::{TestNode, environment, intent_key as harness_key, on_redis};
 use sakshi_kit::operator::ADMIN_TOKEN;
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::{DURABLE, RedisServer};
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -43,7 +43,7 @@ pub(crate) fn intent_key(directory: &Path) -> String {
     path.display().to_string()
 }
 
-fn run(arguments: &[&str], settings: &[(&str, &str)]) -> Ending {
+fn run(arguments: &[&str], settings: &[(&str, &str)]) -> ProcessOutput {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("jwks.json"), TestIssuer::generate().jwks().to_string()).unwrap();
     Process::run(arguments, &environment(directory.path(), settings), directory.path())
@@ -99,13 +99,13 @@ async fn production_trusts_no_sandbox_and_serves_none() {
         "the sandbox issuer's"
     );
     assert!(backend.is_pending(&opened.txn).await);
-    let good = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
+    let good = node.issuer.bind(&node.issuer.sign(&node.issuer.valid_draft()), &opened, |_, _| {});
     assert_eq!(identity_app.present(&opened, &good).await.status, 200, "the authority's");
 }
 
 #[test]
 fn check_config_lists_every_problem_at_once() {
-    let ending = run(
+    let output = run(
         &["check-config"],
         &[
             ("SERVER__WORKERS", "many"),
@@ -115,11 +115,11 @@ fn check_config_lists_every_problem_at_once() {
             ("ADMIN__TOKEN", "short"),
         ],
     );
-    assert_eq!(ending.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(2));
     for key in ["server.workers", "ovse.window_s", "authority.key_binding", "store.colour", "admin.token"] {
-        assert!(ending.out.contains(key), "{key} is missing:\n{}", ending.out);
+        assert!(output.out.contains(key), "{key} is missing:\n{}", output.out);
     }
-    assert!(ending.out.contains("5 problems"), "{}", ending.out);
+    assert!(output.out.contains("5 problems"), "{}", output.out);
 }
 
 #[test]
@@ -177,18 +177,18 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
     ] {
         let good = settings.insert(key, value.to_owned());
         let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-        let ending = run(&["check-config"], &pairs);
-        assert_eq!(ending.status.code(), Some(2), "{key}");
-        assert!(ending.out.contains(named) && ending.out.contains("1 problem "), "{key}:\n{}", ending.out);
+        let output = run(&["check-config"], &pairs);
+        assert_eq!(output.status.code(), Some(2), "{key}");
+        assert!(output.out.contains(named) && output.out.contains("1 problem "), "{key}:\n{}", output.out);
         match good {
             Some(good) => settings.insert(key, good),
             None => settings.remove(key),
         };
     }
     let pairs: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let ending = run(&["check-config", "--show"], &pairs);
-    assert_eq!(ending.status.code(), Some(0), "{}", ending.out);
-    assert!(!ending.out.contains(TOKEN) && !ending.out.contains("AAECAwQF"), "secrets are withheld:\n{}", ending.out);
+    let output = run(&["check-config", "--show"], &pairs);
+    assert_eq!(output.status.code(), Some(0), "{}", output.out);
+    assert!(!output.out.contains(TOKEN) && !output.out.contains("AAECAwQF"), "secrets are withheld:\n{}", output.out);
 }
 
 /// Checks that a node with another profile, and one with another authority, are refused this one's store.
@@ -253,7 +253,7 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::with(&settings).await;
     others_are_refused(node.environment(), node.directory.path());
-    let mut beside = node.beside();
+    let mut beside = node.prepare_peer();
     beside.launch().await;
     drop((beside, node));
 
@@ -267,7 +267,7 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
 #[test]
 fn an_unknown_word_on_the_command_line_is_refused() {
     for arguments in [&["sevre"][..], &["serve", "--colour"], &[]] {
-        let ending = run(arguments, &[]);
-        assert_eq!(ending.status.code(), Some(2), "{arguments:?}: {}", ending.err);
+        let output = run(arguments, &[]);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", output.err);
     }
 }

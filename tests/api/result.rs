@@ -120,7 +120,7 @@ async fn a_credential_is_remembered_for_longer_than_the_transaction_that_it_answ
     let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let first = backend.open(&["name"]).await;
-    let credential = identity_app.bare(first.intent.requested(), "asha");
+    let credential = identity_app.bare_credential(first.intent.requested(), "asha");
     assert_eq!(identity_app.present(&first, &credential).await.status, 200);
     eventually("the end of the result", TIMEOUT, || async {
         (backend.result(&first.txn).await.status == 404).then_some(())
@@ -129,7 +129,7 @@ async fn a_credential_is_remembered_for_longer_than_the_transaction_that_it_answ
     let second = backend.open(&["name"]).await;
     assert_eq!(identity_app.present(&second, &credential).await.status, 400, "its `exp` has not passed");
     assert!(backend.is_pending(&second.txn).await);
-    let fresh = identity_app.bare(second.intent.requested(), "asha");
+    let fresh = identity_app.bare_credential(second.intent.requested(), "asha");
     assert_eq!(identity_app.present(&second, &fresh).await.status, 200);
 }
 

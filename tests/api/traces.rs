@@ -85,7 +85,7 @@ async fn an_upstream_is_told_the_trace_of_its_order() {
     let flow = Flow::EStamp;
     backend.open_flow_once("order-7", flow, &flow.body()).await.ok();
     let order = collector.span("upstream order", |_| true).await;
-    let told = upstream.last().headers["traceparent"].to_str().expect("ASCII").to_owned();
+    let told = upstream.last_order().headers["traceparent"].to_str().expect("ASCII").to_owned();
     assert_eq!(told, format!("00-{}-{}-01", order.trace, order.id));
     assert!(!order.attribute("server.address").contains("orders"), "the origin alone: {order:?}");
 }
@@ -126,10 +126,10 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
         are_lost(&node.operator().probe("/metrics").await.text).then_some(())
     })
     .await;
-    let ending = node.stop();
+    let output = node.stop();
     assert!(
-        ending.err.contains("WARN") || ending.err.contains("ERROR"),
+        output.err.contains("WARN") || output.err.contains("ERROR"),
         "the log says that spans were lost: {}",
-        ending.err
+        output.err
     );
 }

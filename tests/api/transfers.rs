@@ -20,9 +20,9 @@ async fn installation(profile: &str, key_path: &str) -> TestNode {
 /// Returns the output of the operator's command, which must succeed.
 fn admin(node: &TestNode, command: &[&str]) -> String {
     let access = ["--url", &node.addresses.internal(""), "--token", node.setting("ADMIN__TOKEN")];
-    let ending = Process::run(&[&["admin"], command, &access].concat(), &BTreeMap::new(), node.directory.path());
-    assert!(ending.status.success(), "{command:?}: {}", ending.err);
-    ending.out
+    let output = Process::run(&[&["admin"], command, &access].concat(), &BTreeMap::new(), node.directory.path());
+    assert!(output.status.success(), "{command:?}: {}", output.err);
+    output.out
 }
 
 #[tokio::test]

@@ -107,7 +107,7 @@ async fn a_revoked_key_stops_on_every_node_within_a_second() {
 async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
     let nodes = Nodes::start().await;
     let organiser = nodes.backend(100).await;
-    let event = TestEvent::reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
+    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 50, "https://hooks.example/x").await;
     for round in 0..10 {
         let (off, on) = (&nodes.all[round % 3], &nodes.all[(round + 1) % 3]);
         event.through(&off.addresses).patch(&json!({"is_active": false})).await.ok();
@@ -125,7 +125,7 @@ async fn a_change_of_an_event_holds_on_every_node_before_it_is_answered() {
 async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
-    let event = TestEvent::reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
+    let event = TestEvent::open_reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
     let mut screen = Screen::at(&nodes.all[2], &event).await;
     assert_eq!(screen.places_left().await, 5);
     let opened = event.through(&nodes.all[0].addresses).scan().await;

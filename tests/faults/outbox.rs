@@ -3,7 +3,7 @@
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 use sakshi_kit::node::TestNode;
-use sakshi_kit::outbox::{approve_many, assert_each_came_once, outcomes};
+use sakshi_kit::outbox::{approve_many, assert_each_arrived_once, outcomes};
 use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn what_was_queued_is_sent_after_a_kill_and_what_was_under_way_is_not_sent
     assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "the nine follow without being asked for");
 
     assert_eq!(outcomes(&node.operator(), &opened).await, [vec!["delivered"; 9], vec!["unknown"]].concat());
-    assert_each_came_once(&receiver, 10);
+    assert_each_arrived_once(&receiver, 10);
 }
 
 #[tokio::test]

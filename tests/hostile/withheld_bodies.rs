@@ -29,7 +29,7 @@ async fn callbacks_that_are_announced_and_do_not_come_cost_nobody_anything() {
     let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
     let (_venue, strangers) = strangers(&node, 8).await;
-    let before = node.process().resident();
+    let before = node.process().resident_bytes();
     let mut held = Vec::new();
     for stranger in &strangers {
         for _ in 0..4 {
@@ -51,7 +51,7 @@ async fn callbacks_without_their_last_byte_fill_the_room_and_give_way() {
     let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
     let (_venue, strangers) = strangers(&node, 10).await;
-    let before = node.process().resident();
+    let before = node.process().resident_bytes();
     let body = vec![b' '; LARGEST - 1];
     let mut held = Vec::new();
     for stranger in strangers.iter().chain(&strangers) {

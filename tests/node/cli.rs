@@ -212,13 +212,14 @@ async fn an_operator_looks_at_a_flow() {
     let url = serve(&fixture);
     let client = fixture.client().await;
     let party = Party { app: fixture.app(&client).await, client, now: fixture.clock.now() };
-    let flow = party.locker(&fixture.store).await;
+    let flow = party.open_locker(&fixture.store).await;
     let (code, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
     assert!(code == ExitCode::SUCCESS && out.ends_with("\n\nnone\n"), "{out}");
     assert_eq!((word_after(&out, "kind"), word_after(&out, "state")), ("doclocker", "Pending"));
     let hook = HttpUrl::parse("https://client.example/hook", Schemes::HttpsOnly).unwrap();
     fixture.store.set_webhook_url(party.app.clone(), ApiType::DocLocker, Some(hook)).await.unwrap();
-    let report = FlowReport::parse(ReportKind::DocLocker, flow.locker("Fetched").to_string().as_bytes()).unwrap();
+    let report =
+        FlowReport::parse(ReportKind::DocLocker, flow.locker_report("Fetched").to_string().as_bytes()).unwrap();
     fixture.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
     let (_, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
     assert_eq!(word_after(&out, "state"), "Fetched");

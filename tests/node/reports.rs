@@ -51,7 +51,7 @@ fn report(kind: &str, body: &Value) -> TestRequest {
 async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_reports() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let body = party(&fixture).await.locker(&fixture.store).await.locker("Fetched");
+    let body = party(&fixture).await.open_locker(&fixture.store).await.locker_report("Fetched");
     for token in [TOKEN, "", "wrong", &CONNECTOR_TOKEN[1..]] {
         let (status, headers, refused) = sent(&service, report("doclocker", &body), token).await;
         assert_eq!(
@@ -83,8 +83,8 @@ async fn a_token_of_one_flow_reports_that_flow_alone_and_is_the_only_one_that_do
     let connector_tokens = ConnectorTokens { shared: CONNECTOR_TOKEN.into(), own };
     let service = listener(InternalDeps { connector_tokens, ..fixture.internal() }).await;
     let party = party(&fixture).await;
-    let document = party.document(&fixture.store).await.document("Completed");
-    let locker = party.locker(&fixture.store).await.locker("Fetched");
+    let document = party.open_document(&fixture.store).await.document_report("Completed");
+    let locker = party.open_locker(&fixture.store).await.locker_report("Fetched");
     for token in [LOCKER, CONNECTOR_TOKEN, TOKEN] {
         assert_eq!(sent(&service, report("esign", &document), token).await.0, 401, "{token}");
     }
@@ -107,7 +107,7 @@ async fn on_a_listener_of_their_own_connectors_report_and_nobody_does_anything_e
     let deps = InternalDeps { connectors_apart: true, ..fixture.internal() };
     let internal = listener(deps.clone()).await;
     let reports = init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure_reports(cfg, deps))).await;
-    let body = party(&fixture).await.locker(&fixture.store).await.locker("Fetched");
+    let body = party(&fixture).await.open_locker(&fixture.store).await.locker_report("Fetched");
     assert_eq!(sent(&reports, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
     let elsewhere = report("doclocker", &body).insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
     assert_eq!(internal.call(elsewhere.to_request()).await.unwrap().status(), 404);
@@ -132,8 +132,8 @@ async fn on_a_listener_of_their_own_connectors_report_and_nobody_does_anything_e
 async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_repeated() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let flow = party(&fixture).await.document(&fixture.store).await;
-    let mut body = flow.document("Completed");
+    let flow = party(&fixture).await.open_document(&fixture.store).await;
+    let mut body = flow.document_report("Completed");
     body["documentStatus"] = json!("Asha");
     body["signerInfo"][0]["signerName"] = json!(["Asha Rao"]);
     body["signerInfo"][0]["shoeSize"] = json!("Asha Rao");
@@ -171,8 +171,8 @@ async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_re
 #[actix_rt::test]
 async fn a_report_that_finds_no_room_is_to_come_again() {
     let fixture = StoreFixture::new();
-    let flow = party(&fixture).await.locker(&fixture.store).await;
-    let body = flow.locker("Fetched");
+    let flow = party(&fixture).await.open_locker(&fixture.store).await;
+    let body = flow.locker_report("Fetched");
     let of = |most: usize| MemoryBudgets { reports: MemoryBudget::new("reports", most), ..MemoryBudgets::default() };
     let narrow = InternalDeps { memory: of(100), ..fixture.internal() };
     let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
@@ -195,9 +195,9 @@ async fn reports_are_counted_by_kind_and_result_alone() {
     let fixture = StoreFixture::new();
     let deps = InternalDeps { metrics: rendered(&recorder), ..fixture.internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let (service, flow) = (listener(deps).await, party(&fixture).await.locker(&fixture.store).await);
+    let (service, flow) = (listener(deps).await, party(&fixture).await.open_locker(&fixture.store).await);
     for status in ["Fetched", "Fetched", "Failed"] {
-        sent(&service, report("doclocker", &flow.locker(status)), CONNECTOR_TOKEN).await;
+        sent(&service, report("doclocker", &flow.locker_report(status)), CONNECTOR_TOKEN).await;
     }
     let response = service.call(TestRequest::get().uri("/metrics").to_request()).await.unwrap();
     let page = String::from_utf8(read_body(response).await.to_vec()).unwrap();
@@ -215,14 +215,14 @@ async fn the_operator_sees_how_a_flow_stands_and_what_became_of_its_webhooks_and
     let party = party(&fixture).await;
     let hook = HttpUrl::parse("https://client.example/secret-path", Schemes::HttpsOnly).unwrap();
     fixture.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(hook)).await.unwrap();
-    let flow = party.document(&fixture.store).await;
+    let flow = party.open_document(&fixture.store).await;
     let uri = format!("/admin/v1/flows/{}/deliveries", flow.id);
     let (status, seen) = ask(&service, "GET", &uri, None).await;
     assert_eq!(
         (status, &seen["kind"], &seen["state"], &seen["deliveries"]),
         (200, &json!("esign"), &json!("Pending"), &json!([]))
     );
-    assert_eq!(sent(&service, report("esign", &flow.document("Completed")), CONNECTOR_TOKEN).await.0, 200);
+    assert_eq!(sent(&service, report("esign", &flow.document_report("Completed")), CONNECTOR_TOKEN).await.0, 200);
     let (_, seen) = ask(&service, "GET", &uri, None).await;
     assert_eq!(
         (&seen["state"], &seen["app_id"], &seen["kept_until"]),

@@ -26,7 +26,7 @@ pub struct Operator {
 
 impl Operator {
     pub fn new(http: reqwest::Client, addresses: Addresses, secrets: Secrets, token: &str) -> Self {
-        secrets.keep(token);
+        secrets.watch_for(token);
         Self { http, addresses, secrets, token: token.to_owned() }
     }
 
@@ -66,7 +66,7 @@ impl Operator {
         self.ask(Method::DELETE, path, None).await
     }
 
-    /// Returns the content of a successful answer.
+    /// Sends a call that must succeed, and returns the content of the response.
     async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> T {
         self.api().send(call).await.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -87,7 +87,7 @@ impl Operator {
     /// Issues a key; returns its id and the key.
     pub async fn issue_key(&self, client: &str, terms: &Value) -> (String, String) {
         let issued = self.send(internal::issue_key(client, terms)).await;
-        self.secrets.keep(&issued.api_key.0);
+        self.secrets.watch_for(&issued.api_key.0);
         (issued.key_id.to_string(), issued.api_key.0)
     }
 

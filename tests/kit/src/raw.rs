@@ -18,8 +18,7 @@ fn host(node: &TestNode) -> SocketAddr {
 }
 
 impl Raw {
-    /// Sends the head of a request and the given part of its body. A service that has answered and closed meanwhile
-    /// accepts no more of it.
+    /// Sends the head of a request and a part of its body. The service may answer and close before the end.
     pub async fn post(node: &TestNode, path: &str, headers: &str, body: &[u8]) -> Self {
         let mut raw = Self(TcpStream::connect(host(node)).await.expect("a connection"));
         raw.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()).await;

@@ -258,7 +258,8 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
     let ovse = "/api/v1/nationalid-ovse";
     let result = format!("{ovse}/result/{}", txn.as_str().unwrap());
     let party = Party { client: live.first.client.clone(), app: live.first.app.clone(), now: SystemClock.now() };
-    let (document_id, fetch) = (party.document(&live.node.store).await.id, party.locker(&live.node.store).await.id);
+    let (document_id, fetch) =
+        (party.open_document(&live.node.store).await.id, party.open_locker(&live.node.store).await.id);
     let details = "/api/v1/doclocker/details/{transactionId}";
     let (app, setting) =
         (live.first.app.as_str(), json!({ "apiType": "ESign", "webhookUrl": "https://client.example/hook" }));

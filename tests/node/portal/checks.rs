@@ -24,7 +24,7 @@ async fn a_check_shows_the_body_of_the_api_and_what_is_wrong_in_its_sentences() 
     );
     let command = answered.shown("curl-1");
     assert!(command.contains("/api/v1/gst/verify' ") && command.contains(r#""gstin":"27aapfu0939f1zv""#), "{command}");
-    assert_eq!(upstream.last().body, json!({"gstin": "27AAPFU0939F1ZV", "consent_text": "I agree."}));
+    assert_eq!(upstream.last_order().body, json!({"gstin": "27AAPFU0939F1ZV", "consent_text": "I agree."}));
 
     asked.pop();
     let refused = browser.send("/portal/checks", &asked).await;

@@ -27,7 +27,7 @@ impl Sentinels {
         let follow = format!("replicaof 127.0.0.1 {}", master.port());
         let mut servers = vec![master];
         servers.extend((0..replicas).map(|_| RedisServer::start(&[lines.as_slice(), &[&follow]].concat())));
-        eventually("replication", TIMEOUT, || servers[1..].iter().all(in_step).then_some(()));
+        eventually("replication", TIMEOUT, || servers[1..].iter().all(is_in_sync).then_some(()));
 
         let name = Self::SERVICE;
         let watch = [
@@ -106,11 +106,11 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// Starts three masters with lines of `redis.conf`; every slot is served on return.
     pub fn start(replicas: usize, lines: &[&str]) -> Self {
-        Self::of(3, replicas, lines)
+        Self::with_masters(3, replicas, lines)
     }
 
     /// As [`RedisCluster::start`], with at least three masters.
-    pub fn of(masters: usize, replicas: usize, lines: &[&str]) -> Self {
+    pub fn with_masters(masters: usize, replicas: usize, lines: &[&str]) -> Self {
         let own = ["cluster-enabled yes", "cluster-node-timeout 1000", "cluster-config-file nodes.conf"];
         let lines = [lines, REPLICATION, &own].concat();
         let nodes: Vec<_> = (0..masters * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
@@ -122,7 +122,7 @@ impl RedisCluster {
             .expect("redis-cli is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
         let cluster = Self { nodes };
-        eventually("a cluster of one mind", TIMEOUT, || cluster.is_complete(replicas).then_some(()));
+        eventually("a complete cluster", TIMEOUT, || cluster.is_complete(replicas).then_some(()));
         cluster
     }
 
@@ -195,7 +195,7 @@ impl RedisCluster {
             let ranges = slots.members();
             (!ranges.is_empty() && ranges.iter().all(|range| range.members().len() == 3 + replicas)).then_some(())
         };
-        let replicating = |node: &RedisServer| is_master(node) || in_step(node);
+        let replicating = |node: &RedisServer| is_master(node) || is_in_sync(node);
         self.nodes.iter().all(|node| is_ok(node) && members(node).is_some() && replicating(node))
     }
 }
@@ -204,8 +204,8 @@ fn is_master(node: &RedisServer) -> bool {
     node.info("role").is_some_and(|role| role == "master")
 }
 
-/// Returns true if a replica has everything from its master.
-fn in_step(replica: &RedisServer) -> bool {
+/// Returns true if a replica's link to its master is up.
+fn is_in_sync(replica: &RedisServer) -> bool {
     replica.info("master_link_status").is_some_and(|status| status == "up")
 }
 
