@@ -52,7 +52,7 @@ fn client(authority: &Authority, identity: Option<&Identity>) -> reqwest::Client
 }
 
 #[tokio::test]
-async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
+async fn a_verification_works_with_a_token_tls_and_a_proxy() {
     let bank = Authority::create();
     let (hook, mut received) = receiver(&bank, "receiver.bank.example").await;
     let (proxy, mut asked) = forward_proxy(hook).await;

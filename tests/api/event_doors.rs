@@ -97,7 +97,7 @@ async fn ticket(event: &TestEvent, node: &TestNode, txn: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_person_who_registers_again_is_marked_or_refused_as_the_event_says() {
+async fn a_repeated_registration_is_flagged_or_refused_as_configured() {
     let node = TestNode::start().await;
     let (_, flagging) = open(&node, &[]).await;
     registered(&node, &flagging, &["asha", "vikram", "asha"]).await;
@@ -131,7 +131,7 @@ async fn a_person_who_registers_again_is_marked_or_refused_as_the_event_says() {
 }
 
 #[tokio::test]
-async fn a_guest_is_checked_in_through_the_api_once() {
+async fn the_api_checks_in_a_guest_once() {
     let node = TestNode::start().await;
     let (organiser, event) = open(&node, &[]).await;
     let codes = registered(&node, &event, &["asha", "vikram"]).await;
@@ -224,7 +224,7 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
 }
 
 #[tokio::test]
-async fn a_door_without_an_end_of_its_own_ends_with_the_event() {
+async fn a_door_without_its_own_end_ends_with_the_event() {
     let node = TestNode::start().await;
     let (organiser, event) = open(&node, &[]).await;
     let door = Door::open(&node, &event, "B").await;
@@ -241,7 +241,7 @@ async fn a_door_without_an_end_of_its_own_ends_with_the_event() {
 }
 
 #[tokio::test]
-async fn three_doors_check_in_each_guest_once_and_all_are_told_the_same() {
+async fn three_doors_check_in_each_guest_once_and_show_the_same() {
     let node = TestNode::start().await;
     let (_, event) = open(&node, &[]).await;
     let codes = registered(&node, &event, &["asha", "vikram", "meena"]).await;
@@ -271,7 +271,7 @@ async fn three_doors_check_in_each_guest_once_and_all_are_told_the_same() {
 }
 
 #[tokio::test]
-async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_network_with_that_of_its_scan() {
+async fn a_ticket_needs_its_current_code_and_an_offline_scan_keeps_its_time() {
     let node = TestNode::start().await;
     let (_, event) = open(&node, &[]).await;
     let (identity_app, opened) = (node.identity_app(), event.scan().await);
@@ -349,7 +349,7 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
 }
 
 #[tokio::test]
-async fn a_door_works_without_script() {
+async fn a_door_works_without_javascript() {
     let node = TestNode::start().await;
     let (_, event) = open(&node, &[("claims", json!(["name", "photo"]))]).await;
     let codes = registered(&node, &event, &["asha", "vikram"]).await;

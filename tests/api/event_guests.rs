@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::init::intents;
 
 #[tokio::test]
-async fn a_guest_does_not_choose_the_request_id_that_the_organiser_sees() {
+async fn guests_cannot_choose_the_request_id_that_the_organiser_sees() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -33,7 +33,7 @@ async fn a_guest_does_not_choose_the_request_id_that_the_organiser_sees() {
 }
 
 #[tokio::test]
-async fn a_guest_needs_one_signature_whatever_shows_the_intent() {
+async fn the_intent_of_a_guest_is_signed_once_for_all_pages() {
     let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(3).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -53,7 +53,7 @@ async fn a_guest_needs_one_signature_whatever_shows_the_intent() {
 }
 
 #[tokio::test]
-async fn looking_at_an_event_never_spends_a_credit() {
+async fn viewing_an_event_never_spends_a_credit() {
     let node = TestNode::start().await;
     let organiser = node.backend(3).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -90,7 +90,7 @@ async fn looking_at_an_event_never_spends_a_credit() {
 }
 
 #[tokio::test]
-async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_402() {
+async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_programs() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(1).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -126,7 +126,7 @@ async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_4
 }
 
 #[tokio::test]
-async fn guests_who_race_for_the_last_credits_start_as_many_verifications_as_there_are_credits() {
+async fn concurrent_guests_start_exactly_as_many_verifications_as_credits_remain() {
     let node = TestNode::start().await;
     let organiser = node.backend(7).await;
     let event = TestEvent::open(&node, &organiser, &terms(50)).await;
@@ -170,7 +170,7 @@ async fn another_site_cannot_press_the_button() {
 }
 
 #[tokio::test]
-async fn the_same_browser_resumes_its_verification_and_pays_once() {
+async fn a_browser_resumes_its_verification_without_a_second_charge() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(13).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -226,7 +226,7 @@ async fn the_same_browser_resumes_its_verification_and_pays_once() {
 }
 
 #[tokio::test]
-async fn a_guest_who_needed_many_tries_is_known_all_the_same() {
+async fn a_guest_with_many_attempts_is_still_recognised() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -260,7 +260,7 @@ async fn a_guest_who_needed_many_tries_is_known_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_when_the_result_is_no_longer_kept() {
+async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() {
     let node = TestNode::with(&[("OVSE__RESULT_TTL_S", "5")]).await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
@@ -310,7 +310,7 @@ async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_
 }
 
 #[tokio::test]
-async fn the_identity_app_that_scans_the_code_itself_gets_an_intent() {
+async fn an_identity_app_that_scans_the_event_code_gets_an_intent() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(3).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
@@ -327,7 +327,7 @@ async fn the_identity_app_that_scans_the_code_itself_gets_an_intent() {
 }
 
 #[tokio::test]
-async fn guests_of_one_address_start_no_more_than_the_operator_allows() {
+async fn starts_of_guests_at_one_address_are_limited_as_configured() {
     let node = TestNode::with(&[("LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS", "2")]).await;
     let organiser = node.backend(500).await;
     let event = TestEvent::open(&node, &organiser, &terms(500)).await;

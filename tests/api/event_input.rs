@@ -21,7 +21,7 @@ fn but(field: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
+async fn an_invalid_event_is_refused_with_the_name_of_each_field() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let cases = [
@@ -76,7 +76,7 @@ async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_changes_nothing() {
+async fn an_invalid_change_of_an_event_is_refused_and_changes_nothing() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
@@ -140,7 +140,7 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
 }
 
 #[tokio::test]
-async fn pages_out_of_bounds_are_refused_by_name() {
+async fn invalid_page_parameters_are_refused_by_name() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
@@ -168,7 +168,7 @@ async fn every_call(backend: &Backend, id: &str) -> Vec<Answer> {
 }
 
 #[tokio::test]
-async fn another_apps_event_is_as_unknown_as_one_that_never_was() {
+async fn another_apps_event_looks_like_an_unknown_event() {
     let node = TestNode::start().await;
     let (organiser, stranger) = (node.backend(1).await, node.backend(1).await);
     let sibling = organiser.with_credentials(&organiser.key, &node.operator().create_app(&organiser.client).await);
@@ -198,7 +198,7 @@ async fn another_apps_event_is_as_unknown_as_one_that_never_was() {
 }
 
 #[tokio::test]
-async fn an_unknown_event_is_a_404_for_guests_too() {
+async fn guests_get_404_for_an_unknown_event() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let mut nowhere = TestEvent::open(&node, &organiser, &terms(10)).await;
@@ -225,7 +225,7 @@ async fn create_once(backend: &Backend, key: &str, body: &Value) -> Answer {
 }
 
 #[tokio::test]
-async fn an_event_is_created_once_under_one_key() {
+async fn an_idempotency_key_creates_one_event() {
     let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(1).await;
     let body = terms(10);

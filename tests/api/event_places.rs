@@ -30,7 +30,7 @@ async fn consent(identity_app: &IdentityApp, opened: &Opened) -> Answer {
 }
 
 #[tokio::test]
-async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_pending() {
+async fn repeated_scans_cost_no_more_than_the_pending_maximum() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(100).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -63,7 +63,7 @@ async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_p
 }
 
 #[tokio::test]
-async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_get_409() {
+async fn ten_of_forty_concurrent_guests_get_the_ten_places_and_thirty_get_409() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
@@ -117,7 +117,7 @@ async fn of_forty_guests_who_race_for_ten_places_ten_are_registered_and_thirty_g
 }
 
 #[tokio::test]
-async fn guests_who_scan_and_answer_all_at_once_never_take_more_places_than_there_are() {
+async fn concurrent_scans_and_answers_never_exceed_the_places() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(100).await, node.identity_app(), receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
@@ -140,7 +140,7 @@ async fn guests_who_scan_and_answer_all_at_once_never_take_more_places_than_ther
 }
 
 #[tokio::test]
-async fn a_raised_cap_opens_a_full_event_again_for_the_next_guests_and_not_for_those_turned_away() {
+async fn a_raised_guest_limit_admits_new_guests_but_not_refused_ones() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 1, &receiver.url("/hook")).await;
@@ -164,7 +164,7 @@ async fn a_raised_cap_opens_a_full_event_again_for_the_next_guests_and_not_for_t
 }
 
 #[tokio::test]
-async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_way() {
+async fn a_disabled_event_refuses_new_scans_and_credentials_of_earlier_scans() {
     let node = TestNode::start().await;
     let (organiser, identity_app, receiver) = (node.backend(10).await, node.identity_app(), receiver().await);
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
@@ -221,7 +221,7 @@ async fn a_guest_who_declines_takes_no_place_and_is_not_reported() {
 }
 
 #[tokio::test]
-async fn a_registration_is_reported_as_a_single_verification_is_and_to_where_the_event_says_now() {
+async fn a_registration_is_reported_to_the_events_current_webhook_url() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let (before, after) = (receiver().await, receiver().await);

@@ -30,7 +30,7 @@ async fn stands(event: &TestEvent, status: &str, refusal: Option<(u16, &str)>) {
 }
 
 #[tokio::test]
-async fn the_first_that_holds_of_disabled_expired_at_capacity_active_is_told() {
+async fn the_status_is_the_first_of_disabled_expired_at_capacity_and_active() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
@@ -54,7 +54,7 @@ async fn the_first_that_holds_of_disabled_expired_at_capacity_active_is_told() {
 }
 
 #[tokio::test]
-async fn after_its_end_an_event_takes_no_scan_and_no_credential() {
+async fn an_ended_event_accepts_neither_scans_nor_credentials() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(5).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -72,7 +72,7 @@ async fn after_its_end_an_event_takes_no_scan_and_no_credential() {
 }
 
 #[tokio::test]
-async fn an_event_ends_by_itself_when_it_was_created_to() {
+async fn an_event_ends_at_the_time_set_at_its_creation() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let mut short = terms(5);
@@ -86,7 +86,7 @@ async fn an_event_ends_by_itself_when_it_was_created_to() {
 }
 
 #[tokio::test]
-async fn the_language_that_a_status_shows_can_be_sent_again() {
+async fn the_language_in_a_status_is_accepted_in_requests() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
     let shown_for = async |sent: Value| {
@@ -107,7 +107,7 @@ async fn the_language_that_a_status_shows_can_be_sent_again() {
 }
 
 #[tokio::test]
-async fn the_status_shows_what_was_created() {
+async fn the_status_shows_the_terms_of_the_event() {
     let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(1).await;
     let mut all = terms(250);
@@ -149,7 +149,7 @@ async fn the_status_shows_what_was_created() {
 }
 
 #[tokio::test]
-async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
+async fn pages_of_registrations_are_stable_while_guests_register() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(20)).await;
@@ -187,7 +187,7 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
 }
 
 #[tokio::test]
-async fn a_kill_changes_nothing_of_an_event() {
+async fn an_event_survives_a_kill_unchanged() {
     let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
@@ -216,7 +216,7 @@ async fn a_kill_changes_nothing_of_an_event() {
 }
 
 #[tokio::test]
-async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
+async fn guests_see_organiser_purpose_and_times_in_the_events_time_zone() {
     let node = TestNode::with(&[("OVSE__TIME_ZONE", "Asia/Kathmandu")]).await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let mut given = terms(3);

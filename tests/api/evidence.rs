@@ -56,7 +56,7 @@ async fn scene() -> (TestNode, StatusHost, Backend, Opened) {
 }
 
 #[tokio::test]
-async fn a_sealed_file_holds_what_was_verified_and_others_can_check_it() {
+async fn third_parties_can_check_an_evidence_file() {
     let (node, _host, backend, opened) = scene().await;
     let answer = backend.get(&path(&opened.txn)).await;
     answer.ok();
@@ -90,7 +90,7 @@ async fn a_sealed_file_holds_what_was_verified_and_others_can_check_it() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_changed_or_that_strangers_have_made_is_refused() {
+async fn a_changed_or_foreign_evidence_file_is_refused() {
     let (node, _host, backend, opened) = scene().await;
     let file = backend.get(&path(&opened.txn)).await.ok();
     let refused = |file: &Value, options: &[&str], reason: &str| {
@@ -118,7 +118,7 @@ async fn a_file_that_was_changed_or_that_strangers_have_made_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_stranger_has_signed_or_changed_is_refused_though_its_seal_fits() {
+async fn a_forged_evidence_file_is_refused_despite_a_valid_seal() {
     let (node, _host, backend, opened) = scene().await;
     let file = backend.get(&path(&opened.txn)).await.text;
     let genuine = Sealed::open(file.as_bytes(), None).unwrap().evidence;
@@ -160,7 +160,7 @@ async fn what_a_stranger_has_signed_or_changed_is_refused_though_its_seal_fits()
 }
 
 #[tokio::test]
-async fn evidence_holds_nothing_that_was_not_asked_for_and_nothing_of_a_verification_that_does_not_pass() {
+async fn evidence_holds_only_requested_claims_of_passed_verifications() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(9).await, node.identity_app());
     let shared = [("residentName", json!("Asha Rao")), ("dob", json!("14-02-1990")), ("gender", json!("F"))];
@@ -192,7 +192,7 @@ async fn evidence_holds_nothing_that_was_not_asked_for_and_nothing_of_a_verifica
 }
 
 #[tokio::test]
-async fn evidence_is_kept_where_the_request_or_the_app_says_so_and_goes_with_the_result() {
+async fn evidence_is_stored_if_requested_and_erased_with_the_result() {
     let node = TestNode::start().await;
     let (backend, other, identity_app) = (node.backend(900).await, node.backend(1).await, node.identity_app());
     let completed = async |evidence: Option<bool>| {

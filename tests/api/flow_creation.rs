@@ -23,7 +23,7 @@ fn assert_ordered(order: &Order, flow: Flow, body: &Value) {
 }
 
 #[tokio::test]
-async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
+async fn an_esign_request_is_ordered_and_each_signer_gets_a_signing_url() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -55,7 +55,7 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_place_to_sign() {
 }
 
 #[tokio::test]
-async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_order() {
+async fn twenty_signers_are_ordered_and_answered_in_signing_order() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -77,7 +77,7 @@ async fn each_signer_gets_the_place_that_the_upstream_named_for_them_in_any_orde
 }
 
 #[tokio::test]
-async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() {
+async fn a_document_locker_request_is_ordered_with_its_consent() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -94,7 +94,7 @@ async fn a_document_locker_request_is_ordered_with_the_consent_that_was_given() 
 }
 
 #[tokio::test]
-async fn both_kinds_of_e_stamp_are_ordered_by_their_name() {
+async fn both_kinds_of_e_stamp_are_ordered_by_name() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -127,7 +127,7 @@ async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
 }
 
 #[tokio::test]
-async fn every_flow_is_opened_without_credits_and_costs_none() {
+async fn flows_cost_no_credits() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(3).await;
@@ -138,7 +138,7 @@ async fn every_flow_is_opened_without_credits_and_costs_none() {
 }
 
 #[tokio::test]
-async fn members_in_the_other_spelling_order_the_same() {
+async fn members_in_either_spelling_give_the_same_order() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -181,7 +181,7 @@ async fn members_in_the_other_spelling_order_the_same() {
 }
 
 #[tokio::test]
-async fn a_correlation_id_in_the_body_goes_with_the_order() {
+async fn a_request_id_in_the_body_is_passed_to_the_upstream() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -197,7 +197,7 @@ async fn a_correlation_id_in_the_body_goes_with_the_order() {
 }
 
 #[tokio::test]
-async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() {
+async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing() {
     let upstream = Upstream::start().await;
     let mut node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -232,7 +232,7 @@ async fn a_repeat_under_the_same_key_gets_the_first_answer_and_orders_nothing() 
 }
 
 #[tokio::test]
-async fn a_key_that_opened_another_kind_of_flow_is_a_422() {
+async fn an_idempotency_key_of_another_kind_of_flow_gets_422() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
@@ -245,7 +245,7 @@ async fn a_key_that_opened_another_kind_of_flow_is_a_422() {
 }
 
 #[tokio::test]
-async fn requests_at_once_under_one_key_order_and_open_one_flow() {
+async fn concurrent_requests_under_one_key_order_and_open_one_flow() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -261,7 +261,7 @@ async fn requests_at_once_under_one_key_order_and_open_one_flow() {
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_one_app() {
+async fn an_idempotency_key_belongs_to_one_app() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (one, other) = (node.backend(0).await, node.backend(0).await);

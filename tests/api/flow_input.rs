@@ -42,7 +42,7 @@ async fn assert_refused(flow: Flow, cases: Vec<Case>) {
 }
 
 #[tokio::test]
-async fn every_bad_field_of_an_esign_request_is_a_400_that_names_its_path() {
+async fn every_bad_field_of_an_esign_request_gets_a_400_that_names_its_path() {
     let invitation = "/signerInfo/1/invitationExpireTimeStamp";
     let invitation_path = "signerInfo[1].invitationExpireTimeStamp";
     let many = json!(vec![json!({"signerName": "Asha Rao"}); 21]);
@@ -97,7 +97,7 @@ async fn every_bad_field_of_an_esign_request_is_a_400_that_names_its_path() {
 }
 
 #[tokio::test]
-async fn every_bad_field_of_a_document_locker_request_is_a_400_that_names_its_path() {
+async fn every_bad_field_of_a_document_locker_request_gets_a_400_with_its_path() {
     let cases = vec![
         without("/docs", "docs"),
         set("/docs", json!([]), "docs"),
@@ -114,7 +114,7 @@ async fn every_bad_field_of_a_document_locker_request_is_a_400_that_names_its_pa
 }
 
 #[tokio::test]
-async fn whatever_fetches_personal_data_is_asked_for_with_consent() {
+async fn requests_that_fetch_personal_data_require_consent() {
     let cases = || {
         vec![
             without("/consent", "consent"),
@@ -136,7 +136,7 @@ async fn whatever_fetches_personal_data_is_asked_for_with_consent() {
 }
 
 #[tokio::test]
-async fn every_bad_field_of_an_e_stamp_request_is_a_400_that_names_its_path() {
+async fn every_bad_field_of_an_e_stamp_request_gets_a_400_that_names_its_path() {
     let cases = vec![
         without("/apiType", "apiType"),
         set("/apiType", json!("ESign"), "apiType"),
@@ -191,7 +191,7 @@ async fn all_problems_are_named_at_once() {
 }
 
 #[tokio::test]
-async fn the_same_field_in_both_spellings_is_a_400_at_every_depth() {
+async fn the_same_field_in_both_spellings_gets_400_at_every_depth() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
@@ -226,7 +226,7 @@ async fn the_same_field_in_both_spellings_is_a_400_at_every_depth() {
 }
 
 #[tokio::test]
-async fn an_esign_http_response_url_is_refused_where_the_operator_does_not_allow_it() {
+async fn an_http_or_internal_response_url_is_refused_unless_allowed() {
     let upstream = Upstream::start().await;
     let settings = [("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")];
     let node = TestNode::ordering_from(&upstream, &settings).await;
@@ -245,7 +245,7 @@ async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into
 }
 
 #[tokio::test]
-async fn what_is_no_json_object_is_a_400_and_no_json_at_all_a_415() {
+async fn a_body_that_is_no_json_object_gets_400_and_another_type_415() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
@@ -269,7 +269,7 @@ async fn what_is_no_json_object_is_a_400_and_no_json_at_all_a_415() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
+async fn a_body_over_the_limit_of_its_flow_gets_413() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
@@ -288,7 +288,7 @@ async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_announced_and_do_not_come_take_no_room_from_anybody() {
+async fn announced_bodies_that_never_arrive_take_no_memory() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -308,7 +308,7 @@ async fn bodies_that_are_announced_and_do_not_come_take_no_room_from_anybody() {
 }
 
 #[tokio::test]
-async fn without_the_two_headers_every_flow_is_a_401() {
+async fn every_flow_without_both_headers_gets_401() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (backend, other) = (node.backend(1).await, node.backend(1).await);
@@ -335,7 +335,7 @@ async fn assert_limited(what: &str, mut ask: impl AsyncFnMut() -> Answer) {
 }
 
 #[tokio::test]
-async fn every_order_and_every_poll_has_a_rate() {
+async fn every_order_and_poll_is_rate_limited() {
     let upstream = Upstream::start().await;
     let limits = [("LIMITS__INIT_PER_SECOND_PER_APP", "1"), ("LIMITS__POLLS_PER_SECOND_PER_APP", "1")];
     let node = TestNode::ordering_from(&upstream, &limits).await;
@@ -357,7 +357,7 @@ async fn every_order_and_every_poll_has_a_rate() {
 }
 
 #[tokio::test]
-async fn flows_share_the_rate_of_inits() {
+async fn flows_and_inits_share_a_rate_limit() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
     let backend = node.backend(200).await;

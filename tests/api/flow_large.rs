@@ -54,7 +54,7 @@ async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() 
 }
 
 #[tokio::test]
-async fn the_other_flows_carry_files_of_the_same_size() {
+async fn e_stamps_and_document_lockers_carry_files_of_ten_megabytes() {
     let fixture = FlowFixture::with_webhooks().await;
     let file = file(11);
     let stamp_body = Flow::EStamp.body_with(&[("/document/base64FileData", Some(json!(file)))]);
@@ -124,7 +124,7 @@ async fn tell_all(fixture: &FlowFixture, flows: &[OpenedFlow], reports: &[Value]
 const RESIDENT_BYTES_MAX: u64 = 384 * 1_024 * 1_024;
 
 #[tokio::test]
-async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no_memory() {
+async fn large_webhooks_to_a_hanging_receiver_delay_nobody_and_fill_no_memory() {
     // The first webhook is in flight from its start to the end of the test, on any machine.
     let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
@@ -188,7 +188,7 @@ async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
 }
 
 #[tokio::test]
-async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_client_while_there_is_any() {
+async fn large_orders_at_a_hanging_upstream_leave_room_for_other_clients() {
     let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "600000")]).await;
     let large = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file(9))))]);
     let (second, third) = (fixture.node.backend(0).await, fixture.node.backend(0).await);

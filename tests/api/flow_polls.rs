@@ -37,7 +37,7 @@ async fn expired(backend: &Backend, opened: &OpenedFlow) -> Answer {
 }
 
 #[tokio::test]
-async fn a_flow_that_nobody_has_reported_on_is_polled_as_a_stub() {
+async fn a_poll_of_a_flow_without_reports_returns_a_stub() {
     let fixture = FlowFixture::start().await;
     let esign = fixture.backend.open_flow(Flow::Esign).await;
     let poll = fixture.backend.poll(&esign).await.ok();
@@ -67,7 +67,7 @@ async fn a_flow_that_nobody_has_reported_on_is_polled_as_a_stub() {
 }
 
 #[tokio::test]
-async fn an_ended_flow_is_polled_in_the_bytes_of_its_webhook() {
+async fn a_poll_of_an_ended_flow_returns_the_bytes_of_its_webhook() {
     let fixture = FlowFixture::with_webhooks().await;
     for (number, (flow, golden)) in [
         (Flow::Esign, ESIGN_COMPLETED),
@@ -88,7 +88,7 @@ async fn an_ended_flow_is_polled_in_the_bytes_of_its_webhook() {
 }
 
 #[tokio::test]
-async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with_one_webhook() {
+async fn an_expired_invitation_expires_the_document_with_one_webhook() {
     let fixture = FlowFixture::with_webhooks().await;
     let opened = begin_short(&fixture.backend, Duration::from_secs(8)).await;
     fixture.connector.report_new("esign", &half_signed(&opened)).await;
@@ -104,7 +104,7 @@ async fn an_invitation_that_ends_expires_the_document_by_the_services_clock_with
 }
 
 #[tokio::test]
-async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_back() {
+async fn an_invitation_that_ends_during_downtime_expires_at_the_next_start() {
     let mut fixture = FlowFixture::with_webhooks().await;
     let opened = begin_short(&fixture.backend, Duration::from_secs(5)).await;
     fixture.node.kill().await;
@@ -128,7 +128,7 @@ async fn an_invitation_that_ends_while_the_process_is_down_expires_when_it_is_ba
 }
 
 #[tokio::test]
-async fn a_document_that_expires_without_a_url_can_be_fetched_as_expired() {
+async fn an_expired_document_without_a_webhook_url_can_be_polled() {
     let fixture = FlowFixture::start().await;
     let opened = begin_short(&fixture.backend, Duration::from_secs(3)).await;
     expired(&fixture.backend, &opened).await;
@@ -136,7 +136,7 @@ async fn a_document_that_expires_without_a_url_can_be_fetched_as_expired() {
 }
 
 #[tokio::test]
-async fn unknown_flows_and_those_of_another_app_are_the_same_404() {
+async fn unknown_and_foreign_flows_get_the_same_404() {
     let fixture = FlowFixture::start().await;
     let neighbour = fixture.node.backend(0).await;
     let (esign, locker) =
@@ -164,7 +164,7 @@ async fn unknown_flows_and_those_of_another_app_are_the_same_404() {
 }
 
 #[tokio::test]
-async fn what_asks_for_an_esign_status_is_checked() {
+async fn the_body_of_an_esign_status_request_is_validated() {
     let fixture = FlowFixture::start().await;
     let opened = fixture.backend.open_flow(Flow::Esign).await;
     let cases = [
@@ -202,7 +202,7 @@ async fn e_stamps_and_wealth_data_have_no_poll() {
 }
 
 #[tokio::test]
-async fn a_result_can_be_fetched_for_as_long_as_the_operator_says_and_not_longer() {
+async fn a_result_can_be_polled_until_its_configured_retention_ends() {
     let fixture = FlowFixture::with(&[("FLOWS__RESULT_TTL_S", "2")]).await;
     let (esign, locker) =
         (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
@@ -220,7 +220,7 @@ async fn a_result_can_be_fetched_for_as_long_as_the_operator_says_and_not_longer
 }
 
 #[tokio::test]
-async fn what_was_reported_is_there_after_a_restart_in_good_order() {
+async fn reports_survive_a_graceful_restart() {
     let mut fixture = FlowFixture::start().await;
     let (ended, half) = (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::Esign).await);
     fixture.connector.report_new("esign", &ended.report(ESIGN_COMPLETED)).await;
@@ -234,7 +234,7 @@ async fn what_was_reported_is_there_after_a_restart_in_good_order() {
 }
 
 #[tokio::test]
-async fn polls_of_flows_share_the_rate_of_polls() {
+async fn polls_of_flows_share_the_rate_limit_of_all_polls() {
     let fixture = FlowFixture::with(&[("LIMITS__POLLS_PER_SECOND_PER_APP", "2")]).await;
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
     let esign = fixture.backend.open_flow(Flow::Esign).await;

@@ -45,7 +45,7 @@ async fn assert_untouched(fixture: &FlowFixture, kinds: &[(&str, OpenedFlow, &st
 }
 
 #[tokio::test]
-async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
+async fn reports_require_the_connector_token_and_the_admin_api_its_own() {
     let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     for (kind, opened, golden) in &kinds {
@@ -83,7 +83,7 @@ async fn reports_need_the_connectors_token_and_the_admin_api_its_own() {
 }
 
 #[tokio::test]
-async fn a_report_of_no_flow_of_this_app_is_a_404() {
+async fn a_report_about_an_unknown_or_foreign_flow_gets_404() {
     let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     let neighbour = fixture.node.backend(0).await;
@@ -122,7 +122,7 @@ async fn a_report_of_no_flow_of_this_app_is_a_404() {
 }
 
 #[tokio::test]
-async fn a_report_in_another_form_is_a_400_that_names_the_path() {
+async fn an_invalid_report_gets_a_400_that_names_the_path() {
     let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     let cases: [(&str, &str, Option<Value>, &str); 26] = [
@@ -189,7 +189,7 @@ async fn a_report_in_another_form_is_a_400_that_names_the_path() {
 }
 
 #[tokio::test]
-async fn another_method_is_a_405_and_a_report_beyond_sixteen_mebibytes_a_413() {
+async fn another_method_gets_405_and_a_report_over_sixteen_mebibytes_413() {
     let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     let path = "/internal/v1/flows/esign";
@@ -226,7 +226,7 @@ async fn assert_contradicts(fixture: &FlowFixture, kind: &str, report: &Value, s
 }
 
 #[tokio::test]
-async fn a_flow_that_has_ended_is_not_reported_otherwise() {
+async fn an_ended_flow_refuses_a_different_report() {
     let fixture = FlowFixture::with_webhooks().await;
     let ended = [
         (Flow::Esign, ESIGN_COMPLETED, ESIGN_REJECTED),
@@ -246,7 +246,7 @@ async fn a_flow_that_has_ended_is_not_reported_otherwise() {
 }
 
 #[tokio::test]
-async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
+async fn a_report_that_contradicts_its_flow_gets_a_409_that_names_the_field() {
     let fixture = FlowFixture::with_webhooks().await;
     let kinds = each_kind(&fixture).await;
     let signers = kinds[0].1.report(ESIGN_COMPLETED)["signerInfo"].as_array().expect("signers").clone();
@@ -274,7 +274,7 @@ async fn a_report_that_contradicts_its_flow_is_a_409_that_names_the_field() {
 }
 
 #[tokio::test]
-async fn a_consent_moves_forward_only_and_its_data_is_of_one_consent() {
+async fn a_consent_never_moves_backwards_and_all_data_belongs_to_one_consent() {
     let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     let moved = |status: &str| opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);

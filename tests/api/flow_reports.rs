@@ -48,7 +48,7 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
 }
 
 #[tokio::test]
-async fn what_an_upstream_leaves_out_is_filled_in_and_offsets_become_utc() {
+async fn missing_members_of_a_report_are_filled_in_and_times_become_utc() {
     let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::DocLocker).await;
     let bare = opened.report_with(
@@ -64,7 +64,7 @@ async fn what_an_upstream_leaves_out_is_filled_in_and_offsets_become_utc() {
 }
 
 #[tokio::test]
-async fn an_esign_webhook_goes_to_the_response_url_and_else_to_the_registered_one() {
+async fn an_esign_webhook_goes_to_the_response_url_or_the_registered_url() {
     let fixture = FlowFixture::with_webhooks().await;
     let own = fixture.receiver.url("/secret-path/of-the-request");
     let opened = fixture
@@ -79,7 +79,7 @@ async fn an_esign_webhook_goes_to_the_response_url_and_else_to_the_registered_on
 }
 
 #[tokio::test]
-async fn a_url_is_for_one_app_and_one_kind_alone() {
+async fn a_webhook_url_belongs_to_one_app_and_one_kind() {
     let fixture = FlowFixture::with_webhooks().await;
     let neighbour = fixture.node.backend(0).await;
     for (flow, kind, golden) in [
@@ -104,7 +104,7 @@ async fn a_url_is_for_one_app_and_one_kind_alone() {
 }
 
 #[tokio::test]
-async fn the_three_wealth_streams_have_a_url_each_and_miss_none_of_the_others() {
+async fn each_wealth_stream_has_its_own_url() {
     let fixture = FlowFixture::start().await;
     let (backend, operator) = (&fixture.backend, fixture.node.operator());
     operator.wealth_urls(&backend.app, [None, Some(fixture.hook("only-data")), None]).await;
@@ -117,7 +117,7 @@ async fn the_three_wealth_streams_have_a_url_each_and_miss_none_of_the_others() 
 }
 
 #[tokio::test]
-async fn without_a_url_a_flow_completes_silently_and_can_be_fetched() {
+async fn a_flow_without_a_url_completes_silently_and_can_be_polled() {
     let fixture = FlowFixture::start().await;
     let operator = fixture.node.operator();
     let esign = fixture.backend.open_flow(Flow::Esign).await;
@@ -175,7 +175,7 @@ async fn three_identical_reports_send_one_webhook() {
 }
 
 #[tokio::test]
-async fn identical_reports_at_once_send_one_webhook() {
+async fn concurrent_identical_reports_send_one_webhook() {
     let fixture = FlowFixture::with_webhooks().await;
     for round in 1..=10 {
         let opened = fixture.backend.open_flow(Flow::EStamp).await;
@@ -189,7 +189,7 @@ async fn identical_reports_at_once_send_one_webhook() {
 }
 
 #[tokio::test]
-async fn raw_then_analysed_then_raw_again_are_two_webhooks() {
+async fn raw_analysed_and_repeated_raw_data_send_two_webhooks() {
     let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     fixture.connector.report_new("wealth-data", &opened.report(DATA_RAW)).await;
@@ -205,7 +205,7 @@ async fn raw_then_analysed_then_raw_again_are_two_webhooks() {
 }
 
 #[tokio::test]
-async fn accepted_accepted_revoked_are_two_webhooks() {
+async fn a_repeated_acceptance_and_a_revocation_send_two_webhooks() {
     let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     let revoked = opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!("Revoked")))]);
@@ -219,7 +219,7 @@ async fn accepted_accepted_revoked_are_two_webhooks() {
 }
 
 #[tokio::test]
-async fn each_fetch_and_each_historical_span_is_a_webhook_of_its_own() {
+async fn each_fetch_and_each_historical_span_sends_its_own_webhook() {
     let fixture = FlowFixture::with_webhooks().await;
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     for (kind, golden, pointer, other) in [
@@ -237,7 +237,7 @@ async fn each_fetch_and_each_historical_span_is_a_webhook_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_report_that_ends_nothing_changes_the_poll_and_sends_nothing() {
+async fn an_intermediate_report_changes_the_poll_and_sends_nothing() {
     let fixture = FlowFixture::with_webhooks().await;
     let operator = fixture.node.operator();
     let opened = fixture.backend.open_flow(Flow::Esign).await;
@@ -270,7 +270,7 @@ async fn a_report_that_ends_nothing_changes_the_poll_and_sends_nothing() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_fails_is_not_repeated_and_the_flow_stays_as_reported() {
+async fn a_failed_webhook_is_not_retried_and_the_flow_stays_as_reported() {
     let fixture = FlowFixture::with_webhooks().await;
     fixture.receiver.set_behaviour(sakshi_sandbox::receiver::Behaviour::Answer(500));
     let opened = fixture.backend.open_flow(Flow::Esign).await;

@@ -54,7 +54,7 @@ impl Visit {
 }
 
 #[tokio::test]
-async fn each_word_ends_its_flow_as_it_says() {
+async fn each_sandbox_outcome_ends_its_flow_accordingly() {
     let visit = Visit::begin().await;
     let cases = [
         (Flow::Esign, "completed", "/documentStatus", json!("Completed")),
@@ -85,7 +85,7 @@ async fn each_word_ends_its_flow_as_it_says() {
 }
 
 #[tokio::test]
-async fn signers_sign_in_their_order() {
+async fn signers_sign_in_order() {
     let visit = Visit::begin().await;
     let opened = visit.backend.open_flow(Flow::Esign).await;
     visit.reported(&opened, "signed-once").await;
@@ -104,7 +104,7 @@ async fn signers_sign_in_their_order() {
 }
 
 #[tokio::test]
-async fn the_words_of_wealth_data_send_the_webhooks_of_their_streams() {
+async fn wealth_outcomes_send_the_webhooks_of_their_streams() {
     let visit = Visit::begin().await;
     let mut arrived = 0;
     for (outcome, kind, member, value) in [
@@ -138,7 +138,7 @@ async fn the_words_of_wealth_data_send_the_webhooks_of_their_streams() {
 }
 
 #[tokio::test]
-async fn unknown_words_and_flows_are_refused_and_report_nothing() {
+async fn unknown_outcomes_and_flows_are_refused_and_report_nothing() {
     let visit = Visit::begin().await;
     let opened = visit.backend.open_flow(Flow::Esign).await;
     for outcome in ["fetched", "", "COMPLETED", "signed"] {
@@ -155,7 +155,7 @@ async fn unknown_words_and_flows_are_refused_and_report_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_person_is_given_is_a_page_of_the_node_without_scripts() {
+async fn a_persons_url_leads_to_a_page_of_the_node_without_scripts() {
     let visit = Visit::begin().await;
     let (esign, locker) = (visit.backend.open_flow(Flow::Esign).await, visit.backend.open_flow(Flow::DocLocker).await);
     let stamp = visit.backend.open_flow(Flow::EStamp).await;

@@ -42,11 +42,11 @@ fn assert_discreet(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_unused() {
+async fn a_failed_upstream_gives_502_and_leaves_the_idempotency_key_unused() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (backend, connector) = (node.backend(0).await, node.connector());
-    let manners = [
+    let behaviours = [
         UpstreamBehaviour::Status(500),
         UpstreamBehaviour::Status(201),
         UpstreamBehaviour::Status(404),
@@ -59,10 +59,10 @@ async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_u
     ];
     for flow in Flow::ALL {
         let body = flow.body();
-        for manner in &manners {
-            upstream.set_behaviour(manner.clone());
+        for behaviour in &behaviours {
+            upstream.set_behaviour(behaviour.clone());
             let answer = backend.open_flow_once(flow.name(), flow, &body).await;
-            assert_eq!(answer.status, 502, "{flow:?} {manner:?}: {}", answer.text);
+            assert_eq!(answer.status, 502, "{flow:?} {behaviour:?}: {}", answer.text);
             assert_eq!(answer.refusal(502), "upstream_failed");
             assert_discreet(&answer);
             assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
@@ -77,11 +77,11 @@ async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_u
             "now the key is used, and nothing is ordered"
         );
     }
-    assert_eq!(upstream.orders().len(), Flow::ALL.len() * (manners.len() + 1), "no order is repeated");
+    assert_eq!(upstream.orders().len(), Flow::ALL.len() * (behaviours.len() + 1), "no order is repeated");
 }
 
 #[tokio::test]
-async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
+async fn an_upstream_response_against_the_contract_gives_502() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (backend, connector) = (node.backend(0).await, node.connector());
@@ -114,7 +114,7 @@ async fn an_answer_against_the_contract_is_a_502_that_opens_nothing() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() {
+async fn a_slow_upstream_gives_504_and_opens_no_flow() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
     let (backend, connector) = (node.backend(0).await, node.connector());
@@ -135,7 +135,7 @@ async fn an_upstream_that_does_not_answer_in_time_is_a_504_that_opens_nothing() 
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_there_is_a_502() {
+async fn an_unreachable_upstream_gives_502() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -146,7 +146,7 @@ async fn an_upstream_that_is_not_there_is_a_502() {
 }
 
 #[tokio::test]
-async fn an_order_is_not_sent_on_to_where_an_upstream_redirects() {
+async fn an_order_does_not_follow_a_redirect() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
@@ -159,7 +159,7 @@ async fn an_order_is_not_sent_on_to_where_an_upstream_redirects() {
 }
 
 #[tokio::test]
-async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
+async fn a_slow_upstream_does_not_delay_other_flows() {
     let (slow, healthy) = (Upstream::start().await, Upstream::start().await);
     let mut node = TestNode::unlaunched(&[("SERVER__WORKERS", "1"), ("SERVER__DRAIN_TIMEOUT_S", "1")]);
     for (key, value) in healthy.settings() {
@@ -187,7 +187,7 @@ async fn a_slow_upstream_of_one_flow_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn a_flow_without_an_upstream_is_a_501_outside_the_sandbox() {
+async fn a_flow_without_an_upstream_gets_501_outside_the_sandbox() {
     let keys = tempfile::tempdir().expect("a directory");
     let mut settings = production(&intent_key(keys.path()));
     settings[0].1 = "stage".to_owned();

@@ -70,7 +70,7 @@ impl Listener {
 }
 
 #[tokio::test]
-async fn the_command_that_the_portal_shows_opens_an_inbox_for_the_app() {
+async fn the_listen_command_of_the_portal_opens_an_inbox_for_the_app() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let page = Browser::signed_in(&node, &backend).await.get("/portal/webhooks").await.text;
@@ -101,7 +101,7 @@ async fn balance(backend: &Backend) -> Value {
 }
 
 #[tokio::test]
-async fn trigger_drives_every_flow_with_the_public_url_a_key_and_an_app_alone() {
+async fn trigger_needs_only_the_public_url_a_key_and_an_app() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let (base, known) = (node.addresses.public(""), environment(&backend.key, &backend.app));
@@ -130,7 +130,7 @@ async fn trigger_drives_every_flow_with_the_public_url_a_key_and_an_app_alone() 
 }
 
 #[tokio::test]
-async fn the_webhooks_of_every_flow_can_be_sent_to_the_url_that_listen_gives_out() {
+async fn the_url_of_a_listener_receives_the_webhooks_of_every_flow() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let listener = Listener::start(&node, &backend, &[]).await;
@@ -152,7 +152,7 @@ async fn the_webhooks_of_every_flow_can_be_sent_to_the_url_that_listen_gives_out
 }
 
 #[tokio::test]
-async fn a_wrong_setting_costs_no_credit_and_is_told_in_a_sentence() {
+async fn a_wrong_setting_is_explained_and_costs_no_credit() {
     let node = TestNode::start().await;
     let (backend, other, poor) = (node.backend(1).await, node.backend(1).await, node.backend(0).await);
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
@@ -177,7 +177,7 @@ async fn a_wrong_setting_costs_no_credit_and_is_told_in_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_webhooks_cannot_reach_is_found_out_before_a_credit_is_spent() {
+async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
     let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
     let backend = node.backend(1).await;
     let output = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
@@ -191,7 +191,7 @@ async fn a_sandbox_that_webhooks_cannot_reach_is_found_out_before_a_credit_is_sp
 }
 
 #[tokio::test]
-async fn listen_passes_webhooks_on_as_they_are_and_goes_on_when_the_target_is_down() {
+async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let (target, mut passed_on) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -227,7 +227,7 @@ async fn listen_passes_webhooks_on_as_they_are_and_goes_on_when_the_target_is_do
 }
 
 #[tokio::test]
-async fn a_listener_on_this_machine_passes_on_what_it_gets_too() {
+async fn a_local_listener_forwards_webhooks_too() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let target = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
@@ -243,7 +243,7 @@ async fn a_listener_on_this_machine_passes_on_what_it_gets_too() {
 }
 
 #[tokio::test]
-async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_its_url() {
+async fn listen_reports_missing_settings_and_a_replaced_inbox() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     let directory = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ async fn inbox_of(backend: &Backend) -> (String, String) {
 }
 
 #[tokio::test]
-async fn an_inbox_gives_its_webhooks_to_its_own_app_alone() {
+async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(0).await, node.backend(0).await);
     let (path, url) = inbox_of(&backend).await;
@@ -316,7 +316,7 @@ async fn an_inbox_gives_its_webhooks_to_its_own_app_alone() {
 }
 
 #[tokio::test]
-async fn the_attempts_and_settings_of_an_app_are_its_own() {
+async fn attempts_and_settings_are_visible_only_to_their_own_app() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(1).await, node.backend(0).await);
     let (_, url) = inbox_of(&backend).await;
@@ -350,7 +350,7 @@ async fn the_attempts_and_settings_of_an_app_are_its_own() {
 }
 
 #[tokio::test]
-async fn behind_a_balancer_an_inbox_whose_url_leads_to_another_node_is_refused() {
+async fn an_inbox_is_refused_if_its_url_leads_to_another_node() {
     let here = TestNode::start().await;
     let elsewhere = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", &here.addresses.public(""))]).await;
     let backend = elsewhere.backend(0).await;

@@ -21,7 +21,7 @@ fn signature_of_an_app() -> String {
 }
 
 #[tokio::test]
-async fn channels_web_and_qr_answer_with_a_request_url() {
+async fn channels_web_and_qr_return_a_request_url() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     for channel in ["web", "qr"] {
@@ -46,7 +46,7 @@ pub(crate) async fn intents(node: &TestNode, made: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_page_shows_the_intent_that_init_has_signed_and_signs_none() {
+async fn a_page_shows_the_intent_signed_by_init() {
     // Another process has other ports, and intents contain the address for their answers.
     let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let backend = node.backend(3).await;
@@ -71,7 +71,7 @@ async fn a_page_shows_the_intent_that_init_has_signed_and_signs_none() {
 }
 
 #[tokio::test]
-async fn channel_app_answers_with_an_intent_uri_on_android_and_a_url_on_ios() {
+async fn channel_app_returns_an_intent_uri_on_android_and_a_url_on_ios() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank",
@@ -111,7 +111,7 @@ async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
 }
 
 #[tokio::test]
-async fn a_long_name_hint_is_cut_between_letters_as_a_reader_sees_them() {
+async fn a_long_name_hint_is_cut_between_visible_letters() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let hint = async |hint: &str| {
@@ -138,7 +138,7 @@ async fn a_transaction_expires_fifteen_minutes_after_its_init() {
 }
 
 #[tokio::test]
-async fn the_intent_says_what_was_asked_for() {
+async fn the_intent_contains_the_requested_terms() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let body = json!({"claims": ["name", "dob", "gender"], "channel": "qr", "language": "tamil", "face_auth": false,
@@ -234,7 +234,7 @@ async fn fields_are_accepted_in_both_spellings() {
 }
 
 #[tokio::test]
-async fn one_credit_is_debited_when_a_transaction_opens() {
+async fn opening_a_transaction_debits_one_credit() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let opened = backend.open(&["name"]).await;
@@ -246,7 +246,7 @@ async fn one_credit_is_debited_when_a_transaction_opens() {
 }
 
 #[tokio::test]
-async fn without_credits_init_answers_402_and_leaves_no_trace() {
+async fn init_without_credits_gets_402_and_opens_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     let answer = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;

@@ -16,7 +16,7 @@ fn with(change: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_bad_field_is_a_400_that_names_it_and_costs_nothing() {
+async fn every_bad_field_gets_a_400_that_names_it_and_costs_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(10).await;
     let signature = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
@@ -78,7 +78,7 @@ async fn every_bad_field_is_a_400_that_names_it_and_costs_nothing() {
 }
 
 #[tokio::test]
-async fn the_same_field_in_both_spellings_is_a_400() {
+async fn the_same_field_in_both_spellings_gets_400() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     for (snake, camel, value) in [
@@ -101,7 +101,7 @@ const A_CLAIM: &str = "is not a known claim; the claims are name, local_name, ph
                        masked_email";
 
 #[tokio::test]
-async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
+async fn each_error_message_says_what_would_be_accepted() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     for (body, told) in [
@@ -170,7 +170,7 @@ async fn all_problems_are_named_at_once() {
 }
 
 #[tokio::test]
-async fn an_http_webhook_is_refused_where_the_operator_does_not_allow_it() {
+async fn an_http_webhook_is_refused_unless_allowed() {
     let node = TestNode::with(&[("WEBHOOKS__ALLOW_HTTP", "false")]).await;
     let backend = node.backend(1).await;
     let fields = backend.init(&with(&json!({"webhook_url": "http://client.example/"}))).await.refused_fields();

@@ -48,7 +48,7 @@ async fn the_next_key_is_published_before_it_signs_and_takes_over_at_its_time() 
 }
 
 #[tokio::test]
-async fn the_operators_command_lists_the_keys_and_lets_another_one_sign() {
+async fn an_operator_lists_the_keys_and_selects_the_signing_key() {
     let mut node = TestNode::unlaunched(&[]);
     let next = node.directory.path().join("next.pem").display().to_string();
     std::fs::write(&next, IntentKey::generate_es256().unwrap().1).unwrap();
@@ -81,7 +81,7 @@ async fn the_operators_command_lists_the_keys_and_lets_another_one_sign() {
 }
 
 #[tokio::test]
-async fn anybody_can_verify_an_intent_with_the_key_that_it_names() {
+async fn an_intent_can_be_verified_with_the_published_key_it_names() {
     let mut node = TestNode::start().await;
     let elliptic = node.directory.path().join("elliptic.pem");
     std::fs::write(&elliptic, IntentKey::generate_es256().unwrap().1).unwrap();

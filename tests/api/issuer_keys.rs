@@ -33,7 +33,7 @@ async fn present(node: &TestNode, backend: &Backend, credential: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_credential_with_a_new_key_is_accepted_once_the_file_has_the_key_and_without_a_restart() {
+async fn a_new_key_in_the_file_is_accepted_without_a_restart() {
     let node = TestNode::start().await;
     let (backend, next) = (node.backend(50).await, TestIssuer::generate());
     let file = node.directory.path().join("jwks.json");
@@ -59,7 +59,7 @@ async fn a_credential_with_a_new_key_is_accepted_once_the_file_has_the_key_and_w
 }
 
 #[tokio::test]
-async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delayed_by_random_key_ids() {
+async fn a_rotation_is_not_delayed_by_unusable_keys_and_random_key_ids() {
     let (node, next) = (TestNode::start().await, TestIssuer::generate());
     let (backend, stranger) = (node.backend(5_000).await, TestIssuer::generate());
     let mut keys = node.issuer.jwks()["keys"].as_array().unwrap().clone();
@@ -103,7 +103,7 @@ async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delay
 }
 
 #[tokio::test]
-async fn an_unknown_key_has_the_file_read_once_a_minute_and_no_more() {
+async fn an_unknown_key_id_reloads_the_file_at_most_once_a_minute() {
     let node = TestNode::start().await;
     let (backend, stranger) = (node.backend(50).await, TestIssuer::generate());
     for _ in 0..5 {
@@ -132,7 +132,7 @@ async fn published(document: Arc<Mutex<String>>) -> String {
 }
 
 #[tokio::test]
-async fn keys_are_fetched_from_where_the_issuer_publishes_them_and_the_last_good_ones_survive_its_absence() {
+async fn published_keys_are_fetched_and_survive_an_outage_of_the_issuer() {
     let (first, next) = (TestIssuer::generate(), TestIssuer::generate());
     let document = Arc::new(Mutex::new(named(&first, "first").to_string()));
     let url = published(Arc::clone(&document)).await;

@@ -23,7 +23,7 @@ fn both(directory: &Path, settings: &[(&str, &str)]) -> (ProcessOutput, ProcessO
 }
 
 #[test]
-fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_and_with_the_same_code() {
+fn check_config_and_serve_refuse_a_key_file_with_the_same_message() {
     let private = json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "a", "d": "AA"}]}).to_string();
     for (setting, key, content, words) in [
         ("AUTHORITY__INTENT_KEY", "authority.intent_key", Some(SMALL_KEY), "at least 2048 bits"),
@@ -51,7 +51,7 @@ fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_an
 }
 
 #[test]
-fn outside_the_sandbox_an_intent_key_that_the_authority_cannot_read_is_refused() {
+fn an_intent_key_other_than_rsa_is_refused_outside_the_sandbox() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("jwks.json"), TestIssuer::generate().jwks().to_string()).unwrap();
     let [rsa, p256] = ["intent.pem", "p256.pem"].map(|name| directory.path().join(name).display().to_string());
@@ -79,7 +79,7 @@ fn outside_the_sandbox_an_intent_key_that_the_authority_cannot_read_is_refused()
 }
 
 #[tokio::test]
-async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_in_its_place() {
+async fn a_lost_or_replaced_sandbox_key_is_refused_and_not_regenerated() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
         // Nodes on one Redis get their key from the settings; none makes one.
@@ -107,7 +107,7 @@ async fn a_sandbox_whose_key_is_lost_or_another_is_refused_and_nothing_is_made_i
 }
 
 #[tokio::test]
-async fn a_store_is_not_opened_under_a_key_that_did_not_write_it() {
+async fn a_store_is_not_opened_with_a_foreign_key() {
     let (one, other) = ("MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=");
     let mut node = TestNode::with(&[("STORE__ENCRYPTION_KEY", one)]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());

@@ -24,7 +24,7 @@ async fn rotate(node: &mut TestNode) {
 
 /// Runs `sakshi admin …` while this test's tasks continue.
 #[tokio::test]
-async fn after_a_rotation_of_the_encryption_key_results_can_be_read_and_pending_transactions_be_completed() {
+async fn results_and_pending_transactions_survive_a_rotation_of_the_encryption_key() {
     let mut node = node_with_the_old_key().await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (completed, pending) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
@@ -39,7 +39,7 @@ async fn after_a_rotation_of_the_encryption_key_results_can_be_read_and_pending_
 }
 
 #[tokio::test]
-async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
+async fn everything_is_resealed_under_load_and_the_old_key_can_be_removed() {
     let mut node = node_with_the_old_key().await;
     let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
     let mut results = Vec::new();
@@ -105,7 +105,7 @@ async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
 }
 
 #[tokio::test]
-async fn what_no_key_opens_is_told_of_with_exit_code_1() {
+async fn values_that_no_key_opens_are_reported_with_exit_code_1() {
     let mut node = node_with_the_old_key().await;
     let backend = node.backend(3).await;
     backend.open(&["name"]).await;

@@ -21,7 +21,7 @@ async fn a_secret_in_a_log_line_fails_the_test() {
 }
 
 #[tokio::test]
-async fn a_person_of_a_report_in_a_log_line_fails_the_test() {
+async fn personal_data_from_a_report_in_a_log_line_fails_the_test() {
     let mut node = TestNode::start().await;
     let backend = node.backend(1).await;
     backend.open(&["name"]).await;

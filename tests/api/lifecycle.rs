@@ -23,7 +23,7 @@ async fn stdout_gets_one_line_and_logs_go_to_stderr() {
 }
 
 #[tokio::test]
-async fn sigterm_answers_what_is_under_way_and_ends_with_zero() {
+async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
     let mut node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
@@ -64,7 +64,7 @@ async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
 }
 
 #[tokio::test]
-async fn a_good_end_says_nothing_that_would_wake_an_operator() {
+async fn a_graceful_shutdown_logs_no_errors() {
     for _ in 0..3 {
         let mut node = TestNode::start().await;
         node.backend(1).await.open(&["name"]).await;
@@ -75,7 +75,7 @@ async fn a_good_end_says_nothing_that_would_wake_an_operator() {
 }
 
 #[tokio::test]
-async fn what_was_answered_is_there_after_a_restart_in_good_order() {
+async fn answered_requests_survive_a_graceful_restart() {
     let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
@@ -107,7 +107,7 @@ async fn a_second_process_on_the_same_store_gets_a_clear_error() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named() {
+async fn an_occupied_port_is_named_in_the_error() {
     let node = TestNode::start().await;
     let mut environment = node.environment().clone();
     let taken = node.addresses.public("").replace("http://", "");
@@ -119,7 +119,7 @@ async fn a_port_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn healthcheck_says_by_its_exit_code_whether_the_service_is_ready() {
+async fn healthcheck_reports_readiness_by_its_exit_code() {
     let mut node = TestNode::start().await;
     let url = node.addresses.internal("");
     let check =
@@ -133,7 +133,7 @@ async fn healthcheck_says_by_its_exit_code_whether_the_service_is_ready() {
 }
 
 #[tokio::test]
-async fn the_operators_commands_do_what_the_admin_api_does() {
+async fn operator_commands_do_the_same_as_the_admin_api() {
     let node = TestNode::start().await;
     let url = node.addresses.internal("");
     let admin = |words: &[&str]| {

@@ -22,7 +22,7 @@ async fn create(organiser: &Backend) -> Answer {
 }
 
 #[tokio::test]
-async fn new_events_of_one_client_have_a_rate_that_another_client_does_not_share() {
+async fn each_client_has_its_own_rate_limit_for_new_events() {
     let node = TestNode::with(&[("LIMITS__ORDERS_PER_SECOND_PER_CLIENT", "2")]).await;
     let (organiser, other) = (node.backend(1).await, node.backend(1).await);
     let created = statuses(40, async || create(&organiser).await).await;
@@ -36,7 +36,7 @@ async fn new_events_of_one_client_have_a_rate_that_another_client_does_not_share
 }
 
 #[tokio::test]
-async fn an_app_has_no_more_events_than_the_settings_say_unless_its_client_has_a_limit_of_its_own() {
+async fn an_app_has_at_most_the_events_of_the_settings_or_its_clients_limit() {
     let node = TestNode::with(&[("LIMITS__EVENTS_PER_APP", "2")]).await;
     let (organiser, other) = (node.backend(1).await, node.backend(1).await);
     let change = json!({"events_per_app": 3});
@@ -47,7 +47,7 @@ async fn an_app_has_no_more_events_than_the_settings_say_unless_its_client_has_a
 }
 
 #[tokio::test]
-async fn keys_that_are_none_count_against_their_address_and_a_good_one_is_not_refused_for_them() {
+async fn invalid_keys_are_limited_by_address_and_a_valid_key_still_works() {
     let node = TestNode::with(&[("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "3")]).await;
     let backend = node.backend(1).await;
     let guess = backend.with_credentials("sk_none", &backend.app);
@@ -57,7 +57,7 @@ async fn keys_that_are_none_count_against_their_address_and_a_good_one_is_not_re
 }
 
 #[tokio::test]
-async fn a_browser_that_does_not_say_which_site_it_comes_from_gets_a_button_and_spends_nothing() {
+async fn a_browser_without_fetch_metadata_gets_a_button_and_spends_nothing() {
     let node = TestNode::start().await;
     let organiser = node.backend(5).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;

@@ -9,7 +9,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
-async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_about_and_not_its_path() {
+async fn a_request_is_logged_in_one_line_with_its_route_caller_and_transaction() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
@@ -45,7 +45,7 @@ async fn line_with(node: &TestNode, one: &str, other: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_probe_is_no_line_at_level_info_and_any_other_request_is() {
+async fn level_info_logs_every_request_except_probes() {
     let node = TestNode::start().await;
     for path in ["/livez", "/readyz", "/metrics"] {
         node.operator().probe(path).await;
@@ -58,7 +58,7 @@ async fn a_probe_is_no_line_at_level_info_and_any_other_request_is() {
 }
 
 #[tokio::test]
-async fn a_line_has_the_address_of_a_caller_and_the_network_of_a_resident() {
+async fn the_log_has_the_address_of_a_caller_and_the_network_of_a_resident() {
     let node = TestNode::with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
@@ -72,7 +72,7 @@ async fn a_line_has_the_address_of_a_caller_and_the_network_of_a_resident() {
 }
 
 #[tokio::test]
-async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warning() {
+async fn admin_requests_log_the_operator_and_failed_logins_are_warnings() {
     let node = TestNode::start().await;
     node.operator().get("/admin/v1/clients").await.ok();
     let line = line_with(&node, "request answered", "/admin/v1/clients\"").await;
@@ -92,7 +92,7 @@ async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warn
 }
 
 #[tokio::test]
-async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_the_log() {
+async fn the_log_begins_with_the_version_and_the_warnings_about_settings() {
     let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json"), ("OVSE__WINDOW_S", "600")]).await;
     let output = node.stop();
     let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
@@ -111,7 +111,7 @@ async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_th
 }
 
 #[tokio::test]
-async fn with_the_json_format_every_line_of_the_log_is_an_object() {
+async fn every_log_line_is_an_object_in_the_json_format() {
     let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -131,7 +131,7 @@ async fn with_the_json_format_every_line_of_the_log_is_an_object() {
 }
 
 #[tokio::test]
-async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal_names_its_code() {
+async fn log_lines_of_a_verification_share_its_id_and_refusals_name_their_code() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -164,7 +164,7 @@ async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal
 }
 
 #[tokio::test]
-async fn an_operator_changes_the_level_for_a_time_without_a_restart() {
+async fn an_operator_changes_the_log_level_temporarily_without_a_restart() {
     let collector = Collector::start().await;
     for settings in [&[][..], &[("TELEMETRY__OTLP_ENDPOINT", &*collector.url)]] {
         let mut node = TestNode::unlaunched(settings);

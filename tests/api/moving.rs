@@ -21,7 +21,7 @@ fn run(node: &TestNode, arguments: &[&str]) -> ProcessOutput {
 }
 
 #[tokio::test]
-async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_again() {
+async fn a_node_moves_to_redis_and_back_without_loss() {
     let redis = RedisServer::start(&[]);
     let shared = on_redis(&redis.url());
     let mut node = TestNode::with(&[

@@ -71,7 +71,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn webhooks_wait_while_name_servers_fail_and_are_sent_once_when_they_answer() {
+async fn webhooks_wait_for_failing_name_servers_and_are_sent_once() {
     let fixture = Fixture::start(DnsAnswer::Failure).await;
     let all = fixture.completed_twice(&["a.example", "b.example", "c.example"]).await;
     fixture.asked_again().await;
@@ -86,7 +86,7 @@ async fn webhooks_wait_while_name_servers_fail_and_are_sent_once_when_they_answe
 }
 
 #[tokio::test]
-async fn a_name_that_does_not_exist_is_final() {
+async fn a_nonexistent_name_fails_a_webhook_for_good() {
     let fixture = Fixture::start(DnsAnswer::NxDomain).await;
     let opened = fixture.completed("a.example").await;
     let attempt = fixture.node.operator().delivery(&opened.txn).await["attempt"].clone();
@@ -98,7 +98,7 @@ async fn a_name_that_does_not_exist_is_final() {
 }
 
 #[tokio::test]
-async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() {
+async fn webhooks_without_a_dns_answer_in_time_are_unresolved() {
     let (names, mut node) =
         (NameServer::start(DnsAnswer::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
     node.set("WEBHOOKS__CONNECT_TIMEOUT_MS", "1000");
@@ -114,7 +114,7 @@ async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() 
 }
 
 #[tokio::test]
-async fn webhooks_that_wait_for_a_name_at_a_stop_are_sent_by_the_next_start() {
+async fn webhooks_waiting_for_a_name_are_sent_after_a_restart() {
     let mut fixture = Fixture::start(DnsAnswer::Silence).await;
     let all = fixture.completed_twice(&["a.example"]).await;
     fixture.asked_again().await;

@@ -71,7 +71,7 @@ async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
 }
 
 #[tokio::test]
-async fn keys_are_listed_without_the_keys_themselves() {
+async fn keys_are_listed_without_their_secrets() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(0).await, node.operator());
     let path = format!("/admin/v1/clients/{}/keys", backend.client);
@@ -193,7 +193,7 @@ async fn probes_and_metrics_need_no_token_and_are_not_public() {
 }
 
 #[tokio::test]
-async fn the_admin_token_counts_as_a_bearer_token_and_in_no_other_way() {
+async fn the_admin_token_is_accepted_only_as_a_bearer_token() {
     let node = TestNode::start().await;
     let ask = |value: String| {
         let request = node.http.get(node.addresses.internal("/admin/v1/clients")).header("authorization", value);
@@ -250,7 +250,7 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
 }
 
 #[tokio::test]
-async fn prometheus_finds_nothing_wrong_with_the_metrics() {
+async fn prometheus_accepts_the_metrics() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(9).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -306,7 +306,7 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
 }
 
 #[tokio::test]
-async fn support_finds_a_transaction_and_a_refused_request_and_sees_nothing_that_was_shared() {
+async fn support_finds_transactions_and_refusals_without_shared_data() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
     let opened = backend.open(&["name"]).await;

@@ -12,7 +12,7 @@ fn assert_says_when_to_come_again(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn beyond_the_live_transactions_that_a_process_keeps_init_is_a_503_and_costs_nothing() {
+async fn init_over_the_limit_of_live_transactions_gets_503_and_costs_nothing() {
     let node = TestNode::with(&[("LIMITS__MAX_LIVE_TRANSACTIONS", "2"), ("SERVER__WORKERS", "1")]).await;
     let (backend, identity_app) = (node.backend(5).await, node.identity_app());
     let first = backend.open(&["name"]).await;
@@ -33,7 +33,7 @@ async fn beyond_the_live_transactions_that_a_process_keeps_init_is_a_503_and_cos
 }
 
 #[tokio::test]
-async fn inits_and_polls_of_one_app_are_limited_and_those_of_another_are_not() {
+async fn each_app_has_its_own_rate_limit_for_inits_and_polls() {
     let settings = [("LIMITS__INIT_PER_SECOND_PER_APP", "2"), ("LIMITS__POLLS_PER_SECOND_PER_APP", "2")];
     let node = TestNode::with(&settings).await;
     let (backend, other) = (node.backend(200).await, node.backend(2).await);

@@ -32,7 +32,7 @@ async fn verify(backend: &Backend, body: &Value) -> Answer {
 }
 
 #[tokio::test]
-async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
+async fn a_pan_is_verified_at_its_source_and_returned_in_the_golden_form() {
     let fixture = FlowFixture::start().await;
     let golden: Value = serde_json::from_str(PAN_VALID).expect("JSON");
     let answer = verify(&fixture.backend, &with("name_as_per_pan", json!("Asha Rao"))).await;
@@ -60,7 +60,7 @@ async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
 }
 
 #[tokio::test]
-async fn a_pan_in_small_letters_and_members_in_the_other_spelling_ask_for_the_same() {
+async fn lower_case_pans_and_both_spellings_of_members_give_the_same_query() {
     let fixture = FlowFixture::start().await;
     let camel = json!({"pan": "abcpe1234f", "consent": "Y", "consentText": CONSENT_TEXT, "nameAsPerPan": "Asha Rao",
         "dateOfBirth": null,
@@ -72,7 +72,7 @@ async fn a_pan_in_small_letters_and_members_in_the_other_spelling_ask_for_the_sa
 }
 
 #[tokio::test]
-async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
+async fn a_malformed_pan_gets_422_without_a_request_to_the_source() {
     let fixture = FlowFixture::start().await;
     for pan in ["", " "] {
         assert_eq!(verify(&fixture.backend, &with("pan", json!(pan))).await.refusal(422), "malformed_pan");
@@ -88,7 +88,7 @@ async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
 }
 
 #[tokio::test]
-async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan() {
+async fn bad_fields_get_a_400_before_a_malformed_pan_gets_422() {
     let fixture = FlowFixture::start().await;
     let mut no_pan = body();
     no_pan.as_object_mut().expect("an object").remove("pan");
@@ -133,7 +133,7 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
 }
 
 #[tokio::test]
-async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
+async fn an_unknown_or_invalid_pan_is_a_result_and_not_an_error() {
     let fixture = FlowFixture::start().await;
     for (status, message) in [("not_found", Some("PAN not found")), ("invalid", None)] {
         fixture.upstream.set_behaviour(UpstreamBehaviour::Body(json!({"status": status}).to_string()));
@@ -155,9 +155,9 @@ fn assert_not_verified(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
+async fn a_failed_source_gives_502_and_a_slow_source_504() {
     let fixture = FlowFixture::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
-    for manner in [
+    for behaviour in [
         UpstreamBehaviour::Status(500),
         UpstreamBehaviour::Status(404),
         UpstreamBehaviour::Status(204),
@@ -168,9 +168,9 @@ async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
         UpstreamBehaviour::Body(json!({"status": "valid", "more": "x".repeat(100_000)}).to_string()),
         UpstreamBehaviour::Drop,
     ] {
-        fixture.upstream.set_behaviour(manner.clone());
+        fixture.upstream.set_behaviour(behaviour.clone());
         let answer = verify(&fixture.backend, &body()).await;
-        assert_eq!(answer.refusal(502), "upstream_failed", "{manner:?}");
+        assert_eq!(answer.refusal(502), "upstream_failed", "{behaviour:?}");
         assert!(!answer.text.contains(PAN), "{}", answer.text);
         assert_not_verified(&answer);
     }
@@ -185,7 +185,7 @@ async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
 }
 
 #[tokio::test]
-async fn verifications_share_the_rate_of_inits_and_need_the_two_headers() {
+async fn pan_checks_share_the_rate_limit_of_inits_and_require_both_headers() {
     let fixture = FlowFixture::with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
     let bare = fixture.node.http.post(fixture.node.addresses.public(PATH)).json(&body());
     assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");

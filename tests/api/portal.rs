@@ -10,7 +10,7 @@ use sakshi_kit::portal::{Browser, CSRF_FIELD, TRIAL, element_text, hidden_field}
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
-async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_key() {
+async fn the_session_cookie_is_http_only_and_no_page_contains_the_key() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let mut browser = Browser::at(&node);
@@ -45,14 +45,14 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
 }
 
 #[tokio::test]
-async fn the_sandbox_leads_a_browser_to_the_portal() {
+async fn the_sandbox_redirects_a_browser_to_the_portal() {
     let node = TestNode::start().await;
     let answer = Browser::at(&node).get("/").await;
     assert_eq!((answer.status, answer.header("location")), (303, Some("/portal")));
 }
 
 #[tokio::test]
-async fn a_form_without_the_token_of_its_session_changes_nothing_and_costs_nothing() {
+async fn a_form_without_the_csrf_token_of_its_session_changes_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(5).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -91,7 +91,7 @@ async fn a_form_without_the_token_of_its_session_changes_nothing_and_costs_nothi
 }
 
 #[tokio::test]
-async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_sent() {
+async fn a_trial_debits_one_credit_even_if_its_form_is_sent_ten_times() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -121,7 +121,7 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
 }
 
 #[tokio::test]
-async fn a_trial_shows_the_claims_that_came_and_the_very_bytes_that_a_poll_is_answered() {
+async fn a_trial_shows_the_claims_and_the_exact_response_of_a_poll() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -157,7 +157,7 @@ async fn a_revoked_key_ends_its_sessions_and_no_others() {
 }
 
 #[tokio::test]
-async fn what_another_client_has_is_not_shown_and_not_changed() {
+async fn data_of_another_client_is_neither_shown_nor_changed() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(2).await, node.backend(2).await);
     let (browser, stranger) = (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &other).await);
@@ -198,7 +198,7 @@ async fn proposed_end(browser: &Browser) -> String {
 }
 
 #[tokio::test]
-async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
+async fn an_event_is_created_with_organiser_purpose_and_time_zone() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -237,7 +237,7 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
 }
 
 #[tokio::test]
-async fn the_guests_of_an_event_are_a_workbook_for_its_app_alone() {
+async fn the_guest_workbook_of_an_event_is_available_only_to_its_app() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (browser, stranger) =

@@ -44,7 +44,7 @@ fn of(said: &[(String, String)], title: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_commands_beside_a_trial_open_another_one_code_it_and_poll_it() {
+async fn the_commands_of_a_trial_open_another_one_encode_it_and_poll_it() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -61,7 +61,7 @@ async fn the_commands_beside_a_trial_open_another_one_code_it_and_poll_it() {
 }
 
 #[tokio::test]
-async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_say() {
+async fn the_commands_of_events_webhooks_and_credits_do_what_their_titles_say() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let browser = Browser::signed_in(&node, &backend).await;

@@ -20,7 +20,7 @@ async fn list_with(browser: &Browser, request_id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_refused_request_is_looked_up_by_its_error_id_and_shows_no_value_that_was_sent() {
+async fn a_refused_request_is_found_by_its_error_id_without_sent_values() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let browser = Browser::signed_in(&node, &backend).await;
@@ -52,7 +52,7 @@ async fn a_refused_request_is_looked_up_by_its_error_id_and_shows_no_value_that_
 }
 
 #[tokio::test]
-async fn nobody_sees_what_was_refused_to_another_app_and_strangers_leave_nothing() {
+async fn refusals_are_visible_only_to_their_own_app() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(1).await, node.backend(1).await);
     let app = node.operator().create_app(&backend.client).await;

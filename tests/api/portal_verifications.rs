@@ -17,7 +17,7 @@ fn listed(page: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_verification_of_the_app_and_none_of_another_is_on_one_page_of_the_list_the_newest_first() {
+async fn the_list_shows_every_verification_of_its_app_once_newest_first() {
     let node = TestNode::start().await;
     let backend = node.backend(140).await;
     let other_app = node.operator().create_app(&backend.client).await;
@@ -105,7 +105,7 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
 }
 
 #[tokio::test]
-async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
+async fn the_page_of_a_transaction_shows_the_outcome_of_its_webhook() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let browser = Browser::signed_in(&node, &backend).await;
@@ -152,7 +152,7 @@ async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
 }
 
 #[tokio::test]
-async fn a_developer_of_the_sandbox_has_a_webhook_sent_again() {
+async fn a_sandbox_developer_can_resend_a_webhook() {
     let node = TestNode::start().await;
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());

@@ -50,7 +50,7 @@ fn run(arguments: &[&str], settings: &[(&str, &str)]) -> ProcessOutput {
 }
 
 #[tokio::test]
-async fn production_trusts_no_sandbox_and_serves_none() {
+async fn production_neither_trusts_nor_serves_the_sandbox() {
     let keys = tempfile::tempdir().unwrap();
     let settings = production(&intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
@@ -123,7 +123,7 @@ fn check_config_lists_every_problem_at_once() {
 }
 
 #[test]
-fn check_config_says_what_production_demands_and_serve_refuses_to_start_without() {
+fn check_config_lists_and_serve_enforces_the_settings_of_production() {
     let bare = [
         ("PROFILE", "production"),
         ("AUTHORITY__ISSUER", ""),
@@ -219,7 +219,7 @@ fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) 
 }
 
 #[tokio::test]
-async fn a_directory_belongs_to_one_profile_and_authority_until_it_is_moved_on_purpose() {
+async fn a_store_belongs_to_one_profile_and_authority_until_it_is_taken_over() {
     let keys = tempfile::tempdir().unwrap();
     let settings = production(&intent_key(keys.path()));
     let mut settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
@@ -265,7 +265,7 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
 }
 
 #[test]
-fn an_unknown_word_on_the_command_line_is_refused() {
+fn an_unknown_command_line_argument_is_refused() {
     for arguments in [&["sevre"][..], &["serve", "--colour"], &[]] {
         let output = run(arguments, &[]);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", output.err);

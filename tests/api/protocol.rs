@@ -12,7 +12,7 @@ async fn raw(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
+async fn a_body_that_is_not_json_gets_400_and_costs_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     for body in [
@@ -53,7 +53,7 @@ async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_a_413() {
+async fn a_body_over_the_limit_gets_413() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let large = json!({"claims": ["name"], "channel": "qr", "name_hint": "x".repeat(70_000)}).to_string();
@@ -67,7 +67,7 @@ async fn a_body_beyond_the_limit_is_a_413() {
 }
 
 #[tokio::test]
-async fn another_media_type_is_a_415_and_none_is_json() {
+async fn another_media_type_gets_415_and_a_missing_one_means_json() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
@@ -85,7 +85,7 @@ async fn another_media_type_is_a_415_and_none_is_json() {
 }
 
 #[tokio::test]
-async fn another_method_is_a_405_that_says_which_are_allowed() {
+async fn another_method_gets_a_405_that_lists_the_allowed_methods() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     for (method, path, allow) in [
@@ -102,7 +102,7 @@ async fn another_method_is_a_405_that_says_which_are_allowed() {
 }
 
 #[tokio::test]
-async fn a_path_that_does_not_exist_is_a_404_in_the_envelope() {
+async fn an_unknown_path_gets_a_404_in_the_error_envelope() {
     let node = TestNode::start().await;
     for path in [
         "/api",
@@ -120,7 +120,7 @@ async fn a_path_that_does_not_exist_is_a_404_in_the_envelope() {
 }
 
 #[tokio::test]
-async fn a_request_id_is_echoed_or_minted() {
+async fn a_request_id_is_echoed_or_generated() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
@@ -145,7 +145,7 @@ async fn a_request_id_is_echoed_or_minted() {
 }
 
 #[tokio::test]
-async fn answers_of_the_api_are_json() {
+async fn responses_of_the_api_are_json() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.init(&json!({"claims": ["name"], "channel": "qr"})).await;
@@ -155,7 +155,7 @@ async fn answers_of_the_api_are_json() {
 }
 
 #[tokio::test]
-async fn the_sandbox_app_says_why_it_does_not_answer_to_programs_in_the_envelope_and_to_people_on_a_page() {
+async fn sandbox_app_errors_are_json_for_programs_and_pages_for_people() {
     let (node, other) = (TestNode::start().await, TestNode::start().await);
     let (backend, elsewhere) = (node.backend(1).await, other.backend(1).await);
     let (own, foreign) = (backend.open(&["name"]).await, elsewhere.open(&["name"]).await);

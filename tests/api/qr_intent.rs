@@ -45,7 +45,7 @@ async fn a_credential_for_the_qr_intent_completes_the_transaction() {
 }
 
 #[tokio::test]
-async fn any_channel_may_ask_for_a_qr_value_and_it_costs_nothing() {
+async fn a_qr_value_is_free_for_every_channel() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
     for channel in ["web", "qr", "app"] {
@@ -57,7 +57,7 @@ async fn any_channel_may_ask_for_a_qr_value_and_it_costs_nothing() {
 }
 
 #[tokio::test]
-async fn another_apps_or_an_unknown_transaction_is_a_404() {
+async fn an_unknown_or_foreign_transaction_gets_404() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(1).await, node.backend(1).await);
     let opened = backend.open(&["name"]).await;
@@ -67,7 +67,7 @@ async fn another_apps_or_an_unknown_transaction_is_a_404() {
 }
 
 #[tokio::test]
-async fn a_completed_transaction_is_a_409_and_an_expired_one_a_410() {
+async fn a_completed_transaction_gets_409_and_an_expired_one_410() {
     let node = TestNode::with(&[("OVSE__WINDOW_S", "8")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let completed = backend.open(&["name"]).await;

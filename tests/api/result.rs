@@ -10,7 +10,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 
 #[tokio::test]
-async fn while_pending_polling_returns_a_stub_with_both_ids() {
+async fn a_poll_of_a_pending_transaction_returns_a_stub_with_both_ids() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
@@ -20,7 +20,7 @@ async fn while_pending_polling_returns_a_stub_with_both_ids() {
 }
 
 #[tokio::test]
-async fn another_apps_or_an_unknown_transaction_is_a_404() {
+async fn an_unknown_or_foreign_transaction_gets_404() {
     let node = TestNode::start().await;
     let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
@@ -57,7 +57,7 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
 }
 
 #[tokio::test]
-async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
+async fn a_long_poll_ends_with_a_stub_after_its_wait() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
@@ -79,7 +79,7 @@ async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
 }
 
 #[tokio::test]
-async fn after_the_window_operations_answer_410() {
+async fn operations_after_the_window_get_410() {
     let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
     let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -99,7 +99,7 @@ async fn after_the_window_operations_answer_410() {
 }
 
 #[tokio::test]
-async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_time() {
+async fn a_result_outlives_the_window_and_is_deleted_after_its_retention() {
     let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (completed, left) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
@@ -116,7 +116,7 @@ async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_t
 }
 
 #[tokio::test]
-async fn a_credential_is_remembered_for_longer_than_the_transaction_that_it_answered() {
+async fn a_used_credential_is_remembered_longer_than_its_transaction() {
     let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let first = backend.open(&["name"]).await;

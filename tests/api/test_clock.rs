@@ -15,7 +15,7 @@ async fn expire(node: &TestNode, txn: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_window_that_is_ended_is_over_at_once_for_pollers_the_page_and_the_identity_app() {
+async fn an_ended_window_is_over_at_once_for_polls_pages_and_the_identity_app() {
     let mut node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();

@@ -52,7 +52,7 @@ async fn intents_are_signed_on_the_token_and_its_public_key_is_published() {
 }
 
 #[tokio::test]
-async fn while_the_token_is_away_nothing_is_opened_or_charged_and_the_node_is_not_ready() {
+async fn a_node_without_its_token_is_not_ready_and_charges_nothing() {
     let (mut node, token) = with_token(&[]);
     node.launch().await;
     let backend = node.backend(5).await;
@@ -77,7 +77,7 @@ async fn while_the_token_is_away_nothing_is_opened_or_charged_and_the_node_is_no
 }
 
 #[tokio::test]
-async fn an_idle_node_notices_that_the_token_went_away() {
+async fn an_idle_node_notices_a_removed_token() {
     let (mut node, token) = with_token(&[]);
     node.launch().await;
     token.remove();
@@ -85,7 +85,7 @@ async fn an_idle_node_notices_that_the_token_went_away() {
 }
 
 #[test]
-fn a_token_without_the_key_or_with_another_pin_is_refused_at_the_start_and_by_check_config() {
+fn a_token_without_the_key_or_with_another_pin_is_refused_at_startup() {
     let directory = tempfile::tempdir().unwrap();
     let token = SoftToken::create(directory.path());
     std::fs::write(directory.path().join("jwks.json"), sakshi_kit::issuer::TestIssuer::generate().jwks().to_string())
@@ -160,7 +160,7 @@ async fn the_encryption_key_is_unwrapped_by_the_token_and_only_by_the_right_key(
 }
 
 #[tokio::test]
-async fn the_encryption_key_comes_from_a_command() {
+async fn the_encryption_key_can_come_from_a_command() {
     let mut node = TestNode::unlaunched(&[]);
     node.set("STORE__ENCRYPTION_KEY", "");
     node.set("STORE__ENCRYPTION_KEY_COMMAND", "/bin/echo,q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=");

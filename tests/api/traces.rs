@@ -28,7 +28,7 @@ async fn open(backend: &Backend, traceparent: &str, webhook: &str) -> Opened {
 }
 
 #[tokio::test]
-async fn a_verification_is_a_trace_of_its_caller_to_which_callback_and_webhook_are_linked() {
+async fn callback_and_webhook_traces_link_to_the_callers_trace() {
     let collector = Collector::start().await;
     let node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
@@ -78,7 +78,7 @@ async fn a_verification_is_a_trace_of_its_caller_to_which_callback_and_webhook_a
 }
 
 #[tokio::test]
-async fn an_upstream_is_told_the_trace_of_its_order() {
+async fn an_order_carries_its_trace_to_the_upstream() {
     let (collector, upstream) = (Collector::start().await, Upstream::start().await);
     let node = TestNode::ordering_from(&upstream, &[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
     let backend = node.backend(1).await;
@@ -92,7 +92,7 @@ async fn an_upstream_is_told_the_trace_of_its_order() {
 
 // Stopping a node blocks its thread; the collector keeps working.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_id_of_a_trace_decides_whether_it_is_recorded_and_not_the_callers_flag() {
+async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
     let collector = Collector::start().await;
     let mut node =
         TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")]).await;
@@ -114,7 +114,7 @@ async fn the_id_of_a_trace_decides_whether_it_is_recorded_and_not_the_callers_fl
 }
 
 #[tokio::test]
-async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
+async fn an_unavailable_collector_loses_spans_and_nothing_else() {
     let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:9")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let opened = backend.open(&["name"]).await;

@@ -31,7 +31,7 @@ async fn registered(backend: &Backend) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_url_is_registered_for_each_api_replaced_and_removed() {
+async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
     let node = TestNode::start().await;
     let (backend, neighbour) = (node.backend(0).await, node.backend(0).await);
     assert!(registered(&backend).await.is_empty());
@@ -60,7 +60,7 @@ async fn a_url_is_registered_for_each_api_replaced_and_removed() {
 }
 
 #[tokio::test]
-async fn what_was_registered_outlives_the_process() {
+async fn registered_urls_survive_a_restart() {
     let mut node = TestNode::start().await;
     let backend = node.backend(0).await;
     backend.register("DocLocker", "https://client.example/hooks").await;
@@ -70,7 +70,7 @@ async fn what_was_registered_outlives_the_process() {
 }
 
 #[tokio::test]
-async fn every_bad_field_is_a_400_that_names_it_and_registers_nothing() {
+async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     let url = "https://client.example/hooks";
@@ -105,7 +105,7 @@ async fn every_bad_field_is_a_400_that_names_it_and_registers_nothing() {
 }
 
 #[tokio::test]
-async fn http_and_internal_urls_are_refused_where_the_operator_does_not_allow_them() {
+async fn http_and_internal_urls_are_refused_unless_allowed() {
     let node = TestNode::with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
     let backend = node.backend(0).await;
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0x7f000001"] {
@@ -141,7 +141,7 @@ async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
 }
 
 #[tokio::test]
-async fn the_operator_sets_and_removes_the_three_urls_of_wealth_data() {
+async fn an_operator_sets_and_removes_the_three_urls_of_wealth_data() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(0).await, node.operator());
     let path = format!("/admin/v1/apps/{}", backend.app);

@@ -59,7 +59,7 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
 }
 
 #[tokio::test]
-async fn deliveries_that_wait_for_a_slow_receiver_are_all_sent_in_the_end() {
+async fn deliveries_queued_for_a_slow_receiver_are_all_sent() {
     let node = TestNode::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
     let (backend, identity_app) = (node.backend(30).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(20))).await.unwrap();

@@ -34,7 +34,7 @@ async fn answer(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
 }
 
 #[tokio::test]
-async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result() {
+async fn the_body_is_golden_in_the_apps_spelling_and_equals_the_result() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(4).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(200)).await;
@@ -68,7 +68,7 @@ async fn the_body_is_the_golden_one_in_the_apps_spelling_and_equals_the_result()
 }
 
 #[tokio::test]
-async fn a_webhook_is_one_post_of_json_with_no_header_of_our_own() {
+async fn a_webhook_is_one_json_post_without_custom_headers() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(204)).await;
@@ -89,7 +89,7 @@ async fn a_webhook_is_one_post_of_json_with_no_header_of_our_own() {
 }
 
 #[tokio::test]
-async fn a_redelivered_answer_sends_no_second_webhook_even_across_a_restart() {
+async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
     let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let receiver = receiver(Behaviour::Answer(200)).await;
@@ -109,7 +109,7 @@ async fn a_redelivered_answer_sends_no_second_webhook_even_across_a_restart() {
 }
 
 #[tokio::test]
-async fn without_a_webhook_url_nothing_is_sent_and_nothing_fails() {
+async fn a_transaction_without_a_webhook_url_sends_nothing() {
     let node = TestNode::start().await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
@@ -135,7 +135,7 @@ async fn an_expired_transaction_sends_no_webhook() {
 }
 
 #[tokio::test]
-async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
+async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
     let node = TestNode::with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
     let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let elsewhere = receiver(Behaviour::Answer(200)).await;
@@ -168,7 +168,7 @@ async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
+async fn a_missing_receiver_is_recorded_as_unreachable() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -196,7 +196,7 @@ async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
 }
 
 #[tokio::test]
-async fn internal_addresses_are_blocked_where_the_operator_does_not_allow_them() {
+async fn internal_addresses_are_blocked_unless_allowed() {
     let mut node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let receiver = receiver(Behaviour::Answer(200)).await;
