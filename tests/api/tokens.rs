@@ -115,8 +115,8 @@ fn a_token_without_the_key_or_with_another_pin_is_refused_at_startup() {
     assert!(!refused.out.contains("9999"));
 }
 
-/// Encrypts with RSA-OAEP for the public half of the key.
-pub(crate) fn wrapped(directory: &std::path::Path, key: &[u8]) -> String {
+/// Encrypts a key with RSA-OAEP for the token's wrapping key.
+pub(crate) fn wrap_key(directory: &std::path::Path, key: &[u8]) -> String {
     let pem = directory.join("wrapping.pem");
     std::fs::write(&pem, intent_key()).unwrap();
     let mut child = Command::new("openssl")
@@ -138,7 +138,7 @@ async fn the_encryption_key_is_unwrapped_by_the_token_and_only_by_the_right_key(
     token.import("wrapping", "02");
     let [key, other] = [[7; 32], [9; 32]].map(|mut key: [u8; 32]| {
         key[0] = 1;
-        wrapped(node.directory.path(), &key)
+        wrap_key(node.directory.path(), &key)
     });
     node.set("STORE__ENCRYPTION_KEY", "");
     node.set("STORE__ENCRYPTION_KEY_WRAPPED", &key);
