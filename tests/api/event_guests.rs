@@ -1,4 +1,4 @@
-//! Rights of guests and strangers at an event's address, and the cost for the organiser.
+//! Rights of guests and strangers at the address of an event, and the cost to the organiser.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -10,7 +10,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
-use crate::init::intents;
+use crate::init::intent_count;
 
 #[tokio::test]
 async fn guests_cannot_choose_the_request_id_that_the_organiser_sees() {
@@ -43,13 +43,17 @@ async fn the_intent_of_a_guest_is_signed_once_for_all_pages() {
         node.http.get(node.addresses.public(&format!("/v/{}", scanned.txn))).header("user-agent", "Android 15")
     };
     assert!(Answer::to(page(&node)).await.text.contains(jwt));
-    assert_eq!(intents(&node, "signed").await, 1);
+    assert_eq!(intent_count(&node, "signed").await, 1);
     // Another process, as another node would be.
     node.restart().await;
     assert!(Answer::to(page(&node)).await.text.contains(jwt));
-    assert_eq!(intents(&node, "signed").await, 0);
+    assert_eq!(intent_count(&node, "signed").await, 0);
     let by_app = Answer::to(event.through(&node.addresses).visit(Method::GET, IDENTITY_APP)).await;
-    assert_eq!((by_app.status, intents(&node, "signed").await), (200, 1), "the identity app alone");
+    assert_eq!(
+        (by_app.status, intent_count(&node, "signed").await),
+        (200, 1),
+        "only the identity app gets another one"
+    );
 }
 
 #[tokio::test]
@@ -74,17 +78,17 @@ async fn viewing_an_event_never_spends_a_credit() {
             );
         }
         for (name, purpose) in [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
-            let ahead = Answer::to(event.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
-            assert_eq!((ahead.status, ahead.header("content-type")), (200, Some("text/html; charset=utf-8")), "{name}");
+            let prefetched = Answer::to(event.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
+            assert_eq!(
+                (prefetched.status, prefetched.header("content-type")),
+                (200, Some("text/html; charset=utf-8")),
+                "{name}"
+            );
         }
     }
     let get = node.get(&format!("/e/{}/start", event.id)).await;
     let page = format!("/e/{}", event.id);
-    assert_eq!(
-        (get.status, get.header("location")),
-        (303, Some(&*page)),
-        "a link cannot press the button, it leads to it"
-    );
+    assert_eq!((get.status, get.header("location")), (303, Some(&*page)), "a link leads to the page with the button");
     assert_eq!(event.counts().await, ("active".to_owned(), 0, 0, 0));
     assert_eq!(node.operator().balance(&organiser.client).await, 3);
 }
@@ -105,11 +109,11 @@ async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_program
         );
         assert!(page.text.contains("This event is not available") && !page.text.contains("<form"), "{}", page.text);
         for hint in ["credit", "balance", "bill", "pay"] {
-            assert!(!page.text.to_lowercase().contains(hint), "{hint} is no concern of a guest");
+            assert!(!page.text.to_lowercase().contains(hint), "guests read nothing about {hint}");
         }
     }
     let again = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie_of(&pressed))).await;
-    assert!(again.text.contains("Continue</a>"), "what is paid for goes on: {}", again.text);
+    assert!(again.text.contains("Continue</a>"), "a paid verification continues: {}", again.text);
     let state = event.state().await;
     assert_eq!((&state["status"], &state["status_reason"]), (&json!("active"), &json!("credits_exhausted")));
     assert_eq!(organiser.get(EVENTS).await.ok()["events"][0]["status_reason"], "credits_exhausted");
@@ -118,7 +122,7 @@ async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_program
     for refused in [event.button(PROGRAM), event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP)] {
         assert_eq!(Answer::to(refused).await.refusal(402), "insufficient_credits");
     }
-    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "a scan that was not paid for is none");
+    assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "unpaid scans are not counted");
     identity_app.approve(&paid, "asha").await;
     node.operator().grant(&organiser.client, 1, "later").await;
     identity_app.approve(&event.scan().await, "asha").await;
@@ -149,24 +153,28 @@ async fn another_site_cannot_press_the_button() {
         &[("sec-fetch-site", "same-origin"), ("origin", "https://evil.example")],
     ];
     for headers in strangers {
-        let ask = |request: reqwest::RequestBuilder| {
+        let from_stranger = |request: reqwest::RequestBuilder| {
             headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
         };
-        let refused = Answer::to(ask(event.bare_button()).header(ACCEPT, PROGRAM)).await;
+        let refused = Answer::to(from_stranger(event.bare_button()).header(ACCEPT, PROGRAM)).await;
         assert_eq!(refused.refusal(403), "cross_site", "{headers:?}");
-        let page = Answer::to(ask(event.bare_button()).header(ACCEPT, BROWSER)).await;
+        let page = Answer::to(from_stranger(event.bare_button()).header(ACCEPT, BROWSER)).await;
         assert!(
             page.status == 403 && page.text.contains(&format!("href=\"/e/{}\"", event.id)),
             "{headers:?}: {}",
             page.text
         );
-        let fetched = Answer::to(ask(event.visit(Method::GET, IDENTITY_APP))).await;
+        let fetched = Answer::to(from_stranger(event.visit(Method::GET, IDENTITY_APP))).await;
         assert_eq!(fetched.refusal(403), "cross_site", "{headers:?}");
     }
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (0, 3));
     let own = node.addresses.public("");
-    assert_eq!(Answer::to(event.button(BROWSER).header(ORIGIN, own)).await.status, 303, "the event's own page may");
-    assert_eq!(Answer::to(event.bare_button()).await.status, 303, "so may a program, which says nothing");
+    assert_eq!(
+        Answer::to(event.button(BROWSER).header(ORIGIN, own)).await.status,
+        303,
+        "the event's own page may press it"
+    );
+    assert_eq!(Answer::to(event.bare_button()).await.status, 303, "a program without these headers may, too");
 }
 
 #[tokio::test]
@@ -183,9 +191,9 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
             (303, redirect_txn(&first), None)
         );
     }
-    let seen = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
-    let goes_on = format!("href=\"/v/{}\">Continue</a>", redirect_txn(&first));
-    assert!(seen.status == 200 && seen.text.contains(&goes_on) && !seen.text.contains("<form"), "{}", seen.text);
+    let page = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
+    let continue_link = format!("href=\"/v/{}\">Continue</a>", redirect_txn(&first));
+    assert!(page.status == 200 && page.text.contains(&continue_link) && !page.text.contains("<form"), "{}", page.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 12);
 
     let elsewhere = TestEvent::open(&node, &organiser, &terms(5)).await;
@@ -200,7 +208,7 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
     assert_eq!(
         registered.header("location"),
         Some(&*format!("/e/{}", event.id)),
-        "who is registered does not start again by mistake"
+        "a registered guest does not start again by mistake"
     );
     let another = event.press_for_another_guest(&cookie).await;
     assert_ne!(redirect_txn(&another), redirect_txn(&first));
@@ -212,14 +220,18 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
     );
     identity_app.fail(&event.follow(&another).await, "301", "User Reject").await;
     let next = cookie_of(&another);
-    assert_ne!(redirect_txn(&event.press(Some(&next)).await), redirect_txn(&another), "what is over is not resumed");
+    assert_ne!(
+        redirect_txn(&event.press(Some(&next)).await),
+        redirect_txn(&another),
+        "an ended verification is not resumed"
+    );
     let single = organiser.open(&["name"]).await.txn;
-    let nobodys = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+    let unknown = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     let forged = format!("{single}=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
-    for visit in ["=", "seven=started", "=\"", "", &format!("{single}=started"), &format!("{nobodys}=started"), &forged]
+    for visit in ["=", "seven=started", "=\"", "", &format!("{single}=started"), &format!("{unknown}=started"), &forged]
     {
         let fresh = event.press(Some(&format!("other=1; sakshi_visit_{visit}"))).await;
-        assert!(fresh.status == 303 && ![&*single, nobodys].contains(&redirect_txn(&fresh)), "{visit}");
+        assert!(fresh.status == 303 && ![&*single, unknown].contains(&redirect_txn(&fresh)), "{visit}");
     }
     assert_eq!((event.counts().await.2, elsewhere.counts().await.2), (11, 1));
     assert_eq!(node.operator().balance(&organiser.client).await, 0);
@@ -271,39 +283,39 @@ async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() 
     let page = |cookie: &str| Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie));
     let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
     let is_ticket = |shown: &Answer| {
-        // The id of the transaction opens the ticket, so it is not shown there.
-        let is_told = shown.text.contains(&format!("<bdi dir=\"ltr\">{}</bdi>", opened.txn));
+        // The ticket does not show the id of its transaction, because the id opens the ticket.
+        let shows_id = shown.text.contains(&format!("<bdi dir=\"ltr\">{}</bdi>", opened.txn));
         shown.status == 200
-            && !is_told
+            && !shows_id
             && ["You are registered", "Open day", &code].iter().all(|part| shown.text.contains(part))
     };
 
-    // The page of the waiting guest sets the same cookie.
+    // The verify page sets the same cookie.
     for shown in [page(&cookie_of(&pressed)).await, node.get(&format!("/v/{}", opened.txn)).await] {
         assert!(
             is_ticket(&shown) && !shown.text.contains("<form") && shown.text.contains("A••• R••"),
             "{}",
             shown.text
         );
-        let kept = cookie_of(&shown);
+        let cookie = cookie_of(&shown);
         eventually("the end of the result", TIMEOUT, || async {
             (organiser.result(&opened.txn).await.status == 404).then_some(())
         })
         .await;
         let unknown = page(&cookie_of(&pressed)).await;
-        assert_eq!(unknown.status, 409, "nobody knows that guest: {}", unknown.text);
-        let again = page(&kept).await;
+        assert_eq!(unknown.status, 409, "the guest is unknown: {}", unknown.text);
+        let again = page(&cookie).await;
         assert!(is_ticket(&again) && again.header(SET_COOKIE.as_str()).is_none(), "{}", again.text);
         assert!(!again.text.contains('•'), "the cookie holds nothing that was shared: {}", again.text);
-        let (name, value) = kept.split_once('=').expect("a name and value");
+        let (name, value) = cookie.split_once('=').expect("a name and value");
         let other = name.replace(&opened.txn, "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
         for forged in [format!("{other}={value}"), format!("{name}={}", value.replace('A', "B"))] {
-            assert!(forged == kept || page(&forged).await.status == 409, "{forged}");
+            assert!(forged == cookie || page(&forged).await.status == 409, "{forged}");
         }
-        let moved = Answer::to(elsewhere.visit(Method::GET, BROWSER).header("cookie", &kept)).await;
+        let moved = Answer::to(elsewhere.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
         assert!(moved.text.contains("<form") && !moved.text.contains(&opened.txn), "{}", moved.text);
         assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
-        assert!(is_ticket(&page(&kept).await));
+        assert!(is_ticket(&page(&cookie).await));
         assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "at_capacity");
     }
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 1, 0));
@@ -314,10 +326,10 @@ async fn an_identity_app_that_scans_the_event_code_gets_an_intent() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(3).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
-    let handed = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
-    assert_eq!((handed.status, handed.header("content-type")), (200, Some(IDENTITY_APP)), "{}", handed.text);
-    let intent = sakshi_authority::intent::decode_unverified(&handed.text).expect("an intent");
-    let opened = event.read_intent(&intent.txn.to_string(), &handed.text);
+    let fetched = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
+    assert_eq!((fetched.status, fetched.header("content-type")), (200, Some(IDENTITY_APP)), "{}", fetched.text);
+    let intent = sakshi_authority::intent::decode_unverified(&fetched.text).expect("an intent");
+    let opened = event.read_intent(&intent.txn.to_string(), &fetched.text);
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (1, 2));
     identity_app.approve(&opened, "asha").await;
     assert_eq!(event.registered_txns().await, [opened.txn]);
@@ -340,5 +352,5 @@ async fn starts_of_guests_at_one_address_are_limited_as_configured() {
     }
     let started = 60 - limited.len() as u64;
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (started, 500 - started));
-    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200, "looking is another limit");
+    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200, "viewing has its own limit");
 }

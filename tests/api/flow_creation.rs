@@ -1,4 +1,4 @@
-//! Opening a flow: the client's answer and the upstream's order, exactly once each.
+//! Opening a flow: one response to the client and one order to the upstream.
 
 use futures_util::future::join_all;
 use reqwest::Method;
@@ -10,7 +10,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::{Order, TOKEN, Upstream};
 
 /// Returns the names of an object's members.
-fn members(value: &Value) -> Vec<&str> {
+fn member_names(value: &Value) -> Vec<&str> {
     let mut members: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
     members.sort_unstable();
     members
@@ -30,18 +30,18 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_signing_url() {
     let body = Flow::Esign.body();
     let opened = backend.open_flow_with(Flow::Esign, &body).await;
     let answer = &opened.answer;
-    assert_eq!(members(answer), ["documentId", "documentReferenceId", "signerInfo"]);
+    assert_eq!(member_names(answer), ["documentId", "documentReferenceId", "signerInfo"]);
     assert_eq!(answer["documentReferenceId"], "loan-agreement-7");
     let signers = answer["signerInfo"].as_array().expect("signers");
     for (signer, reference) in signers.iter().zip(["borrower", "guarantor"]) {
-        assert_eq!(members(signer), ["signerId", "signerRefId", "signingUrl"]);
+        assert_eq!(member_names(signer), ["signerId", "signerRefId", "signingUrl"]);
         assert_eq!(signer["signerRefId"], reference);
         assert!(signer["signingUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"), "{signer}");
     }
     let urls: Vec<&Value> = signers.iter().map(|signer| &signer["signingUrl"]).collect();
     assert!(urls.len() == 2 && urls[0] != urls[1], "{answer}");
 
-    let invited = |index: usize| {
+    let ordered_signer = |index: usize| {
         json!({"signerId": signers[index]["signerId"], "signerRefId": body["signerInfo"][index]["signerRefId"],
                "signerName": body["signerInfo"][index]["signerName"],
                "invitationExpireTimeStamp": body["signerInfo"][index]["invitationExpireTimeStamp"]})
@@ -49,7 +49,8 @@ async fn an_esign_request_is_ordered_and_each_signer_gets_a_signing_url() {
     let expected = json!({
         "documentId": opened.id, "app_id": backend.app, "request_id": "req-1",
         "documentReferenceId": "loan-agreement-7",
-        "document": {"name": "Loan agreement of Asha", "content": PDF}, "signerInfo": [invited(0), invited(1)],
+        "document": {"name": "Loan agreement of Asha", "content": PDF},
+        "signerInfo": [ordered_signer(0), ordered_signer(1)],
     });
     assert_ordered(&upstream.last_order(), Flow::Esign, &expected);
 }
@@ -65,14 +66,14 @@ async fn twenty_signers_are_ordered_and_answered_in_signing_order() {
     let opened =
         backend.open_flow_with(Flow::Esign, &json!({"documentInfo": body["documentInfo"], "signerInfo": many})).await;
     assert_eq!(opened.answer["documentReferenceId"], "");
-    let order = upstream.last_order().body;
-    let ordered = order["signerInfo"].as_array().expect("signers");
+    let body = upstream.last_order().body;
+    let ordered = body["signerInfo"].as_array().expect("signers");
     let answered = opened.answer["signerInfo"].as_array().expect("signers");
     assert_eq!((ordered.len(), answered.len()), (20, 20));
-    for (number, (asked, told)) in ordered.iter().zip(answered).enumerate() {
-        assert_eq!(asked["signerName"], format!("Signer Number {number}"), "in the order of signing");
-        assert_eq!(asked["signerId"], told["signerId"]);
-        assert_eq!(told["signerRefId"], "");
+    for (number, (order, answer)) in ordered.iter().zip(answered).enumerate() {
+        assert_eq!(order["signerName"], format!("Signer Number {number}"), "in the order of signing");
+        assert_eq!(order["signerId"], answer["signerId"]);
+        assert_eq!(answer["signerRefId"], "");
     }
 }
 
@@ -82,7 +83,7 @@ async fn a_document_locker_request_is_ordered_with_its_consent() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let opened = backend.open_flow(Flow::DocLocker).await;
-    assert_eq!(members(&opened.answer), ["requestUrl", "transactionId"]);
+    assert_eq!(member_names(&opened.answer), ["requestUrl", "transactionId"]);
     assert!(
         opened.answer["requestUrl"].as_str().expect("a URL").starts_with("https://upstream.example/"),
         "{}",
@@ -116,7 +117,7 @@ async fn a_wealth_consent_is_ordered_and_answered_with_its_handle() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let opened = backend.open_flow(Flow::Wealth).await;
-    assert_eq!(members(&opened.answer), ["consentHandle", "requestUrl", "uniqueIdentifier"]);
+    assert_eq!(member_names(&opened.answer), ["consentHandle", "requestUrl", "uniqueIdentifier"]);
     assert_eq!(
         (&opened.answer["uniqueIdentifier"], &opened.answer["consentHandle"]),
         (&json!(opened.id), &json!("handle-1"))
@@ -143,16 +144,16 @@ async fn members_in_either_spelling_give_the_same_order() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(0).await;
     let camel = Flow::Esign.body();
-    let until = &camel["signerInfo"][0]["invitationExpireTimeStamp"];
+    let invitation_end = &camel["signerInfo"][0]["invitationExpireTimeStamp"];
     let cases = [
         (
             Flow::Esign,
             json!({"document_info": camel["documentInfo"], "document_reference_id": "loan-agreement-7",
                    "signer_info": [{"signer_name": "Asha Rao", "signer_ref_id": "borrower",
-                       "invitation_expire_time_stamp": until}]}),
+                       "invitation_expire_time_stamp": invitation_end}]}),
             json!({"documentReferenceId": "loan-agreement-7",
                    "signerInfo": [{"signerName": "Asha Rao", "signerRefId": "borrower",
-                       "invitationExpireTimeStamp": until}]}),
+                       "invitationExpireTimeStamp": invitation_end}]}),
         ),
         (
             Flow::EStamp,
@@ -207,7 +208,7 @@ async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing()
         first.push(backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await);
     }
     assert_eq!(upstream.orders().len(), 4);
-    for life in 0..2 {
+    for run in 0..2 {
         for ((flow, body), first) in bodies.iter().zip(&first) {
             first.ok();
             let again = backend.open_flow_once(&format!("key-{}", flow.name()), *flow, body).await;
@@ -217,7 +218,7 @@ async fn a_retry_under_the_same_key_gets_the_first_response_and_orders_nothing()
                 (None, Some("true"))
             );
         }
-        if life == 0 {
+        if run == 0 {
             node.kill().await;
             node.launch().await;
         }

@@ -1,4 +1,4 @@
-//! Bad input to requests that open flows: every refusal names its field by its path, and nothing is ordered.
+//! Bad input to requests that open flows: every error names the path of its field, and nothing is ordered.
 
 use futures_util::future::join_all;
 use reqwest::{Body, Method};
@@ -15,7 +15,7 @@ use sakshi_kit::upstream::Upstream;
 
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
 
-/// A change to a good body at a JSON pointer, and the path that the refusal must name.
+/// A change at a JSON pointer of a valid body, and the path that the error must name.
 type Case = (&'static str, Option<Value>, &'static str);
 
 fn set(pointer: &'static str, value: Value, path: &'static str) -> Case {
@@ -32,11 +32,11 @@ async fn assert_refused(flow: Flow, cases: Vec<Case>) {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
     for (pointer, value, path) in cases {
-        let shown =
+        let excerpt =
             value.as_ref().map_or_else(|| "none".to_owned(), |value| value.to_string().chars().take(80).collect());
         let answer = backend.try_open_flow(flow, &flow.body_with(&[(pointer, value)])).await;
         let fields = answer.refused_fields();
-        assert!(fields == [path], "{path} is not what {fields:?} names for {pointer} = {shown}");
+        assert!(fields == [path], "expected {path}, got {fields:?} for {pointer} = {excerpt}");
     }
     assert!(upstream.orders().is_empty(), "nothing was ordered");
 }
@@ -299,12 +299,12 @@ async fn announced_bodies_that_never_arrive_take_no_memory() {
         );
         Raw::post(&node, Flow::EStamp.path(), &headers, b"").await
     };
-    let mut held = Vec::new();
+    let mut announced = Vec::new();
     for _ in 0..2 * FILE_REQUEST_BYTES_HELD_MAX / FILE_REQUEST_BYTES_MAX {
-        held.push(announce(FILE_REQUEST_BYTES_MAX).await);
+        announced.push(announce(FILE_REQUEST_BYTES_MAX).await);
     }
     backend.open_flow(Flow::EStamp).await;
-    assert_eq!(announce(FILE_REQUEST_BYTES_MAX + 1).await.status().await, 413, "before the body comes");
+    assert_eq!(announce(FILE_REQUEST_BYTES_MAX + 1).await.status().await, 413, "before the body arrives");
 }
 
 #[tokio::test]
@@ -322,9 +322,9 @@ async fn every_flow_without_both_headers_gets_401() {
 }
 
 /// Repeats a request until the rate is used up.
-async fn assert_limited(what: &str, mut ask: impl AsyncFnMut() -> Answer) {
+async fn assert_limited(what: &str, mut request: impl AsyncFnMut() -> Answer) {
     for _ in 0..50 {
-        let answer = ask().await;
+        let answer = request().await;
         if answer.status == 429 {
             assert_eq!(answer.refusal(429), "rate_limited", "{what}");
             return;
@@ -377,6 +377,6 @@ async fn flows_and_inits_share_a_rate_limit() {
     // Sent concurrently, so that a slow machine does not matter.
     let body = json!({"claims": ["name"], "channel": "qr"});
     let after = join_all((0..20).map(|_| backend.init(&body))).await;
-    let limited = after.iter().find(|answer| answer.status == 429).expect("the rate is the one of inits");
+    let limited = after.iter().find(|answer| answer.status == 429).expect("inits share the rate limit");
     assert_eq!(limited.refusal(429), "rate_limited");
 }

@@ -17,18 +17,15 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 const ESIGN_STATUS: &str = "/api/v1/esign/status";
 
 /// Opens an eSign flow whose second signer's invitation is short.
-async fn begin_short(backend: &Backend, moment: Duration) -> OpenedFlow {
-    let until = json!(timestamp_in(moment));
+async fn open_with_short_invitation(backend: &Backend, duration: Duration) -> OpenedFlow {
+    let end = json!(timestamp_in(duration));
     backend
-        .open_flow_with(
-            Flow::Esign,
-            &Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(until))]),
-        )
+        .open_flow_with(Flow::Esign, &Flow::Esign.body_with(&[("/signerInfo/1/invitationExpireTimeStamp", Some(end))]))
         .await
 }
 
-/// Waits until a document has expired, and returns the poll's answer.
-async fn expired(backend: &Backend, opened: &OpenedFlow) -> Answer {
+/// Polls a document until it has expired.
+async fn poll_until_expired(backend: &Backend, opened: &OpenedFlow) -> Answer {
     eventually("the end of the invitation", TIMEOUT, || async {
         let answer = backend.poll(opened).await;
         (answer.ok()["documentStatus"] == "Expired").then_some(answer)
@@ -90,10 +87,10 @@ async fn a_poll_of_an_ended_flow_returns_the_bytes_of_its_webhook() {
 #[tokio::test]
 async fn an_expired_invitation_expires_the_document_with_one_webhook() {
     let fixture = FlowFixture::with_webhooks().await;
-    let opened = begin_short(&fixture.backend, Duration::from_secs(8)).await;
+    let opened = open_with_short_invitation(&fixture.backend, Duration::from_secs(8)).await;
     fixture.connector.report_new("esign", &half_signed(&opened)).await;
     assert_eq!(fixture.backend.poll(&opened).await.text, opened.expected_body(ESIGN_PENDING));
-    let poll = expired(&fixture.backend, &opened).await;
+    let poll = poll_until_expired(&fixture.backend, &opened).await;
     assert_eq!(poll.text, opened.expected_body(ESIGN_EXPIRED));
     assert_eq!(body_of(&fixture.webhooks(1).await[0]), opened.expected_body(ESIGN_EXPIRED));
     // The upstream repeats its report, and then contradicts it.
@@ -106,14 +103,14 @@ async fn an_expired_invitation_expires_the_document_with_one_webhook() {
 #[tokio::test]
 async fn an_invitation_that_ends_during_downtime_expires_at_the_next_start() {
     let mut fixture = FlowFixture::with_webhooks().await;
-    let opened = begin_short(&fixture.backend, Duration::from_secs(5)).await;
+    let opened = open_with_short_invitation(&fixture.backend, Duration::from_secs(5)).await;
     fixture.node.kill().await;
     eventually("the end of the invitation", TIMEOUT, || async {
         (timestamp_in(Duration::ZERO) > opened.invitation_ends()[1]).then_some(())
     })
     .await;
     fixture.node.launch().await;
-    // No request is needed: the webhook is sent by itself.
+    // The webhook is sent without any request.
     let arrived = fixture.webhooks(1).await;
     let body: Value = serde_json::from_slice(&arrived[0].body).expect("JSON");
     assert_eq!(
@@ -130,8 +127,8 @@ async fn an_invitation_that_ends_during_downtime_expires_at_the_next_start() {
 #[tokio::test]
 async fn an_expired_document_without_a_webhook_url_can_be_polled() {
     let fixture = FlowFixture::start().await;
-    let opened = begin_short(&fixture.backend, Duration::from_secs(3)).await;
-    expired(&fixture.backend, &opened).await;
+    let opened = open_with_short_invitation(&fixture.backend, Duration::from_secs(3)).await;
+    poll_until_expired(&fixture.backend, &opened).await;
     assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty());
 }
 
@@ -158,7 +155,7 @@ async fn unknown_and_foreign_flows_get_the_same_404() {
         assert_eq!(fixture.backend.post(ESIGN_STATUS, &json!({"documentId": id})).await.refusal(404), "not_found");
     }
     let messages: Vec<Value> = answers.iter().map(|answer| answer.json()["message"].clone()).collect();
-    assert_eq!((&messages[0], &messages[1]), (&messages[2], &messages[7]), "no oracle");
+    assert_eq!((&messages[0], &messages[1]), (&messages[2], &messages[7]), "the messages are the same");
     let other = fixture.backend.with_credentials(&fixture.backend.key, &neighbour.app);
     assert_eq!(other.poll(&esign).await.refusal(401), "unauthorized");
 }
@@ -216,7 +213,7 @@ async fn a_result_can_be_polled_until_its_configured_retention_ends() {
         })
         .await;
     }
-    assert_eq!(fixture.backend.poll(&waiting).await.ok()["pending"], true, "what waits is kept");
+    assert_eq!(fixture.backend.poll(&waiting).await.ok()["pending"], true, "a pending flow is kept");
 }
 
 #[tokio::test]
@@ -252,5 +249,5 @@ async fn polls_of_flows_share_the_rate_limit_of_all_polls() {
     assert!(limited > 20, "only {limited} of 60 were limited");
     let result =
         fixture.backend.request(Method::GET, &sakshi_kit::backend::result_path(&uuid::Uuid::new_v4().to_string()));
-    assert_eq!(Answer::to(result).await.refusal(429), "rate_limited", "the rate is the one of all polls");
+    assert_eq!(Answer::to(result).await.refusal(429), "rate_limited", "all polls share the rate limit");
 }

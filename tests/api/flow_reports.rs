@@ -1,4 +1,4 @@
-//! From an upstream's report to the client's webhook: bytes, address and number.
+//! The webhooks of upstreams' reports: their bytes, URLs and number.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ async fn each_report_is_sent_as_the_golden_payload_to_the_url_of_its_kind() {
         assert_eq!(arrived.headers["content-type"], "application/json");
         for name in arrived.headers.keys() {
             let known = ["host", "content-type", "content-length", "accept", "user-agent", "connection"];
-            assert!(known.contains(&name.as_str()), "{name} is a header that the specification does not know");
+            assert!(known.contains(&name.as_str()), "{name} is not a header of the specification");
         }
         assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
     }
@@ -99,7 +99,7 @@ async fn a_webhook_url_belongs_to_one_app_and_one_kind() {
     let physical = Flow::EStamp.body_with(&[("/apiType", Some(json!("PhysicalEStamp")))]);
     let opened = neighbour.open_flow_with(Flow::EStamp, &physical).await;
     fixture.connector.report_new("estamp", &opened.report(ESTAMP_REJECTED)).await;
-    assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty(), "paper is not the registry's");
+    assert!(fixture.node.operator().deliveries(&opened.id).await.is_empty(), "the URL is for the registry only");
     assert!(fixture.receiver.received().is_empty());
 }
 
@@ -181,8 +181,8 @@ async fn concurrent_identical_reports_send_one_webhook() {
         let opened = fixture.backend.open_flow(Flow::EStamp).await;
         let report = opened.report(ESTAMP_COMPLETED);
         let answers = futures_util::future::join_all((0..8).map(|_| fixture.connector.report("estamp", &report))).await;
-        let told: Vec<String> = answers.iter().map(sakshi_kit::connector::result_of).collect();
-        assert_eq!(told.iter().filter(|told| *told == "accepted").count(), 1, "{told:?}");
+        let results: Vec<String> = answers.iter().map(sakshi_kit::connector::result_of).collect();
+        assert_eq!(results.iter().filter(|result| *result == "accepted").count(), 1, "{results:?}");
         assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
         fixture.webhooks(round).await;
     }

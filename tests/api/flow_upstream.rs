@@ -1,4 +1,4 @@
-//! Upstreams that are down, silent, or answer against the contract: the client gets an error, and nothing is opened.
+//! Upstreams that are down, slow, or break the contract: the client gets an error, and no flow is opened.
 
 use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::profiles::{intent_key, production};
 
-/// Returns the flow that an order would have opened, as the upstream knows it.
-fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
+/// Returns the flow that the last order would have opened.
+fn flow_of_last_order(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
     let order = upstream.last_order().body;
     OpenedFlow::read(flow, &backend.app, &order, &order)
 }
@@ -35,10 +35,10 @@ async fn assert_not_opened(opened: &OpenedFlow, backend: &Backend, connector: &C
     }
 }
 
-/// Checks that an envelope contains nothing of the upstream's answer.
-fn assert_discreet(answer: &Answer) {
-    let upstream = answer.text.replace(answer.json()["docUrl"].as_str().unwrap_or_default(), "");
-    assert!(!upstream.contains(CAPABILITY) && !upstream.contains("127.0.0.1"), "{}", answer.text);
+/// Checks that an error contains nothing of the upstream's response.
+fn assert_discloses_nothing(answer: &Answer) {
+    let text = answer.text.replace(answer.json()["docUrl"].as_str().unwrap_or_default(), "");
+    assert!(!text.contains(CAPABILITY) && !text.contains("127.0.0.1"), "{}", answer.text);
 }
 
 #[tokio::test]
@@ -64,8 +64,8 @@ async fn a_failed_upstream_gives_502_and_leaves_the_idempotency_key_unused() {
             let answer = backend.open_flow_once(flow.name(), flow, &body).await;
             assert_eq!(answer.status, 502, "{flow:?} {behaviour:?}: {}", answer.text);
             assert_eq!(answer.refusal(502), "upstream_failed");
-            assert_discreet(&answer);
-            assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
+            assert_discloses_nothing(&answer);
+            assert_not_opened(&flow_of_last_order(&upstream, flow, &backend), &backend, &connector).await;
         }
         upstream.set_behaviour(UpstreamBehaviour::Accept);
         let first = backend.open_flow_once(flow.name(), flow, &body).await;
@@ -74,10 +74,10 @@ async fn a_failed_upstream_gives_502_and_leaves_the_idempotency_key_unused() {
         assert_eq!(
             backend.open_flow_once(flow.name(), flow, &body).await.text,
             first.text,
-            "now the key is used, and nothing is ordered"
+            "a used key orders nothing"
         );
     }
-    assert_eq!(upstream.orders().len(), Flow::ALL.len() * (behaviours.len() + 1), "no order is repeated");
+    assert_eq!(upstream.orders().len(), Flow::ALL.len() * (behaviours.len() + 1), "no order is retried");
 }
 
 #[tokio::test]
@@ -104,12 +104,12 @@ async fn an_upstream_response_against_the_contract_gives_502() {
         (Flow::Wealth, json!({"consentHandle": "two words"})),
         (Flow::Wealth, json!({"consentHandle": "handle-1", "requestUrl": "javascript:alert(1)"})),
     ];
-    for (flow, said) in cases {
-        upstream.set_behaviour(UpstreamBehaviour::Body(said.to_string()));
+    for (flow, response) in cases {
+        upstream.set_behaviour(UpstreamBehaviour::Body(response.to_string()));
         let answer = backend.try_open_flow(flow, &flow.body()).await;
-        assert_eq!(answer.refusal(502), "upstream_failed", "{said}");
-        assert_discreet(&answer);
-        assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
+        assert_eq!(answer.refusal(502), "upstream_failed", "{response}");
+        assert_discloses_nothing(&answer);
+        assert_not_opened(&flow_of_last_order(&upstream, flow, &backend), &backend, &connector).await;
     }
 }
 
@@ -128,7 +128,7 @@ async fn a_slow_upstream_gives_504_and_opens_no_flow() {
             "{:?}",
             started.elapsed()
         );
-        assert_not_opened(&ordered(&upstream, flow, &backend), &backend, &connector).await;
+        assert_not_opened(&flow_of_last_order(&upstream, flow, &backend), &backend, &connector).await;
         upstream.set_behaviour(UpstreamBehaviour::SlowAnswer(Duration::from_millis(50)));
         backend.open_flow(flow).await;
     }
@@ -182,7 +182,7 @@ async fn a_slow_upstream_does_not_delay_other_flows() {
     let started = Instant::now();
     backend.open_flow(Flow::DocLocker).await;
     backend.open(&["name"]).await;
-    assert_within(started.elapsed(), Duration::from_secs(2), "what goes on beside a slow upstream");
+    assert_within(started.elapsed(), Duration::from_secs(2), "other flows beside a slow upstream");
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
 }
 

@@ -1,5 +1,4 @@
-//! `sakshi trigger` and `sakshi listen` with a remote sandbox: the public listener, an API key and an app id are
-//! enough.
+//! `sakshi trigger` and `sakshi listen` with a remote sandbox. They need only its public URL, an API key and an app id.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,8 +16,7 @@ use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
 use serde_json::{Value, json};
 
-/// Returns the environment of a developer's machine, with an API key and an app id, and no way to the internal
-/// listener.
+/// Returns the environment of a developer: an API key, an app id, and an unreachable internal listener.
 fn environment(key: &str, app: &str) -> BTreeMap<String, String> {
     let set = [("SAKSHI_API_KEY", key), ("SAKSHI_APP_ID", app), ("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:9")];
     set.into_iter()
@@ -84,13 +82,13 @@ async fn the_listen_command_of_the_portal_opens_an_inbox_for_the_app() {
     let process = Process::start(&words, &environment(&backend.key, ""), directory.path());
     let mut listener = Listener { process, url: String::new() };
     listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
-    let polled = verified(&node, &backend, &listener.url).await;
+    let polled = approve_transaction(&node, &backend, &listener.url).await;
     assert_eq!(listener.line("webhook", 0).await["body"], serde_json::from_str::<Value>(&polled).unwrap());
     listener.stop().await;
 }
 
 /// Opens a transaction that is reported to `url`, and approves it; returns the body of its poll.
-async fn verified(node: &TestNode, backend: &Backend, url: &str) -> String {
+async fn approve_transaction(node: &TestNode, backend: &Backend, url: &str) -> String {
     let opened = backend.open_reported(&["name"], url).await;
     node.identity_app().approve(&opened, "vikram").await;
     backend.result(&opened.txn).await.text
@@ -121,12 +119,12 @@ async fn trigger_needs_only_the_public_url_a_key_and_an_app() {
             "{flow:?}: {output:?}"
         );
         assert!(!output.out.contains("NOT ") && !output.out.contains(&backend.key), "{flow:?}: {}", output.out);
-        let receives = matches!(flow, ["ovse"] | ["ovse", _, "decline"] | ["esign", ..]);
-        assert_eq!(output.out.contains("the same body as the webhook's"), receives, "{flow:?}: {}", output.out);
+        let has_poll = matches!(flow, ["ovse"] | ["ovse", _, "decline"] | ["esign", ..]);
+        assert_eq!(output.out.contains("the same body as the webhook's"), has_poll, "{flow:?}: {}", output.out);
     }
-    assert_eq!(balance(&backend).await, 0, "three verifications were paid");
+    assert_eq!(balance(&backend).await, 0, "three verifications cost three credits");
     let urls = backend.get("/api/v1/user/webhook").await.ok();
-    assert_eq!(urls["data"], json!([]), "what is registered for the app stays as it is");
+    assert_eq!(urls["data"], json!([]), "the registered URLs of the app are unchanged");
 }
 
 #[tokio::test]
@@ -156,7 +154,7 @@ async fn a_wrong_setting_is_explained_and_costs_no_credit() {
     let node = TestNode::start().await;
     let (backend, other, poor) = (node.backend(1).await, node.backend(1).await, node.backend(0).await);
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
-    for (key, app, base, told) in [
+    for (key, app, base, message) in [
         ("sk_wrong", &*backend.app, &*base, "does not take this API key with this app id"),
         (&backend.key, &other.app, &base, "the app must belong to the client of the key"),
         (&backend.key, "", &base, "say with --app for which app"),
@@ -168,8 +166,8 @@ async fn a_wrong_setting_is_explained_and_costs_no_credit() {
     ] {
         let output = trigger(&["ovse"], base, &environment(key, app));
         assert!(
-            !output.status.success() && output.err.contains(told) && output.err.lines().count() == 1,
-            "{told}: {output:?}"
+            !output.status.success() && output.err.contains(message) && output.err.lines().count() == 1,
+            "{message}: {output:?}"
         );
         assert!(!output.out.contains("order") && !output.err.contains(&backend.key), "{output:?}");
     }
@@ -194,11 +192,11 @@ async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
 async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
-    let (target, mut passed_on) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let (target, mut forwarded) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let listener = Listener::start(&node, &backend, &["--forward", &target.url("/hooks?from=sandbox")]).await;
 
-    let result = verified(&node, &backend, &listener.url).await;
-    let arrival = tokio::time::timeout(TIMEOUT, passed_on.recv()).await.unwrap().unwrap();
+    let result = approve_transaction(&node, &backend, &listener.url).await;
+    let arrival = tokio::time::timeout(TIMEOUT, forwarded.recv()).await.unwrap().unwrap();
     let Received { method, path, headers, body, .. } = arrival.request.clone();
     arrival.respond(Behaviour::Answer(418));
     assert_eq!(
@@ -211,14 +209,14 @@ async fn listen_forwards_webhooks_unchanged_and_survives_an_outage_of_the_target
     assert_eq!(listener.line("forwarded", 0).await["status"], 418);
 
     let address = target.address();
-    drop((target, passed_on));
-    verified(&node, &backend, &listener.url).await;
+    drop((target, forwarded));
+    approve_transaction(&node, &backend, &listener.url).await;
     let failed = listener.line("forwarded", 1).await;
     assert!(failed["status"].is_null() && failed["error"].as_str().unwrap().contains("unreachable"), "{failed}");
 
-    let (_target, mut passed_on) = listen(address).await.unwrap();
-    let result = verified(&node, &backend, &listener.url).await;
-    let arrival = tokio::time::timeout(TIMEOUT, passed_on.recv()).await.unwrap().unwrap();
+    let (_target, mut forwarded) = listen(address).await.unwrap();
+    let result = approve_transaction(&node, &backend, &listener.url).await;
+    let arrival = tokio::time::timeout(TIMEOUT, forwarded.recv()).await.unwrap().unwrap();
     assert_eq!(arrival.request.body, result);
     arrival.respond(Behaviour::Answer(200));
     assert_eq!(listener.line("forwarded", 2).await["status"], 200);
@@ -235,9 +233,9 @@ async fn a_local_listener_forwards_webhooks_too() {
     let words = ["listen", "--json", "--port", "0", "--forward", &to];
     let listener = Listener { process: Process::start(&words, &BTreeMap::new(), directory.path()), url: String::new() };
     let url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
-    let result = verified(&node, &backend, &url).await;
-    let passed_on = target.wait_for(1, TIMEOUT).await;
-    assert_eq!(passed_on[0].body, result);
+    let result = approve_transaction(&node, &backend, &url).await;
+    let forwarded = target.wait_for(1, TIMEOUT).await;
+    assert_eq!(forwarded[0].body, result);
     assert_eq!(listener.line("forwarded", 0).await["status"], 200);
     assert!(listener.stop().await.status.success());
 }
@@ -251,7 +249,7 @@ async fn listen_reports_missing_settings_and_a_replaced_inbox() {
         Process::run(&[&["listen"], words].concat(), &environment(key, &backend.app), directory.path())
     };
     let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
-    for (words, key, told) in [
+    for (words, key, message) in [
         (&["--base", &*base][..], "", "--key"),
         (&["--base", &base], "sk_wrong", "does not take this API key"),
         (&["--base", &internal], &backend.key, "it is no sandbox"),
@@ -259,19 +257,19 @@ async fn listen_reports_missing_settings_and_a_replaced_inbox() {
         (&["--forward", "ftp://a.example/"], &backend.key, "must be an http or https URL"),
     ] {
         let output = run(words, key);
-        assert!(!output.status.success() && output.err.contains(told), "{words:?}: {output:?}");
+        assert!(!output.status.success() && output.err.contains(message), "{words:?}: {output:?}");
     }
 
     let listener = Listener::start(&node, &backend, &[]).await;
-    // Other listeners up to the app's limit replace it, whenever it began to read.
+    // As many new inboxes as an app may have replace that of the listener.
     let others = async {
         loop {
-            join_all((0..INBOXES_OF_APP_MAX).map(|_| inbox_of(&backend))).await;
+            join_all((0..INBOXES_OF_APP_MAX).map(|_| open_inbox(&backend))).await;
         }
     };
     let output = tokio::select! {
         output = listener.process.wait_for_exit(TIMEOUT) => output,
-        () = others => unreachable!("there is always one more"),
+        () = others => unreachable!("the loop never ends"),
     };
     assert_eq!(output.status.code(), Some(1));
     assert!(
@@ -280,7 +278,7 @@ async fn listen_reports_missing_settings_and_a_replaced_inbox() {
     );
 }
 
-async fn inbox_of(backend: &Backend) -> (String, String) {
+async fn open_inbox(backend: &Backend) -> (String, String) {
     let opened = backend.post("/sandbox/inboxes", &json!({})).await.ok();
     let text = |name: &str| opened[name].as_str().unwrap().to_owned();
     (format!("/sandbox/inboxes/{}", text("id")), text("url"))
@@ -290,16 +288,16 @@ async fn inbox_of(backend: &Backend) -> (String, String) {
 async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(0).await, node.backend(0).await);
-    let (path, url) = inbox_of(&backend).await;
-    assert_eq!(backend.get(&path).await.ok(), json!({ "webhook": null }), "nothing of the trial is left in it");
-    let waits = tokio::spawn({
+    let (path, url) = open_inbox(&backend).await;
+    assert_eq!(backend.get(&path).await.ok(), json!({ "webhook": null }), "the inbox begins empty");
+    let poll = tokio::spawn({
         let (backend, path) = (backend.clone(), format!("{path}?wait=30"));
         async move { backend.get(&path).await.ok() }
     });
     let sent = Answer::to(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
     assert_eq!((sent.status, &*sent.text), (200, ""));
     let arrived =
-        tokio::time::timeout(Duration::from_secs(10), waits).await.expect("the reader is woken").unwrap()["webhook"]
+        tokio::time::timeout(Duration::from_secs(10), poll).await.expect("the reader is woken").unwrap()["webhook"]
             .clone();
     assert_eq!((&arrived["number"], &arrived["method"], &arrived["body"]), (&json!(1), &json!("POST"), &json!("AJ//")));
     assert!(arrived["headers"].as_array().unwrap().contains(&json!(["x-of-mine", "1"])), "{arrived}");
@@ -319,10 +317,10 @@ async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
 async fn attempts_and_settings_are_visible_only_to_their_own_app() {
     let node = TestNode::start().await;
     let (backend, other) = (node.backend(1).await, node.backend(0).await);
-    let (_, url) = inbox_of(&backend).await;
+    let (_, url) = open_inbox(&backend).await;
     let opened = backend.open_reported(&["name"], &url).await;
     let delivery = format!("/sandbox/transactions/{}/delivery", opened.txn);
-    assert_eq!(backend.get(&delivery).await.refusal(404), "not_found", "nothing is sent yet");
+    assert_eq!(backend.get(&delivery).await.refusal(404), "not_found", "no webhook is sent yet");
     node.identity_app().approve(&opened, "asha").await;
     let outcome = async || backend.get(&delivery).await.ok()["attempt"]["outcome"].as_str().map(str::to_owned);
     assert_eq!(eventually("the attempt", TIMEOUT, outcome).await, "delivered");
@@ -345,8 +343,8 @@ async fn attempts_and_settings_are_visible_only_to_their_own_app() {
         (Some(&*url), None)
     );
     assert_eq!(change(&backend, &json!({ "name": "x" })).await.refused_fields(), ["name"]);
-    let nobody = backend.with_credentials("sk_wrong", &backend.app);
-    assert_eq!(change(&nobody, &json!({})).await.refusal(401), "unauthorized");
+    let invalid = backend.with_credentials("sk_wrong", &backend.app);
+    assert_eq!(change(&invalid, &json!({})).await.refusal(401), "unauthorized");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! `Idempotency-Key` on init: one key, one transaction, one debit, one answer.
+//! `Idempotency-Key` on init: one key opens one transaction, with one debit and one response.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

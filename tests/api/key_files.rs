@@ -1,5 +1,4 @@
-//! Files named by the settings: `check-config` refuses them with the same words and code as `serve`, and writes
-//! nothing.
+//! Key files named by the settings: `check-config` refuses them with the same message and exit code as `serve`.
 
 use std::path::Path;
 
@@ -12,13 +11,13 @@ use sakshi_kit::process::{Process, ProcessOutput};
 
 use crate::profiles::production;
 
-/// An RSA key of 1,024 bits, made for this test.
+/// An RSA key of 1,024 bits.
 const SMALL_KEY: &str = include_str!("golden/rsa_1024.pem");
 
-fn both(directory: &Path, settings: &[(&str, &str)]) -> (ProcessOutput, ProcessOutput) {
+fn check_and_serve(directory: &Path, settings: &[(&str, &str)]) -> (ProcessOutput, ProcessOutput) {
     let environment = environment(directory, settings);
     let checked = Process::run(&["check-config"], &environment, directory);
-    assert!(!directory.join("store").exists(), "checking writes nothing");
+    assert!(!directory.join("store").exists(), "check-config writes nothing");
     (checked, Process::run(&["serve"], &environment, directory))
 }
 
@@ -42,7 +41,7 @@ fn check_config_and_serve_refuse_a_key_file_with_the_same_message() {
             std::fs::write(&path, content).unwrap();
         }
         let path = path.display().to_string();
-        let (checked, served) = both(directory.path(), &[(setting, &path)]);
+        let (checked, served) = check_and_serve(directory.path(), &[(setting, &path)]);
         assert_eq!((checked.status.code(), served.status.code()), (Some(1), Some(1)), "{words}");
         let problem = checked.out.lines().find_map(|line| line.strip_prefix("problem: ")).expect("a problem");
         assert!(problem.starts_with(key) && problem.contains(words), "{problem}");
@@ -82,7 +81,7 @@ fn an_intent_key_other_than_rsa_is_refused_outside_the_sandbox() {
 async fn a_lost_or_replaced_sandbox_key_is_refused_and_not_regenerated() {
     let mut node = TestNode::start().await;
     if node.redis.is_some() {
-        // Nodes on one Redis get their key from the settings; none makes one.
+        // Nodes on Redis get their key from the settings and create none.
         return;
     }
     node.stop();
@@ -93,8 +92,8 @@ async fn a_lost_or_replaced_sandbox_key_is_refused_and_not_regenerated() {
 
     std::fs::remove_file(&key).unwrap();
     for output in [run("check-config"), run("serve")] {
-        let told = format!("{}{}", output.out, output.err);
-        assert!(output.status.code() == Some(1) && told.contains("store.encryption_key"), "{told}");
+        let text = format!("{}{}", output.out, output.err);
+        assert!(output.status.code() == Some(1) && text.contains("store.encryption_key"), "{text}");
         assert!(!key.exists());
     }
 

@@ -1,4 +1,4 @@
-//! The kit's checks at the stop of a node: every test relies on them.
+//! The checks of the kit at the stop of a node, on which every test relies.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

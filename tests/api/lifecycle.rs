@@ -1,4 +1,4 @@
-//! Start and stop of a process, as its init system and its operator see them.
+//! Start and stop of a process, in the view of its init system and its operator.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
     let answer = tokio::time::timeout(Duration::from_secs(5), poll)
         .await
         .expect("the poll is answered")
-        .expect("and not cut off");
+        .expect("the poll is not cut off");
     assert_eq!(answer.ok()["pending"], true);
     process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
@@ -49,14 +49,14 @@ async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
     let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(slow).await.unwrap();
     let opened = backend.open_reported(&["name"], &receiver.url("/")).await;
     identity_app.approve(&opened, "asha").await;
-    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "the attempt is under way");
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "the attempt is in flight");
     let process = node.take_process();
     process.signal("TERM");
     eventually("unreadiness", Duration::from_secs(5), || async {
         (operator.probe("/readyz").await.status == 503).then_some(())
     })
     .await;
-    assert_eq!(operator.probe("/livez").await.status, 200, "it drains, it does not hang");
+    assert_eq!(operator.probe("/livez").await.status, 200, "a draining process is live");
     process.wait_for_exit(Duration::from_secs(15)).await;
     node.conclude(&process);
     node.launch().await;
@@ -94,7 +94,7 @@ async fn answered_requests_survive_a_graceful_restart() {
 async fn a_second_process_on_the_same_store_gets_a_clear_error() {
     let node = TestNode::start().await;
     if node.redis.is_some() {
-        // Redis serves many processes; only the embedded store has one at a time.
+        // Only the embedded store is limited to one process.
         return;
     }
     let backend = node.backend(1).await;
@@ -127,9 +127,9 @@ async fn healthcheck_reports_readiness_by_its_exit_code() {
     let ready = check(&node);
     assert_eq!((ready.status.code(), ready.out.trim()), (Some(0), "ready"));
     node.stop();
-    let gone = check(&node);
-    assert_eq!(gone.status.code(), Some(1), "{}", gone.err);
-    assert!(gone.out.contains("not reachable"), "{}", gone.out);
+    let stopped = check(&node);
+    assert_eq!(stopped.status.code(), Some(1), "{}", stopped.err);
+    assert!(stopped.out.contains("not reachable"), "{}", stopped.out);
 }
 
 #[tokio::test]

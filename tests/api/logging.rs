@@ -1,4 +1,4 @@
-//! The operator's log: one line per request, with its route and id.
+//! The log: one line per request, with its route and id.
 
 use reqwest::Method;
 
@@ -36,7 +36,7 @@ async fn a_request_is_logged_in_one_line_with_its_route_caller_and_transaction()
     assert!(lines[0].contains("200"), "{}", lines[0]);
 }
 
-/// Waits for a log line with both texts.
+/// Waits for a log line that contains both texts.
 async fn line_with(node: &TestNode, one: &str, other: &str) -> String {
     eventually("the line", TIMEOUT, || async {
         node.log().into_iter().find(|line| line.contains(one) && line.contains(other))
@@ -98,8 +98,8 @@ async fn the_log_begins_with_the_version_and_the_warnings_about_settings() {
     let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
     let mut lines = output.err.lines();
     let first = object(lines.next().unwrap());
-    let said = ["message", "profile", "server.public_addr"].map(|name| first[name].as_str().unwrap_or_default());
-    assert_eq!(said, ["starting", "sandbox", "127.0.0.1:0"]);
+    let values = ["message", "profile", "server.public_addr"].map(|name| first[name].as_str().unwrap_or_default());
+    assert_eq!(values, ["starting", "sandbox", "127.0.0.1:0"]);
     assert!(first["version"].is_string() && first["store.kind"].is_string(), "{first}");
     let second = object(lines.next().unwrap());
     assert_eq!(
@@ -118,7 +118,7 @@ async fn every_log_line_is_an_object_in_the_json_format() {
     identity_app.approve(&opened, "asha").await;
     let output = node.stop();
     let mut objects = 0;
-    // The sandbox prints its first client's key for a person, not to a log.
+    // The sandbox prints the key of its first client as plain text for a person.
     for line in output.err.lines().filter(|line| line.starts_with('{')) {
         let object: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         assert!(
@@ -150,9 +150,9 @@ async fn log_lines_of_a_verification_share_its_id_and_refusals_name_their_code()
     let request = request.split(' ').next().unwrap();
     assert!(about.iter().any(|line| line.contains("transaction opened") && line.contains(request)), "{about:#?}");
 
-    let stray = backend.get(&result_path("not an id of anything")).await;
-    assert_eq!(stray.refusal(404), "transaction_not_found");
-    let id = stray.json()["errorId"].as_str().unwrap().to_owned();
+    let unknown = backend.get(&result_path("not an id of anything")).await;
+    assert_eq!(unknown.refusal(404), "transaction_not_found");
+    let id = unknown.json()["errorId"].as_str().unwrap().to_owned();
     let line =
         eventually("the refusal", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(&id)) }).await;
     assert!(
@@ -170,28 +170,28 @@ async fn an_operator_changes_the_log_level_temporarily_without_a_restart() {
         let mut node = TestNode::unlaunched(settings);
         node.set_variable("SAKSHI_LOG", "info");
         node.launch().await;
-        let debug = || node.log().iter().filter(|line| line.contains("DEBUG")).count();
-        let told = async |words: &str| {
+        let debug_lines = || node.log().iter().filter(|line| line.contains("DEBUG")).count();
+        let wait_for_line = async |words: &str| {
             eventually(words, TIMEOUT, || async { node.log().iter().any(|line| line.contains(words)).then_some(()) })
                 .await;
         };
         node.operator().probe("/livez").await;
         let changed = node.admin(&["log-level", "debug", "--for", "2s"]).await;
         assert!(changed.status.success(), "{}", changed.err);
-        told("an operator changed the level of the log").await;
-        assert_eq!(debug(), 0, "{:#?}", node.log());
+        wait_for_line("an operator changed the level of the log").await;
+        assert_eq!(debug_lines(), 0, "{:#?}", node.log());
         // A probe is logged at this level.
         eventually("a line at level DEBUG", TIMEOUT, || async {
             node.operator().probe("/livez").await;
-            (debug() > 0).then_some(())
+            (debug_lines() > 0).then_some(())
         })
         .await;
-        told("the log has its usual level again").await;
-        let before = debug();
+        wait_for_line("the log has its usual level again").await;
+        let before = debug_lines();
         node.operator().probe("/livez").await;
         node.operator().get("/admin/v1/tree").await.ok();
         line_with(&node, "request answered", "/admin/v1/tree").await;
-        assert_eq!(debug(), before);
-        assert!(!node.log().iter().any(|line| line.contains("sakshi_trace")), "spans are no lines of the log");
+        assert_eq!(debug_lines(), before);
+        assert!(!node.log().iter().any(|line| line.contains("sakshi_trace")), "spans are not log lines");
     }
 }

@@ -1,4 +1,4 @@
-//! The page of metrics of a new node, and of one after some work.
+//! The metrics of a new node, and of a node after some work.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
-/// Counters of Redis start with the first call; those of a route with its first request.
-const BEGIN_LATER: [&str; 2] = ["sakshi_redis_", "sakshi_http_request"];
+/// Prefixes of counters that appear with the first call to Redis or the first request of a route.
+const LATE_PREFIXES: [&str; 2] = ["sakshi_redis_", "sakshi_http_request"];
 
 /// Returns the series of counters: each name with its labels.
 async fn counters(node: &TestNode) -> BTreeSet<String> {
@@ -24,7 +24,7 @@ async fn counters(node: &TestNode) -> BTreeSet<String> {
         METRICS.iter().any(|metric| metric.name == name && metric.kind == Kind::Counter)
     };
     let series = series.map(|(series, _)| series).filter(is_counter);
-    series.filter(|series| !BEGIN_LATER.iter().any(|prefix| series.starts_with(prefix))).map(str::to_owned).collect()
+    series.filter(|series| !LATE_PREFIXES.iter().any(|prefix| series.starts_with(prefix))).map(str::to_owned).collect()
 }
 
 #[tokio::test]
@@ -32,9 +32,9 @@ async fn a_fresh_node_has_a_series_of_every_counter() {
     let node = TestNode::start().await;
     let found = counters(&node).await;
     for metric in METRICS.iter().filter(|metric| metric.kind == Kind::Counter) {
-        let begins = !BEGIN_LATER.iter().any(|prefix| metric.name.starts_with(prefix));
+        let is_expected = !LATE_PREFIXES.iter().any(|prefix| metric.name.starts_with(prefix));
         let name = |series: &String| series.split('{').next() == Some(metric.name);
-        assert_eq!(found.iter().any(name), begins, "{}", metric.name);
+        assert_eq!(found.iter().any(name), is_expected, "{}", metric.name);
     }
     assert!(node.operator().probe("/metrics").await.text.contains("\nsakshi_ready 1\n"));
 }
@@ -48,9 +48,9 @@ async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
     assert_eq!(identity_app.present(&opened, "none").await.status, 400);
     identity_app.approve(&opened, "asha").await;
     fixture.webhooks(1).await;
-    // It is counted after its receiver has answered.
+    // A webhook is counted after its receiver has answered.
     let counted = "sakshi_webhook_delay_seconds_count{receiver_busy=\"false\"} 1\n";
-    let page = eventually("a webhook that is counted", TIMEOUT, || async {
+    let page = eventually("the count of the webhook", TIMEOUT, || async {
         Some(node.operator().probe("/metrics").await.text).filter(|page| page.contains(counted))
     });
     let page = page.await;
@@ -68,7 +68,7 @@ async fn callbacks_and_webhooks_are_counted_for_the_objectives() {
     assert!(value("sakshi_load_ratio").is_some_and(|ratio| (0.0..=1.0).contains(&ratio)));
     let (free, size) = (value("sakshi_store_disk_free_bytes"), value("sakshi_store_disk_size_bytes"));
     assert!(node.redis.is_some() || free > Some(0.0) && free < size, "{free:?} of {size:?}");
-    assert!(value("sakshi_store_backup_timestamp_seconds").is_none(), "nobody has made one");
+    assert!(value("sakshi_store_backup_timestamp_seconds").is_none(), "no backup exists");
     assert_eq!(value("sakshi_redis_file_written").is_some(), node.redis.is_some());
 }
 

@@ -1,4 +1,4 @@
-//! Webhooks during a failure of the node's name servers, which is not the receivers' fault.
+//! Webhooks during a failure of the node's name servers.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -31,17 +31,17 @@ impl Fixture {
     }
 
     /// Completes a transaction with a webhook to this host.
-    async fn completed(&self, host: &str) -> Opened {
+    async fn complete(&self, host: &str) -> Opened {
         let url = format!("http://{host}:{}/hook", self.receiver.address().port());
         let opened = self.backend.open_reported(&["name"], &url).await;
         self.identity_app.approve(&opened, "asha").await;
         opened
     }
 
-    async fn completed_twice(&self, hosts: &[&str]) -> Vec<Opened> {
+    async fn complete_twice(&self, hosts: &[&str]) -> Vec<Opened> {
         let mut all = Vec::new();
         for host in hosts.iter().chain(hosts) {
-            all.push(self.completed(host).await);
+            all.push(self.complete(host).await);
         }
         all
     }
@@ -50,13 +50,13 @@ impl Fixture {
         self.node.operator().get(&format!("/admin/v1/transactions/{}/delivery", opened.txn)).await.ok()
     }
 
-    async fn asked_again(&self) {
+    async fn wait_for_question(&self) {
         let before = self.names.question_count();
         eventually("another question", TIMEOUT, || async { (self.names.question_count() > before).then_some(()) })
             .await;
     }
 
-    /// Checks that each of these is delivered, once.
+    /// Checks that the webhook of each transaction is delivered exactly once.
     async fn assert_delivered(&self, all: &[Opened]) {
         for opened in all {
             let attempt = self.node.operator().delivery(&opened.txn).await["attempt"].clone();
@@ -73,9 +73,9 @@ impl Fixture {
 #[tokio::test]
 async fn webhooks_wait_for_failing_name_servers_and_are_sent_once() {
     let fixture = Fixture::start(DnsAnswer::Failure).await;
-    let all = fixture.completed_twice(&["a.example", "b.example", "c.example"]).await;
-    fixture.asked_again().await;
-    let healthy = fixture.completed("127.0.0.1").await;
+    let all = fixture.complete_twice(&["a.example", "b.example", "c.example"]).await;
+    fixture.wait_for_question().await;
+    let healthy = fixture.complete("127.0.0.1").await;
     fixture.assert_delivered(&[healthy]).await;
     for opened in &all {
         let delivery = fixture.delivery(opened).await;
@@ -88,11 +88,11 @@ async fn webhooks_wait_for_failing_name_servers_and_are_sent_once() {
 #[tokio::test]
 async fn a_nonexistent_name_fails_a_webhook_for_good() {
     let fixture = Fixture::start(DnsAnswer::NxDomain).await;
-    let opened = fixture.completed("a.example").await;
+    let opened = fixture.complete("a.example").await;
     let attempt = fixture.node.operator().delivery(&opened.txn).await["attempt"].clone();
     assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("unresolved"), &json!("no")), "{attempt}");
     fixture.names.set_answer(LOOPBACK);
-    let next = fixture.completed("a.example").await;
+    let next = fixture.complete("a.example").await;
     fixture.assert_delivered(&[next]).await;
     assert_eq!(fixture.receiver.received().len(), 1);
 }
@@ -116,8 +116,8 @@ async fn webhooks_without_a_dns_answer_in_time_are_unresolved() {
 #[tokio::test]
 async fn webhooks_waiting_for_a_name_are_sent_after_a_restart() {
     let mut fixture = Fixture::start(DnsAnswer::Silence).await;
-    let all = fixture.completed_twice(&["a.example"]).await;
-    fixture.asked_again().await;
+    let all = fixture.complete_twice(&["a.example"]).await;
+    fixture.wait_for_question().await;
     let process = fixture.node.take_process();
     process.signal("TERM");
     fixture.node.conclude(&process);

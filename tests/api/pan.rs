@@ -1,4 +1,4 @@
-//! PAN verification, with an immediate answer (specification, "Other shown endpoints").
+//! PAN verification with an immediate response (specification, "Other shown endpoints").
 
 use sakshi_kit::waiting::assert_within;
 use std::time::Duration;
@@ -20,7 +20,7 @@ fn body() -> Value {
     json!({"pan": PAN, "consent": "Y", "consent_text": CONSENT_TEXT})
 }
 
-fn with(member: &str, value: Value) -> Value {
+fn body_with(member: &str, value: Value) -> Value {
     let mut body = body();
     body[member] = value;
     body
@@ -35,7 +35,7 @@ async fn verify(backend: &Backend, body: &Value) -> Answer {
 async fn a_pan_is_verified_at_its_source_and_returned_in_the_golden_form() {
     let fixture = FlowFixture::start().await;
     let golden: Value = serde_json::from_str(PAN_VALID).expect("JSON");
-    let answer = verify(&fixture.backend, &with("name_as_per_pan", json!("Asha Rao"))).await;
+    let answer = verify(&fixture.backend, &body_with("name_as_per_pan", json!("Asha Rao"))).await;
     assert_eq!(answer.ok(), golden);
     let order = fixture.upstream.last_order();
     assert_eq!(order.body, json!({"pan": PAN, "consent_text": CONSENT_TEXT, "name": "Asha Rao"}));
@@ -47,7 +47,7 @@ async fn a_pan_is_verified_at_its_source_and_returned_in_the_golden_form() {
     fixture
         .upstream
         .set_behaviour(UpstreamBehaviour::Body(json!({"status": "valid", "date_of_birth_match": false}).to_string()));
-    let answer = verify(&fixture.backend, &with("dateOfBirth", json!("1990-02-14"))).await.ok();
+    let answer = verify(&fixture.backend, &body_with("dateOfBirth", json!("1990-02-14"))).await.ok();
     assert_eq!(
         (&answer["data"]["date_of_birth_match"], &answer["data"]["name_as_per_pan_match"]),
         (&json!(false), &Value::Null)
@@ -56,7 +56,7 @@ async fn a_pan_is_verified_at_its_source_and_returned_in_the_golden_form() {
         fixture.upstream.last_order().body,
         json!({"pan": PAN, "consent_text": CONSENT_TEXT, "date_of_birth": "1990-02-14"})
     );
-    assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "it costs no credit, and needs none");
+    assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "a check costs no credit");
 }
 
 #[tokio::test]
@@ -75,12 +75,12 @@ async fn lower_case_pans_and_both_spellings_of_members_give_the_same_query() {
 async fn a_malformed_pan_gets_422_without_a_request_to_the_source() {
     let fixture = FlowFixture::start().await;
     for pan in ["", " "] {
-        assert_eq!(verify(&fixture.backend, &with("pan", json!(pan))).await.refusal(422), "malformed_pan");
+        assert_eq!(verify(&fixture.backend, &body_with("pan", json!(pan))).await.refusal(422), "malformed_pan");
     }
     for pan in
         ["QWRPE1234", "QWRPE1234FX", "QWRPE12345", "1WRPE1234F", "QWRPE12E4F", "QWRPE 234F", "ÀWRPE1234", "no number"]
     {
-        let answer = verify(&fixture.backend, &with("pan", json!(pan))).await;
+        let answer = verify(&fixture.backend, &body_with("pan", json!(pan))).await;
         answer.refusal(422);
         assert!(!answer.text.contains(pan), "{}", answer.text);
     }
@@ -94,24 +94,24 @@ async fn bad_fields_get_a_400_before_a_malformed_pan_gets_422() {
     no_pan.as_object_mut().expect("an object").remove("pan");
     let cases = [
         (no_pan, "pan"),
-        (with("pan", json!(7)), "pan"),
-        (with("pan", Value::Null), "pan"),
-        (with("consent", json!("N")), "consent"),
-        (with("consent", json!("y")), "consent"),
-        (with("consent", json!(true)), "consent"),
-        (with("consent_text", json!("")), "consent_text"),
-        (with("consent_text", json!(" ")), "consent_text"),
-        (with("consent_text", json!("I agree.\u{0}")), "consent_text"),
-        (with("consent_text", json!("x".repeat(4_097))), "consent_text"),
-        (with("name_as_per_pan", json!("")), "name_as_per_pan"),
-        (with("name_as_per_pan", json!("x".repeat(101))), "name_as_per_pan"),
-        (with("date_of_birth", json!("14-02-1990")), "date_of_birth"),
-        (with("date_of_birth", json!("1990-02-30")), "date_of_birth"),
-        (with("dateOfBirth", json!("14-02-1990")), "dateOfBirth"),
-        (with("request_id", json!("")), "request_id"),
+        (body_with("pan", json!(7)), "pan"),
+        (body_with("pan", Value::Null), "pan"),
+        (body_with("consent", json!("N")), "consent"),
+        (body_with("consent", json!("y")), "consent"),
+        (body_with("consent", json!(true)), "consent"),
+        (body_with("consent_text", json!("")), "consent_text"),
+        (body_with("consent_text", json!(" ")), "consent_text"),
+        (body_with("consent_text", json!("I agree.\u{0}")), "consent_text"),
+        (body_with("consent_text", json!("x".repeat(4_097))), "consent_text"),
+        (body_with("name_as_per_pan", json!("")), "name_as_per_pan"),
+        (body_with("name_as_per_pan", json!("x".repeat(101))), "name_as_per_pan"),
+        (body_with("date_of_birth", json!("14-02-1990")), "date_of_birth"),
+        (body_with("date_of_birth", json!("1990-02-30")), "date_of_birth"),
+        (body_with("dateOfBirth", json!("14-02-1990")), "dateOfBirth"),
+        (body_with("request_id", json!("")), "request_id"),
         (json!({"pan": "not a pan", "consent": "Y", "consent_text": CONSENT_TEXT, "colour": "red"}), "colour"),
         (json!({"pan": "", "consent": "N", "consent_text": CONSENT_TEXT}), "consent"),
-        (with("colour", json!("red")), "colour"),
+        (body_with("colour", json!("red")), "colour"),
         (json!({"pan": "not a pan", "consent": "N", "consent_text": CONSENT_TEXT}), "consent"),
     ];
     for (body, field) in cases {
@@ -124,7 +124,7 @@ async fn bad_fields_get_a_400_before_a_malformed_pan_gets_422() {
     for (snake, camel) in
         [("consent_text", "consentText"), ("name_as_per_pan", "nameAsPerPan"), ("date_of_birth", "dateOfBirth")]
     {
-        let mut body = with(snake, json!("1990-02-14"));
+        let mut body = body_with(snake, json!("1990-02-14"));
         body[camel] = json!("1990-02-14");
         let fields = verify(&fixture.backend, &body).await.refused_fields();
         assert!(fields == [snake] || fields == [camel], "{fields:?}");
@@ -150,8 +150,8 @@ async fn an_unknown_or_invalid_pan_is_a_result_and_not_an_error() {
 
 fn assert_not_verified(answer: &Answer) {
     let body = answer.json();
-    let said = body["message"].as_str().expect("a message");
-    assert!(said.starts_with("The source ") && said.ends_with(". Nothing was verified."), "{said}");
+    let message = body["message"].as_str().expect("a message");
+    assert!(message.starts_with("The source ") && message.ends_with(". Nothing was verified."), "{message}");
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn a_failed_source_gives_502_and_a_slow_source_504() {
     let late = verify(&fixture.backend, &body()).await;
     assert_eq!(late.refusal(504), "upstream_timed_out");
     assert_not_verified(&late);
-    assert_within(started.elapsed(), Duration::from_secs(5), "the end of the time for a source");
+    assert_within(started.elapsed(), Duration::from_secs(5), "the timeout of a source");
     fixture.upstream.set_behaviour(UpstreamBehaviour::Accept);
     verify(&fixture.backend, &body()).await.ok();
 }

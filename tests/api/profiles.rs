@@ -1,4 +1,4 @@
-//! Settings: the requirements of each profile, and the features that production lacks.
+//! Settings: the requirements of each profile, and the features that production does not have.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use sakshi_kit::issuer::{ISSUER, TestIssuer};
-use sakshi_kit::node::{TestNode, environment, intent_key as harness_key, on_redis};
+use sakshi_kit::node::{TestNode, environment, intent_key as kit_intent_key, on_redis};
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::process::{Process, ProcessOutput};
 use sakshi_kit::redis::{DURABLE, RedisServer};
@@ -39,7 +39,7 @@ pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
 /// Writes the intent key into a directory and returns its path.
 pub(crate) fn intent_key(directory: &Path) -> String {
     let path = directory.join("intent.pem");
-    std::fs::write(&path, harness_key()).unwrap();
+    std::fs::write(&path, kit_intent_key()).unwrap();
     path.display().to_string()
 }
 
@@ -74,7 +74,7 @@ async fn production_neither_trusts_nor_serves_the_sandbox() {
     assert_eq!(node.operator().probe("/sandbox/upstreams/esign").await.refusal(404), "not_found");
     assert!(!node.store().join("sandbox-keys").exists());
     let log = node.log().join("\n");
-    assert!(!log.contains("X-API-KEY"), "no client is created, so no key is shown");
+    assert!(!log.contains("X-API-KEY"), "no client is created and no key is shown");
     let stranger = node.http.get(node.addresses.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
     assert_eq!(sakshi_kit::answer::Answer::to(stranger).await.status, 401);
 
@@ -96,11 +96,11 @@ async fn production_neither_trusts_nor_serves_the_sandbox() {
     assert_eq!(
         identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status,
         400,
-        "the sandbox issuer's"
+        "a credential of the sandbox issuer"
     );
     assert!(backend.is_pending(&opened.txn).await);
     let good = node.issuer.bind(&node.issuer.sign(&node.issuer.valid_draft()), &opened, |_, _| {});
-    assert_eq!(identity_app.present(&opened, &good).await.status, 200, "the authority's");
+    assert_eq!(identity_app.present(&opened, &good).await.status, 200, "a credential of the authority");
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
     assert!(!output.out.contains(TOKEN) && !output.out.contains("AAECAwQF"), "secrets are withheld:\n{}", output.out);
 }
 
-/// Checks that a node with another profile, and one with another authority, are refused this one's store.
-fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) {
+/// Checks that nodes with another profile or another authority cannot open this node's store.
+fn assert_others_refused(environment: &BTreeMap<String, String>, directory: &Path) {
     for (key, value, named) in [
         ("SAKSHI__PROFILE", "stage", "but this node has profile stage"),
         ("SAKSHI__AUTHORITY__ISSUER", "https://other.example", "authority.issuer https://other.example;"),
@@ -209,9 +209,9 @@ fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) 
             checked.out
         );
         let sentence = served.err.lines().find_map(|line| line.strip_prefix("error: ")).expect("a sentence");
-        let made = format!("the store belongs to profile production with authority.issuer {ISSUER}");
+        let owner = format!("the store belongs to profile production with authority.issuer {ISSUER}");
         assert!(
-            sentence.starts_with(&made) && sentence.contains(named) && sentence.contains("store.take_over_from"),
+            sentence.starts_with(&owner) && sentence.contains(named) && sentence.contains("store.take_over_from"),
             "{sentence}"
         );
         assert!(checked.out.contains(&format!("problem: {sentence}")), "{}", checked.out);
@@ -229,7 +229,7 @@ async fn a_store_belongs_to_one_profile_and_authority_until_it_is_taken_over() {
     node.operator().grant(&client, 3, "one").await;
     node.stop();
     let directory = node.directory.path().to_owned();
-    others_are_refused(node.environment(), &directory);
+    assert_others_refused(node.environment(), &directory);
     node.launch().await;
     let same = Process::run(&["check-config"], node.environment(), &directory);
     assert_eq!((same.status.code(), same.out.contains("note:")), (Some(0), false), "{}", same.out);
@@ -252,10 +252,10 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
     let settings = production(&intent_key(keys.path())).into_iter().chain(on_redis(&redis.url())).collect::<Vec<_>>();
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::with(&settings).await;
-    others_are_refused(node.environment(), node.directory.path());
-    let mut beside = node.prepare_peer();
-    beside.launch().await;
-    drop((beside, node));
+    assert_others_refused(node.environment(), node.directory.path());
+    let mut peer = node.prepare_peer();
+    peer.launch().await;
+    drop((peer, node));
 
     let unreachable =
         [("STORE__KIND", "redis"), ("STORE__REDIS_URL", "redis://127.0.0.1:1/"), ("STORE__ENCRYPTION_KEY", KEY)];

@@ -7,7 +7,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, QR_INTENT};
 use sakshi_kit::node::TestNode;
 
-async fn raw(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
+async fn post_init(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
     Answer::to(backend.request(Method::POST, INIT).header("content-type", content_type).body(body)).await
 }
 
@@ -27,14 +27,14 @@ async fn a_body_that_is_not_json_gets_400_and_costs_nothing() {
         "[{]",
         "{\"claims\":[}",
     ] {
-        let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
+        let answer = post_init(&backend, "application/json", body.as_bytes().to_vec()).await;
         assert_eq!(answer.refusal(400), "malformed_request", "{}", answer.text);
     }
-    assert_eq!(raw(&backend, "application/json", Vec::new()).await.json()["message"], "The body is empty.");
+    assert_eq!(post_init(&backend, "application/json", Vec::new()).await.json()["message"], "The body is empty.");
     for body in [vec![b'"', 0xff, b'"'], vec![b'['; 60_000]] {
-        assert_eq!(raw(&backend, "application/json", body).await.refusal(400), "malformed_request");
+        assert_eq!(post_init(&backend, "application/json", body).await.refusal(400), "malformed_request");
     }
-    // Some parsers read an array as an object whose members come in the order of their declaration.
+    // Some parsers read an array as an object with its members in the order of declaration.
     let array = format!("[[\"name\"],\"qr\"{}]", ",null".repeat(9));
     for body in [
         "[]",
@@ -45,7 +45,7 @@ async fn a_body_that_is_not_json_gets_400_and_costs_nothing() {
         &format!(" \n{array}"),
         &format!("{}{}", "[".repeat(50), "]".repeat(50)),
     ] {
-        let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
+        let answer = post_init(&backend, "application/json", body.as_bytes().to_vec()).await;
         assert_eq!(answer.refused_fields(), ["body"], "{}", answer.text);
         assert!(!answer.text.contains("InitRequest"), "{}", answer.text);
     }
@@ -57,12 +57,15 @@ async fn a_body_over_the_limit_gets_413() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let large = json!({"claims": ["name"], "channel": "qr", "name_hint": "x".repeat(70_000)}).to_string();
-    assert_eq!(raw(&backend, "application/json", large.clone().into_bytes()).await.refusal(413), "body_too_large");
+    assert_eq!(
+        post_init(&backend, "application/json", large.clone().into_bytes()).await.refusal(413),
+        "body_too_large"
+    );
     let chunks =
         large.as_bytes().chunks(1_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
     let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
     let request = backend.request(Method::POST, INIT).header("content-type", "application/json").body(stream);
-    assert_eq!(Answer::to(request).await.refusal(413), "body_too_large", "also when no length is declared");
+    assert_eq!(Answer::to(request).await.refusal(413), "body_too_large", "even without a declared length");
     assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
@@ -73,14 +76,14 @@ async fn another_media_type_gets_415_and_a_missing_one_means_json() {
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
     for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx"] {
         assert_eq!(
-            raw(&backend, content_type, body.clone()).await.refusal(415),
+            post_init(&backend, content_type, body.clone()).await.refusal(415),
             "unsupported_media_type",
             "{content_type}"
         );
     }
     Answer::to(backend.request(Method::POST, INIT).body(body.clone())).await.ok();
     for content_type in ["application/json", "Application/JSON; charset=utf-8"] {
-        raw(&backend, content_type, body.clone()).await.ok();
+        post_init(&backend, content_type, body.clone()).await.ok();
     }
 }
 

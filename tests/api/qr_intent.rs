@@ -30,7 +30,7 @@ async fn the_qr_value_holds_a_signed_intent_for_the_same_transaction() {
     let first = &opened.intent;
     assert_eq!((&intent.txn, &intent.sc, &intent.lang, intent.m), (&first.txn, &first.sc, &first.lang, first.m));
     assert_eq!((&intent.cb, &intent.aud, &*intent.ch), (&first.cb, &first.aud, "qr"));
-    assert_ne!(intent.jti, first.jti, "it is signed afresh");
+    assert_ne!(intent.jti, first.jti, "it has a new signature");
     intent::verify(opened.answer["intentJwt"].as_str().unwrap(), &key).expect("init signs with the same key");
 }
 
@@ -73,9 +73,9 @@ async fn a_completed_transaction_gets_409_and_an_expired_one_410() {
     let completed = backend.open(&["name"]).await;
     identity_app.approve(&completed, "asha").await;
     assert_eq!(backend.post(QR_INTENT, &json!({"txnId": completed.txn})).await.refusal(409), "already_completed");
-    let left = backend.open(&["name"]).await;
+    let abandoned = backend.open(&["name"]).await;
     eventually("expiry", TIMEOUT, || async {
-        let answer = backend.post(QR_INTENT, &json!({"txnId": left.txn})).await;
+        let answer = backend.post(QR_INTENT, &json!({"txnId": abandoned.txn})).await;
         (answer.status != 200).then(|| assert_eq!(answer.refusal(410), "transaction_expired"))
     })
     .await;

@@ -43,10 +43,15 @@ async fn callback_and_webhook_traces_link_to_the_callers_trace() {
     assert_eq!(init.resource["service.name"], "sakshi");
     let step = collector.span("open_transaction", |span| span.trace == CALLERS_TRACE).await;
     assert!(matches!(step.attribute("db.system.name"), "sqlite" | "redis"), "{step:?}");
-    let ask = collector.parent(&step);
-    assert_eq!((&*ask.name, ask.attribute("actor.name")), ("ask Open", "CreditLedger"));
-    assert_eq!(collector.parent(&ask).id, init.id);
-    assert!(init.start <= ask.start && ask.start <= step.start && step.end <= ask.end && ask.end <= init.end);
+    let message = collector.parent(&step);
+    assert_eq!((&*message.name, message.attribute("actor.name")), ("ask Open", "CreditLedger"));
+    assert_eq!(collector.parent(&message).id, init.id);
+    assert!(
+        init.start <= message.start
+            && message.start <= step.start
+            && step.end <= message.end
+            && message.end <= init.end
+    );
 
     let callback = collector.span(CALLBACK, |span| span.attribute("txn.id") == opened.txn).await;
     assert_eq!((callback.links.as_slice(), &*callback.parent), (&[CALLERS_TRACE.to_owned()][..], ""));
@@ -85,9 +90,9 @@ async fn an_order_carries_its_trace_to_the_upstream() {
     let flow = Flow::EStamp;
     backend.open_flow_once("order-7", flow, &flow.body()).await.ok();
     let order = collector.span("upstream order", |_| true).await;
-    let told = upstream.last_order().headers["traceparent"].to_str().expect("ASCII").to_owned();
-    assert_eq!(told, format!("00-{}-{}-01", order.trace, order.id));
-    assert!(!order.attribute("server.address").contains("orders"), "the origin alone: {order:?}");
+    let traceparent = upstream.last_order().headers["traceparent"].to_str().expect("ASCII").to_owned();
+    assert_eq!(traceparent, format!("00-{}-{}-01", order.trace, order.id));
+    assert!(!order.attribute("server.address").contains("orders"), "only the origin is recorded: {order:?}");
 }
 
 // Stopping a node blocks its thread; the collector keeps working.
@@ -106,7 +111,7 @@ async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
     let backend = node.backend(3).await;
     open(&backend, &traceparent("00"), "https://example.com/hook").await;
     open(&backend, "no traceparent", "https://example.com/hook").await;
-    // Waiting spans are sent before the process ends.
+    // Pending spans are sent before the process ends.
     node.stop();
     let inits: Vec<_> = collector.spans().into_iter().filter(|span| span.name == format!("POST {INIT}")).collect();
     assert_eq!(inits.len(), 2);

@@ -11,7 +11,7 @@ use sakshi_kit::node::TestNode;
 const PATH: &str = "/api/v1/user/webhook";
 
 /// Returns the registered URLs, by API.
-async fn registered(backend: &Backend) -> Vec<(String, String)> {
+async fn registered_urls(backend: &Backend) -> Vec<(String, String)> {
     let answer = backend.get(PATH).await.ok();
     assert_eq!(answer["success"], true, "{answer}");
     let mut rows: Vec<(String, String)> = answer["data"]
@@ -34,23 +34,25 @@ async fn registered(backend: &Backend) -> Vec<(String, String)> {
 async fn a_url_can_be_registered_replaced_and_removed_for_each_api() {
     let node = TestNode::start().await;
     let (backend, neighbour) = (node.backend(0).await, node.backend(0).await);
-    assert!(registered(&backend).await.is_empty());
+    assert!(registered_urls(&backend).await.is_empty());
     for api_type in API_TYPES {
         backend.register(api_type, &format!("https://client.example/hooks/{api_type}")).await;
     }
     let mut all = API_TYPES.map(|api_type| (api_type.to_owned(), format!("https://client.example/hooks/{api_type}")));
     all.sort_unstable();
-    assert_eq!(registered(&backend).await, all);
-    assert!(registered(&neighbour).await.is_empty(), "each app has its own");
+    assert_eq!(registered_urls(&backend).await, all);
+    assert!(registered_urls(&neighbour).await.is_empty(), "each app has its own URLs");
 
     backend.register("ESign", "https://client.example/elsewhere").await;
-    assert!(registered(&backend).await.contains(&("ESign".to_owned(), "https://client.example/elsewhere".to_owned())));
-    assert_eq!(registered(&backend).await.len(), 4);
+    assert!(
+        registered_urls(&backend).await.contains(&("ESign".to_owned(), "https://client.example/elsewhere".to_owned()))
+    );
+    assert_eq!(registered_urls(&backend).await.len(), 4);
 
     for _ in 0..2 {
         let removed = backend.configure(&json!({"apiType": "ESign", "webhookUrl": null})).await.ok();
         assert_eq!(removed, json!({"success": true, "data": {"apiType": "ESign", "webhookUrl": null}}));
-        assert_eq!(registered(&backend).await.len(), 3);
+        assert_eq!(registered_urls(&backend).await.len(), 3);
     }
     let snake = json!({"api_type": "ESign", "webhook_url": "https://client.example/snake"});
     assert_eq!(
@@ -66,7 +68,7 @@ async fn registered_urls_survive_a_restart() {
     backend.register("DocLocker", "https://client.example/hooks").await;
     node.kill().await;
     node.launch().await;
-    assert_eq!(registered(&backend).await, [("DocLocker".to_owned(), "https://client.example/hooks".to_owned())]);
+    assert_eq!(registered_urls(&backend).await, [("DocLocker".to_owned(), "https://client.example/hooks".to_owned())]);
 }
 
 #[tokio::test]
@@ -101,7 +103,7 @@ async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
     let mut problems = backend.configure(&json!({"apiType": "OVSE", "webhookUrl": "nowhere"})).await.refused_fields();
     problems.sort_unstable();
     assert_eq!(problems, ["apiType", "webhookUrl"]);
-    assert!(registered(&backend).await.is_empty());
+    assert!(registered_urls(&backend).await.is_empty());
 }
 
 #[tokio::test]
@@ -128,8 +130,8 @@ async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
             .request(method.clone(), node.addresses.public(PATH))
             .json(&json!({"apiType": "ESign", "webhookUrl": null}));
         assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
-        let cut = backend.with_credentials(&backend.key, "");
-        assert_eq!(Answer::to(cut.request(method, PATH)).await.refusal(401), "unauthorized");
+        let without_app = backend.with_credentials(&backend.key, "");
+        assert_eq!(Answer::to(without_app.request(method, PATH)).await.refusal(401), "unauthorized");
     }
     let post = backend.post(PATH, &json!({"apiType": "ESign", "webhookUrl": null})).await;
     assert_eq!(post.refusal(405), "method_not_allowed");
@@ -137,7 +139,7 @@ async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
     assert!(allowed.contains("GET") && allowed.contains("PUT"), "{allowed}");
     let text = backend.request(Method::PUT, PATH).header("content-type", "text/plain").body("ESign");
     assert_eq!(Answer::to(text).await.refusal(415), "unsupported_media_type");
-    assert_eq!(registered(&backend).await, Vec::<(String, String)>::new());
+    assert_eq!(registered_urls(&backend).await, Vec::<(String, String)>::new());
 }
 
 #[tokio::test]
@@ -162,5 +164,5 @@ async fn an_operator_sets_and_removes_the_three_urls_of_wealth_data() {
         operator.patch(&path, &json!({"data_webhook_url": "nowhere"})).await.refused_fields(),
         ["data_webhook_url"]
     );
-    assert!(registered(&backend).await.is_empty(), "they are no API of the account's");
+    assert!(registered_urls(&backend).await.is_empty(), "wealth URLs are not URLs of the account");
 }

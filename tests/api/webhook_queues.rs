@@ -1,4 +1,4 @@
-//! Receivers do not delay each other, and a connection closed by its receiver loses no delivery.
+//! Receivers do not delay each other, and connections closed by a receiver lose no delivery.
 
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ use sakshi_kit::waiting::{TIMEOUT, assert_within};
 async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str, count: usize) -> Vec<Opened> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
-        let some = (count - all.len()).min(25);
-        let opened = join_all((0..some).map(|_| backend.open_reported(&["name"], url))).await;
+        let batch = (count - all.len()).min(25);
+        let opened = join_all((0..batch).map(|_| backend.open_reported(&["name"], url))).await;
         join_all(opened.iter().map(|opened| identity_app.approve(opened, "asha"))).await;
         all.extend(opened);
     }
@@ -30,7 +30,7 @@ async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     complete_many(&backend, &identity_app, &hanging.url("/"), 100).await;
-    assert!(hanging.wait_for(64, TIMEOUT).await.len() >= 64, "as many as may be in flight to one origin");
+    assert!(hanging.wait_for(64, TIMEOUT).await.len() >= 64, "the maximum in flight to one origin");
     for number in 1..=5 {
         let opened = backend.open_reported(&["name"], &healthy.url("/")).await;
         let credential = identity_app.credential(&opened, "asha");
@@ -52,7 +52,7 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
     let mut arrived: Vec<String> = received.iter().map(|webhook| txn_of(&webhook.body)).collect();
     sent.sort_unstable();
     arrived.sort_unstable();
-    assert_eq!(arrived, sent, "each arrives, and none twice");
+    assert_eq!(arrived, sent, "each arrives once");
     for opened in &opened {
         assert_eq!(operator.outcome(&opened.txn).await, "delivered");
     }

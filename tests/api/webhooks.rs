@@ -1,4 +1,4 @@
-//! Specification, "Events": the receiver's webhook, sent once, and the operator's view of it.
+//! Specification, "Events": a webhook is sent at most once, and the operator sees its outcome.
 
 use sakshi_domain::time::Timestamp;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -25,7 +25,7 @@ async fn open_for(backend: &Backend, receiver: &WebhookReceiver, request_id: &st
     Opened::read(&Answer::to(request).await.ok())
 }
 
-async fn answer(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
+async fn complete(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
     if passes {
         identity_app.approve(opened, "asha").await;
     } else {
@@ -47,18 +47,19 @@ async fn the_body_is_golden_in_the_apps_spelling_and_equals_the_result() {
     for (number, (spelling, passes, golden)) in cases.into_iter().enumerate() {
         operator.patch(&format!("/admin/v1/apps/{}", backend.app), &json!({"payload_spelling": spelling})).await.ok();
         // The app's settings are cached for at most a second, like its keys.
-        let shown = operator.get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
-        assert_eq!(shown["payload_spelling"], spelling);
+        let app = operator.get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
+        assert_eq!(app["payload_spelling"], spelling);
         let opened = open_for(&backend, &receiver, &format!("order-7/{number}")).await;
-        answer(&identity_app, &opened, passes).await;
+        complete(&identity_app, &opened, passes).await;
         let arrived = receiver.wait_for(number + 1, TIMEOUT).await;
         assert_eq!(arrived.len(), number + 1);
         let body = std::str::from_utf8(&arrived[number].body).expect("UTF-8");
         let data: Value = serde_json::from_str::<Value>(body).expect("JSON")["data"].clone();
-        let at = data.get("verified_at").or(data.get("verifiedAt")).and_then(Value::as_str).expect("a time").to_owned();
-        let time = Timestamp::parse_iso8601(&at).expect("RFC 3339");
-        assert!(at.ends_with('Z') && (time.seconds() - sakshi_kit::issuer::now()).abs() < 30, "{at}");
-        let golden = golden.trim_end().replace("{txn}", &opened.txn).replace("{verified_at}", &at);
+        let verified_at =
+            data.get("verified_at").or(data.get("verifiedAt")).and_then(Value::as_str).expect("a time").to_owned();
+        let time = Timestamp::parse_iso8601(&verified_at).expect("RFC 3339");
+        assert!(verified_at.ends_with('Z') && (time.seconds() - sakshi_kit::issuer::now()).abs() < 30, "{verified_at}");
+        let golden = golden.trim_end().replace("{txn}", &opened.txn).replace("{verified_at}", &verified_at);
         assert_eq!(body, golden.replace("{request_id}", &format!("order-7/{number}")));
         sakshi_kit::waiting::eventually("the poll in the same spelling", TIMEOUT, || async {
             (backend.result(&opened.txn).await.text == body).then_some(())
@@ -84,7 +85,7 @@ async fn a_webhook_is_one_json_post_without_custom_headers() {
     let names: Vec<&str> = request.headers.keys().map(|name| name.as_str()).collect();
     for name in names {
         let known = ["host", "content-type", "content-length", "accept", "user-agent", "connection"];
-        assert!(known.contains(&name), "{name} is a header that the specification does not know");
+        assert!(known.contains(&name), "{name} is not a header of the specification");
     }
 }
 
@@ -101,7 +102,7 @@ async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
     node.kill().await;
     node.launch().await;
     assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
-    // Another delivery to the same origin ends after anything that the restart could have sent again.
+    // A later delivery to the same origin ends after any delivery repeated by the restart.
     let next = open_for(&backend, &receiver, "order-8").await;
     identity_app.approve(&next, "asha").await;
     node.operator().delivery(&next.txn).await;
@@ -161,8 +162,8 @@ async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
         let next = open_for(&backend, &receiver, "order-8").await;
         identity_app.approve(&next, "asha").await;
         assert_eq!(operator.outcome(&next.txn).await, "delivered");
-        assert_eq!(receiver.received().len(), 2, "{behaviour:?}: one attempt for each");
-        assert_eq!(backend.result(&opened.txn).await.ok()["success"], true, "the result can be fetched all the same");
+        assert_eq!(receiver.received().len(), 2, "{behaviour:?}: one attempt each");
+        assert_eq!(backend.result(&opened.txn).await.ok()["success"], true, "the result can still be polled");
     }
     assert!(elsewhere.received().is_empty(), "a redirect is not followed");
 }
@@ -230,7 +231,7 @@ async fn internal_addresses_are_blocked_unless_allowed() {
     node.restart().await;
     for (host, opened) in hosts.into_iter().zip(&all) {
         assert_eq!(identity_app.fail(opened, "301", "User Reject").await.status, 200);
-        assert_eq!(operator.outcome(&opened.txn).await, "blocked", "{host}, given before it was forbidden");
+        assert_eq!(operator.outcome(&opened.txn).await, "blocked", "{host}, accepted before the change");
         let again = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook(host)});
         assert_eq!(backend.init(&again).await.refused_fields(), ["webhook_url"], "{host}");
     }
