@@ -26,7 +26,7 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     for app in [app, &other] {
         let party = Party { client: app.client_id.clone(), app: app.app_id.clone(), now: fixture.clock.now() };
         let flow = party.open_locker(&service.store).await;
-        let large = flow.locker_with("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
+        let large = flow.locker_report_with_file("Fetched", "QUJD".repeat(FILE_BYTES_MAX / 3));
         let report = FlowReport::parse(ReportKind::DocLocker, large.to_string().as_bytes()).unwrap();
         service.store.report_flow(ReportFlow { report, result_ttl: RESULT_TTL }).await.unwrap();
         ids.push(flow.id.to_string());
