@@ -1,4 +1,4 @@
-//! The level of the log: changed for a time, and only where the service hides secrets.
+//! The log level: temporary changes, and levels that are refused.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -7,13 +7,13 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_operator::{InternalDeps, LogLevel};
 use serde_json::{Value, json};
 
-use crate::cli::{admin, serve_with, word_after};
+use crate::cli::{printed_value, run_admin, serve_with};
 use crate::operator::{ask, listener};
 use crate::store_fixture::StoreFixture;
 
 const PATH: &str = "/admin/v1/log-level";
 
-/// Returns a listener whose log begins at `info`, and the applied filters.
+/// Returns dependencies with the log level `info`, and the list of filters applied later.
 fn deps() -> (InternalDeps, Arc<Mutex<Vec<String>>>) {
     let applied = Arc::new(Mutex::new(Vec::new()));
     let filters = Arc::clone(&applied);
@@ -23,7 +23,7 @@ fn deps() -> (InternalDeps, Arc<Mutex<Vec<String>>>) {
 }
 
 #[actix_rt::test]
-async fn a_level_stands_for_its_time_and_then_the_usual_one_by_itself() {
+async fn a_temporary_log_level_reverts_by_itself() {
     let (deps, applied) = deps();
     let service = listener(deps).await;
     let usual = json!({ "level": "info", "usual": "info", "until": null });
@@ -71,13 +71,13 @@ async fn a_level_that_may_show_secrets_is_refused_with_its_field() {
 async fn the_command_shows_changes_and_resets_the_level() {
     let (deps, applied) = deps();
     let url = serve_with(deps);
-    let (code, out, _) = admin(&url, &["log-level"]).await;
-    assert_eq!((code, word_after(&out, "level")), (ExitCode::SUCCESS, "info"));
-    let (_, out, _) = admin(&url, &["log-level", "debug", "--for", "10m"]).await;
-    assert_eq!((word_after(&out, "level"), word_after(&out, "until")), ("debug", "2023-11-14T22:23:20.000Z"));
-    let (_, out, _) = admin(&url, &["log-level", "--reset"]).await;
-    assert_eq!((word_after(&out, "level"), word_after(&out, "until")), ("info", "-"));
-    let (code, _, err) = admin(&url, &["log-level", "hyper=debug"]).await;
+    let (code, out, _) = run_admin(&url, &["log-level"]).await;
+    assert_eq!((code, printed_value(&out, "level")), (ExitCode::SUCCESS, "info"));
+    let (_, out, _) = run_admin(&url, &["log-level", "debug", "--for", "10m"]).await;
+    assert_eq!((printed_value(&out, "level"), printed_value(&out, "until")), ("debug", "2023-11-14T22:23:20.000Z"));
+    let (_, out, _) = run_admin(&url, &["log-level", "--reset"]).await;
+    assert_eq!((printed_value(&out, "level"), printed_value(&out, "until")), ("info", "-"));
+    let (code, _, err) = run_admin(&url, &["log-level", "hyper=debug"]).await;
     assert!(code == ExitCode::from(1) && err.contains("level: "), "{err}");
     assert_eq!(*applied.lock().unwrap(), ["info,info,sakshi=debug", "info"]);
 }

@@ -1,4 +1,4 @@
-//! The operator's API as an operator's tool sees it, on a real store.
+//! The operator's API on the internal listener, on a real store.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use sakshi_wire::ISO_8601;
 use serde_json::{Value, json};
 
 use crate::document::assert_described;
-use crate::operator_document::{OPERATIONS, uri_of};
+use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{StoreFixture, TOKEN};
 
 pub(crate) async fn listener(
@@ -66,11 +66,11 @@ fn text(value: &Value, name: &str) -> String {
 }
 
 #[actix_rt::test]
-async fn every_route_with_a_token_takes_that_token_and_nothing_else() {
+async fn every_protected_route_accepts_only_its_token() {
     let service = listener(StoreFixture::new().internal()).await;
     let tokens = [Some("admin_token"), Some("connector_token")];
     for (method, path, _, _) in OPERATIONS.into_iter().filter(|(.., token)| tokens.contains(token)) {
-        let uri = &uri_of(path);
+        let uri = &example_uri(path);
         for header in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic abc"), Some(TOKEN)] {
             let mut request = TestRequest::default().method(method.parse().unwrap()).uri(uri).set_json(json!({}));
             if let Some(header) = header {
@@ -84,7 +84,7 @@ async fn every_route_with_a_token_takes_that_token_and_nothing_else() {
 }
 
 #[actix_rt::test]
-async fn an_operator_sets_a_client_up() {
+async fn an_operator_sets_up_a_client() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let (status, client) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
@@ -108,7 +108,7 @@ async fn an_operator_sets_a_client_up() {
 async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let app = format!("/admin/v1/apps/{}", fixture.app(&fixture.client().await).await);
+    let app = format!("/admin/v1/apps/{}", fixture.create_app(&fixture.create_client().await).await);
     let (status, changed) =
         ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": "https://a.example/c"}))).await;
     assert_eq!((status, &changed["payload_spelling"]), (200, &json!("snake_case")));
@@ -119,10 +119,10 @@ async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
     );
     let (_, changed) = ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": null}))).await;
     assert_eq!(changed["consent_webhook_url"], Value::Null);
-    let bad = json!({"payload_spelling": "kebab", "consent_webhook_url": "https://127.0.0.1/c",
+    let invalid = json!({"payload_spelling": "kebab", "consent_webhook_url": "https://127.0.0.1/c",
         "data_webhook_url": "http://a.example",
         "historical_webhook_url": "nonsense"});
-    let (status, refused) = ask(&service, "PATCH", &app, Some(bad)).await;
+    let (status, refused) = ask(&service, "PATCH", &app, Some(invalid)).await;
     let fields: Vec<&str> =
         refused["errors"].as_array().unwrap().iter().filter_map(|error| error["field"].as_str()).collect();
     assert_eq!(
@@ -137,8 +137,8 @@ async fn an_app_is_patched_field_by_field_and_null_removes_a_url() {
 async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_once() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let client = fixture.client().await;
-    let (_, old) = fixture.key(&client, |key| key.label = "kiosk".into()).await;
+    let client = fixture.create_client().await;
+    let (_, old) = fixture.create_key(&client, |key| key.label = "kiosk".into()).await;
     let rotate = format!("/admin/v1/keys/{old}/rotate");
     let (status, rotated) = ask(&service, "POST", &rotate, Some(json!({"overlap_s": 60}))).await;
     assert_eq!((status, &rotated["previous"]["expires_at"]), (200, &json!("2023-11-14T22:14:20.000Z")));
@@ -162,7 +162,7 @@ async fn a_rotated_key_overlaps_with_its_successor_and_a_revoked_one_ends_at_onc
 async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let client = fixture.client().await;
+    let client = fixture.create_client().await;
     let credits = format!("/admin/v1/clients/{client}/credits");
     for (body, status, code) in [
         (json!({"amount": 25, "reference": "inv-1"}), 200, None),
@@ -176,8 +176,8 @@ async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
         (json!({"amount": 5}), 400, Some("validation_failed")),
         (json!({"amount": 5.5, "reference": "x"}), 400, Some("validation_failed")),
     ] {
-        let (found, answer) = ask(&service, "POST", &credits, Some(body.clone())).await;
-        assert_eq!((found, answer["code"].as_str()), (status, code), "{body}: {answer}");
+        let (actual, answer) = ask(&service, "POST", &credits, Some(body.clone())).await;
+        assert_eq!((actual, answer["code"].as_str()), (status, code), "{body}: {answer}");
     }
     let (_, balance) = ask(&service, "GET", &credits, None).await;
     assert_eq!(balance, json!({"balance": 20}));
@@ -198,20 +198,25 @@ async fn a_grant_is_idempotent_by_reference_and_a_balance_is_never_negative() {
 }
 
 #[actix_rt::test]
-async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_that_were_sent() {
+async fn invalid_requests_are_refused_by_the_field_names_that_were_sent() {
     let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let app = fixture.app(&client).await;
+    let client = fixture.create_client().await;
+    let app = fixture.create_app(&client).await;
     let service = listener(fixture.internal()).await;
-    let some = "must be an array that names some of sandbox, stage and production; leave it out for all";
+    let environments_error = "must be an array that names some of sandbox, stage and production; leave it out for all";
     let [keys, credits, app, apps] =
         ["clients/{}/keys", "clients/{}/credits", "apps/{}", "clients/{}/apps"].map(|path| {
             let id = if path.starts_with("apps") { app.as_str() } else { client.as_str() };
             format!("/admin/v1/{}", path.replace("{}", id))
         });
-    for (method, uri, body, told) in [
-        ("POST", &keys, json!({"environments": []}), json!([{"field": "environments", "message": some}])),
-        ("POST", &keys, json!({"environments": "stage"}), json!([{"field": "environments", "message": some}])),
+    for (method, uri, body, expected) in [
+        ("POST", &keys, json!({"environments": []}), json!([{"field": "environments", "message": environments_error}])),
+        (
+            "POST",
+            &keys,
+            json!({"environments": "stage"}),
+            json!([{"field": "environments", "message": environments_error}]),
+        ),
         (
             "POST",
             &keys,
@@ -253,7 +258,7 @@ async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_tha
         ("POST", &apps, json!({}), json!([{"field": "name", "message": "is required"}])),
     ] {
         let (status, refused) = ask(&service, method, uri, Some(body.clone())).await;
-        assert_eq!((status, &refused["errors"]), (400, &told), "{body}");
+        assert_eq!((status, &refused["errors"]), (400, &expected), "{body}");
     }
     assert_eq!(ask(&service, "PATCH", &app, Some(json!({"data_webhook_url": null}))).await.0, 200);
     assert_eq!(ask(&service, "GET", &keys, None).await.1["keys"], json!([]));
@@ -262,8 +267,8 @@ async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_tha
 #[actix_rt::test]
 async fn the_events_of_an_app_are_listed_with_their_counts() {
     let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let (app, event) = (fixture.app(&client).await, EventId::generate(client.partition(), 0));
+    let client = fixture.create_client().await;
+    let (app, event) = (fixture.create_app(&client).await, EventId::generate(client.partition(), 0));
     let now = fixture.clock.now();
     let created = records::event(event, client, app.clone(), now, Duration::from_secs(60));
     fixture.store.create_event(CreateEvent { event: created, most: None, idempotency: None }).await.unwrap();
@@ -278,7 +283,7 @@ async fn the_events_of_an_app_are_listed_with_their_counts() {
 }
 
 #[actix_rt::test]
-async fn probes_say_what_is_wrong_and_need_no_token() {
+async fn probes_name_the_problem_and_need_no_token() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let probe = async |uri: &str| {
@@ -300,7 +305,7 @@ async fn probes_say_what_is_wrong_and_need_no_token() {
 #[actix_rt::test]
 async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
     let recorder = sakshi::telemetry::PrometheusRecorder::default();
-    let deps = InternalDeps { metrics: rendered(&recorder), ..StoreFixture::new().internal() };
+    let deps = InternalDeps { metrics: metrics_renderer(&recorder), ..StoreFixture::new().internal() };
     let _guard = metrics::set_default_local_recorder(&recorder);
     let service = listener(deps).await;
     ask(&service, "GET", "/admin/v1/clients/cl_secret/credits", None).await;
@@ -318,7 +323,7 @@ async fn metrics_are_labelled_by_route_pattern_and_never_by_path() {
 }
 
 #[actix_rt::test]
-async fn the_tree_and_a_delivery_are_shown() {
+async fn the_tree_is_shown_and_an_unknown_delivery_gets_404() {
     let service = listener(StoreFixture::new().internal()).await;
     let (status, tree) = ask(&service, "GET", "/admin/v1/tree", None).await;
     assert_eq!((status, &tree["name"]), (200, &json!("root")));
@@ -327,8 +332,8 @@ async fn the_tree_and_a_delivery_are_shown() {
     }
 }
 
-/// Renders a recorder's metrics as the page shows them.
-pub(crate) fn rendered(
+/// Returns a function that renders the recorder's metrics.
+pub(crate) fn metrics_renderer(
     recorder: &sakshi::telemetry::PrometheusRecorder,
 ) -> std::sync::Arc<dyn Fn() -> String + Send + Sync> {
     let recorder = recorder.clone();

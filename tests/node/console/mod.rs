@@ -1,4 +1,4 @@
-//! The operators' console as a browser gets it, on a real store.
+//! Tests of the operators' console: requests of a browser, on a real store.
 
 mod records;
 mod sessions;
@@ -26,9 +26,9 @@ use crate::operator::ask;
 use crate::store_fixture::{StoreFixture, TOKEN};
 
 const HOST: &str = "console.example:8081";
-const OURS: &str = "http://console.example:8081";
+const CONSOLE_ORIGIN: &str = "http://console.example:8081";
 
-/// Returns the console's additions to the API.
+/// Returns the configuration of the console.
 fn console() -> Console {
     let kept = Duration::from_secs(25 * 3_600);
     Console {
@@ -43,7 +43,7 @@ fn console() -> Console {
     }
 }
 
-/// Returns the internal listener with its pages.
+/// Returns the internal listener with the console.
 async fn listener(
     deps: InternalDeps,
 ) -> impl Service<actix_http::Request, Response = ServiceResponse<impl MessageBody>, Error = Error> {
@@ -54,13 +54,13 @@ async fn listener(
     init_service(App::new().wrap(from_fn(edge)).configure(configure)).await
 }
 
-/// A browser that keeps one cookie.
+/// A browser that keeps the session's cookie.
 struct Browser<'a, S> {
     service: &'a S,
     cookie: RefCell<Option<String>>,
 }
 
-/// An answer to a browser.
+/// A response to a browser.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -91,8 +91,8 @@ where
         browser
     }
 
-    /// Returns a browser of an operator with this role, and the operator's id.
-    async fn of_role(service: &'a S, role: &str) -> (Self, String) {
+    /// Adds an operator with this role; returns a browser signed in as them, and the operator's id.
+    async fn with_role(service: &'a S, role: &str) -> (Self, String) {
         let (_, added) = ask_api(
             service,
             "POST",
@@ -143,15 +143,15 @@ where
     }
 
     async fn post(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
-        self.post_from(OURS, path, pairs).await
+        self.post_from(CONSOLE_ORIGIN, path, pairs).await
     }
 
     /// Returns the token in the forms of this session.
     async fn csrf_token(&self) -> String {
-        hidden(&self.page("/console").await, "form_word")
+        hidden_field(&self.page("/console").await, "form_word")
     }
 
-    /// Sends a form as a page of this session does.
+    /// Sends a form with the token of this session.
     async fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let token = self.csrf_token().await;
         let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", token.as_str())]).collect();
@@ -164,13 +164,13 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    fn leads_to_sign_in(&self) -> bool {
+    fn redirects_to_sign_in(&self) -> bool {
         self.status == 303 && self.location.starts_with("/console/sign-in")
     }
 }
 
 /// Returns the value of a hidden field.
-fn hidden(html: &str, name: &str) -> String {
+fn hidden_field(html: &str, name: &str) -> String {
     let (_, rest) = html.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{name}: {html}"));
     rest.split('"').next().unwrap().to_owned()
 }

@@ -5,7 +5,7 @@ use actix_web::test::TestRequest;
 use crate::pages_fixture::{PagesFixture, text};
 
 #[actix_rt::test]
-async fn files_are_kept_by_their_content_and_asked_for_once() {
+async fn files_are_addressed_by_content_and_cached() {
     let fixture = PagesFixture::new().await;
     let (_, html) = fixture.page("/v/none", "").await;
     for (mark, kind) in [
