@@ -21,7 +21,7 @@ async fn unsent_entries(node: &TestNode) -> Option<u64> {
 async fn a_collector_gets_every_entry_despite_its_own_and_the_nodes_outages() {
     let collector = Collector::start().await;
     let settings = [("TELEMETRY__OTLP_ENDPOINT", &*collector.url), ("AUDIT_LOG__PUSH", "otlp")];
-    let mut node = TestNode::with(&settings).await;
+    let mut node = TestNode::start_with(&settings).await;
     let received = |collector: &Collector| collector.logs().iter().map(parse_record).collect::<Vec<_>>();
     make_change(&node, "One").await;
     let client =
@@ -51,7 +51,7 @@ async fn a_collector_gets_every_entry_despite_its_own_and_the_nodes_outages() {
 async fn rsyslog_gets_every_entry(has_tls: bool) {
     let mut server = Rsyslog::start(has_tls).await;
     let (url, authority) = (server.url(), server.authority.display().to_string());
-    let mut node = TestNode::with(&[("AUDIT_LOG__PUSH", &url), ("OUTBOUND__CA_FILE", &authority)]).await;
+    let mut node = TestNode::start_with(&[("AUDIT_LOG__PUSH", &url), ("OUTBOUND__CA_FILE", &authority)]).await;
     let received = |server: &Rsyslog| server.lines().iter().map(|line| parse_line(line)).collect::<Vec<_>>();
     make_change(&node, "Bank of Ålesund \"north\" \\ ]").await;
     eventually("two entries", TIMEOUT, || async { is_complete(&received(&server), 2).then_some(()) }).await;

@@ -45,7 +45,7 @@ async fn a_missing_or_empty_header_is_answered_with_the_401_of_the_specification
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
-            assert_specified_401(&Answer::to(request).await, &format!("{case} at {path}"));
+            assert_specified_401(&Answer::receive(request).await, &format!("{case} at {path}"));
         }
     }
 }
@@ -81,10 +81,10 @@ async fn credentials_are_checked_before_the_body() {
     let node = TestNode::start().await;
     for body in ["{\"claims\": [\"shoe_size\"]}", "{", "", "\u{0}"] {
         let request = node.http.post(node.addresses.public(INIT)).header("content-type", "application/json").body(body);
-        assert_specified_401(&Answer::to(request).await, body);
+        assert_specified_401(&Answer::receive(request).await, body);
     }
     let large = node.http.post(node.addresses.public(INIT)).body(vec![b'x'; 100_000]);
-    assert_eq!(Answer::to(large).await.status, 401, "a stranger learns neither the size limit nor the media type");
+    assert_eq!(Answer::receive(large).await.status, 401, "a stranger learns neither the size limit nor the media type");
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn one_key_works_for_every_app_of_its_client() {
 
 #[tokio::test]
 async fn a_key_works_only_from_its_networks_as_reported_by_the_trusted_proxy() {
-    let node = TestNode::with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let node = TestNode::start_with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
     let operator = node.operator();
     let client = operator.create_client().await;
     let app = operator.create_app(&client).await;
@@ -119,7 +119,7 @@ async fn a_key_works_only_from_its_networks_as_reported_by_the_trusted_proxy() {
             .get(node.addresses.public("/api/v1/credits"))
             .header("X-API-KEY", &key)
             .header("X-API-APP-ID", &app);
-        Answer::to(request.header("X-Forwarded-For", forwarded)).await
+        Answer::receive(request.header("X-Forwarded-For", forwarded)).await
     };
     for good in ["203.0.113.9", "10.0.0.1, 203.0.113.9", "2001:db8::7"] {
         assert_eq!(ask(good).await.status, 200, "{good}");

@@ -111,7 +111,8 @@ async fn a_backup_under_load_holds_every_earlier_answer_and_consistent_ledgers()
 
 #[tokio::test]
 async fn webhooks_pending_in_a_backup_are_not_sent_after_a_restore() {
-    let mut node = TestNode::with(&[("WEBHOOKS__MAX_IN_FLIGHT", "1"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    let mut node =
+        TestNode::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT", "1"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     if node.redis.is_some() {
         return;
     }
@@ -192,7 +193,7 @@ const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
 #[tokio::test]
 async fn commands_require_only_the_settings_they_use() {
-    let mut node = TestNode::with(&[("STORE__ENCRYPTION_KEY", KEY)]).await;
+    let mut node = TestNode::start_with(&[("STORE__ENCRYPTION_KEY", KEY)]).await;
     if node.redis.is_some() {
         return;
     }

@@ -17,7 +17,7 @@ fn brand_path(subject: &str, id: &str) -> String {
 }
 
 async fn page(node: &TestNode, path: &str) -> Answer {
-    Answer::to(node.http.get(node.addresses.public(path)).header("Accept", "text/html")).await
+    Answer::receive(node.http.get(node.addresses.public(path)).header("Accept", "text/html")).await
 }
 
 #[tokio::test]
@@ -38,12 +38,12 @@ async fn a_verify_page_shows_the_brand_of_the_client() {
     assert_eq!(operator.get(&brand).await.ok(), changed);
 
     let opened = backend.open(&["name"]).await;
-    let shown = page(&node, &format!("/v/{}", opened.txn)).await.text;
+    let html = page(&node, &format!("/v/{}", opened.txn)).await.text;
     let logo = changed["logo_url"].as_str().unwrap();
     for part in
         [logo, "Meridian Bank", "/assets/brand/7a1f3d.css", "tel:+918012345678", "https://meridian.example/privacy"]
     {
-        assert!(shown.contains(part), "{part}: {shown}");
+        assert!(html.contains(part), "{part}: {html}");
     }
     let file = page(&node, logo).await;
     assert_eq!((file.status, file.text.as_bytes(), file.header("content-type")), (200, LOGO, Some("image/svg+xml")));
@@ -81,14 +81,14 @@ async fn the_pages_of_an_event_show_its_own_brand_before_the_clients() {
         "colour": "#004d40"});
     let changed = operator.patch(&brand_path("events", &event.id), &change).await.ok();
     let (logo, picture) = (changed["logo_url"].as_str().unwrap(), changed["picture_url"].as_str().unwrap());
-    let shown = eventually("the brand on the event's page", TIMEOUT, || async {
-        let text = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await.text;
+    let html = eventually("the brand on the event's page", TIMEOUT, || async {
+        let text = Answer::receive(event.visit(reqwest::Method::GET, BROWSER)).await.text;
         text.contains("Innovation Hub").then_some(text)
     })
     .await;
     assert!(
-        shown.contains(&format!("<img class=\"picture\" src=\"{picture}\"")) && shown.contains("/assets/picture.css"),
-        "{shown}"
+        html.contains(&format!("<img class=\"picture\" src=\"{picture}\"")) && html.contains("/assets/picture.css"),
+        "{html}"
     );
     let file = page(&node, picture).await;
     assert_eq!(
@@ -131,7 +131,7 @@ async fn a_logo_is_followed_by_the_clients_name_and_then_the_organiser() {
     let mut terms = terms(5);
     terms["organiser"] = json!("State Bank");
     let event = TestEvent::open(&node, &backend, &terms).await;
-    let page_text = async || Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await.text;
+    let page_text = async || Answer::receive(event.visit(reqwest::Method::GET, BROWSER)).await.text;
     assert!(
         page_text().await.contains("<strong><bdi>State Bank</bdi></strong><span class=\"of-app\"><bdi>Client</bdi>")
     );

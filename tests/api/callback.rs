@@ -183,7 +183,7 @@ async fn the_sandbox_app_answers_through_the_real_callback() {
         let opened = backend.open(&["name", "dob"]).await;
         let body = json!({"intent": opened.answer["intentJwt"], "resident": "asha", "action": action});
         let request = node.http.post(node.addresses.public("/sandbox/app/answer")).json(&body);
-        let answer = sakshi_kit::answer::Answer::to(request).await;
+        let answer = sakshi_kit::answer::Answer::receive(request).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         eventually("completion", TIMEOUT, || async { (!backend.is_pending(&opened.txn).await).then_some(()) }).await;
         assert_eq!(backend.result(&opened.txn).await.ok()["data"]["verification_passed"], passed, "{action}");

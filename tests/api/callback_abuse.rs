@@ -52,7 +52,7 @@ async fn garbage_gets_400_and_leaves_the_transaction_pending() {
         }
     }
     let binary =
-        Answer::to(identity_app.request(&opened.callback_path(), "application/xml", vec![0xff, 0xfe, 0x00])).await;
+        Answer::receive(identity_app.request(&opened.callback_path(), "application/xml", vec![0xff, 0xfe, 0x00])).await;
     assert_eq!(binary.status, 400);
     assert!(backend.is_pending(txn).await);
     identity_app.approve(&opened, "asha").await;
@@ -102,7 +102,7 @@ async fn a_wrong_capability_and_an_unknown_transaction_get_the_same_404() {
             [(&*opened.txn, others), (&opened.txn, cut), (&opened.txn, "x"), (&unknown, &capability)]
         {
             let path = format!("/cb/{txn}/{capability}");
-            let answer = Answer::to(identity_app.request(&path, format.content_type(), body(txn))).await;
+            let answer = Answer::receive(identity_app.request(&path, format.content_type(), body(txn))).await;
             messages.push(format.reply(&answer, txn, 404));
         }
         assert!(messages.iter().all(|message| message == &messages[0]), "{messages:?}");
@@ -135,7 +135,10 @@ async fn a_callback_over_four_mebibytes_gets_413() {
     }
     let chunks: Vec<_> = (0..80).map(|_| Ok::<_, std::io::Error>(vec![b'x'; 64 * 1_024])).collect();
     let endless = Body::wrap_stream(futures_util::stream::iter(chunks));
-    assert_eq!(Answer::to(identity_app.request(&opened.callback_path(), "application/xml", endless)).await.status, 413);
+    assert_eq!(
+        Answer::receive(identity_app.request(&opened.callback_path(), "application/xml", endless)).await.status,
+        413
+    );
     let below = CallbackFormat::Json.success(&opened.txn, &"a".repeat(4 * 1_024 * 1_024 - 500));
     assert_eq!(identity_app.post(&opened, CallbackFormat::Json, below).await.status, 400);
     assert!(backend.is_pending(&opened.txn).await);
@@ -148,7 +151,7 @@ async fn a_media_type_other_than_xml_or_json_gets_415() {
     let opened = backend.open(&["name"]).await;
     let body = CallbackFormat::Json.failure(&opened.txn, "301", "User Reject");
     for content_type in ["image/png", "application/x-www-form-urlencoded", "text/html"] {
-        let answer = Answer::to(identity_app.request(&opened.callback_path(), content_type, body.clone())).await;
+        let answer = Answer::receive(identity_app.request(&opened.callback_path(), content_type, body.clone())).await;
         assert_eq!(answer.status, 415, "{content_type}: {}", answer.text);
     }
     assert!(backend.is_pending(&opened.txn).await);
@@ -171,13 +174,13 @@ async fn a_long_code_or_message_of_the_app_is_truncated() {
 
 #[tokio::test]
 async fn a_genuine_callback_is_accepted_despite_a_flood_from_its_address() {
-    let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
+    let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
     let (backend, identity_app) = (node.backend(5).await, node.identity_app());
     let stray = node.addresses.public("/cb/01890000-0000-7000-8000-000000000000/AAAAAAAAAAAAAAAAAAAAAAAA");
     let mut refused = 0;
     for round in 0..5 {
         for _ in 0..8 {
-            let answer = Answer::to(node.http.post(&stray).body("<x/>")).await;
+            let answer = Answer::receive(node.http.post(&stray).body("<x/>")).await;
             refused += u32::from(answer.status == 429);
         }
         let opened = backend.open(&["name"]).await;
@@ -189,7 +192,7 @@ async fn a_genuine_callback_is_accepted_despite_a_flood_from_its_address() {
 
 #[tokio::test]
 async fn callbacks_of_an_address_are_limited_as_configured() {
-    let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
+    let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let mut limited = None;

@@ -39,7 +39,7 @@ async fn a_wrong_capability_gets_its_404_before_the_body_arrives() {
 
 #[tokio::test]
 async fn a_rate_limited_address_gets_its_429_before_the_body_arrives() {
-    let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "1")]).await;
+    let node = TestNode::start_with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "1")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let limited = eventually("a 429", TIMEOUT, || async {
@@ -49,8 +49,8 @@ async fn a_rate_limited_address_gets_its_429_before_the_body_arrives() {
         let mut stream =
             Raw::post(&node, &opened.callback_path(), &headers_for(CALLBACK_BYTES_MAX, CallbackFormat::Json), b"{")
                 .await;
-        let answered = timeout(Duration::from_millis(500), stream.answer()).await.ok()?;
-        answered.starts_with("HTTP/1.1 429 ").then_some(answered)
+        let response = timeout(Duration::from_millis(500), stream.answer()).await.ok()?;
+        response.starts_with("HTTP/1.1 429 ").then_some(response)
     });
     assert!(limited.await.contains("retry-after: "));
 }

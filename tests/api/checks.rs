@@ -77,7 +77,7 @@ impl Kind {
 
     async fn verify(&self, backend: &Backend, body: &Value) -> Answer {
         backend.secrets.watch_for_personal_data(body);
-        Answer::to(backend.request(Method::POST, self.path).header("X-Request-ID", "req-1").json(body)).await
+        Answer::receive(backend.request(Method::POST, self.path).header("X-Request-ID", "req-1").json(body)).await
     }
 }
 
@@ -184,7 +184,7 @@ async fn a_missing_consent_or_bad_field_gets_a_400_that_names_it() {
 
 #[tokio::test]
 async fn a_failed_source_gives_502_and_a_slow_source_504() {
-    let fixture = FlowFixture::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+    let fixture = FlowFixture::start_with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
     for kind in &KINDS {
         for (behaviour, status, code) in [
             (UpstreamBehaviour::Status(500), 502, "upstream_failed"),
@@ -204,7 +204,7 @@ async fn checks_require_both_headers_and_the_post_method() {
     let fixture = FlowFixture::start().await;
     for kind in &KINDS {
         let bare = fixture.node.http.post(fixture.node.addresses.public(kind.path)).json(&kind.body());
-        assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+        assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
         assert_eq!(fixture.backend.get(kind.path).await.refusal(405), "method_not_allowed");
     }
     assert!(fixture.upstream.orders().is_empty());

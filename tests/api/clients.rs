@@ -35,9 +35,9 @@ async fn a_suspended_client_is_refused_while_its_pending_verifications_go_on() {
     }
     assert_eq!(backend.init(&json!({"claims": ["name"], "channel": "qr"})).await.refusal(401), "unauthorized");
     assert!(browser.is_redirected_to_sign_in("/portal").await, "the session has ended");
-    let page = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await;
+    let page = Answer::receive(event.visit(reqwest::Method::GET, BROWSER)).await;
     assert!(page.text.contains("Registration has closed"), "{}", page.text);
-    assert_eq!(Answer::to(event.button(PROGRAM)).await.refusal(410), "event_closed");
+    assert_eq!(Answer::receive(event.button(PROGRAM)).await.refusal(410), "event_closed");
     other.open(&["name"]).await;
 
     identity_app.approve(&begun, "asha").await;

@@ -12,7 +12,7 @@ const LOCKER_TOKEN: &str = "a-token-of-doclocker-of-more-than-32-characters";
 
 #[tokio::test]
 async fn connectors_report_to_their_own_listener_with_the_token_of_the_flow() {
-    let node = TestNode::with(&[
+    let node = TestNode::start_with(&[
         ("SERVER__CONNECTOR_ADDR", "127.0.0.1:0"),
         ("ADMIN__CONNECTOR_TOKEN_DOCLOCKER", LOCKER_TOKEN),
     ])
@@ -28,7 +28,7 @@ async fn connectors_report_to_their_own_listener_with_the_token_of_the_flow() {
     for (flow, outcome) in [(Flow::DocLocker, "fetched"), (Flow::Esign, "completed")] {
         let opened = backend.open_flow(flow).await;
         let url = node.addresses.public(&format!("/sandbox/flows/{}/{}", opened.flow.name(), opened.id));
-        let driven = Answer::to(node.http.post(url).json(&json!({ "outcome": outcome }))).await.ok();
+        let driven = Answer::receive(node.http.post(url).json(&json!({ "outcome": outcome }))).await.ok();
         assert!(driven["reported"].as_array().unwrap().iter().all(|row| row["status"] == 200), "{driven}");
     }
 
@@ -46,7 +46,7 @@ async fn connectors_report_to_their_own_listener_with_the_token_of_the_flow() {
         404,
         "the internal listener takes no reports"
     );
-    let get = |path: &str| Answer::to(node.http.get(connector_addresses.internal(path)).bearer_auth(ADMIN_TOKEN));
+    let get = |path: &str| Answer::receive(node.http.get(connector_addresses.internal(path)).bearer_auth(ADMIN_TOKEN));
     for path in ["/admin/v1/clients", "/metrics", "/readyz"] {
         assert_eq!(get(path).await.status, 404, "{path}");
     }

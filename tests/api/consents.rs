@@ -1,4 +1,4 @@
-//! The register of consents: who asked for which claims, when and why, and the decision; no shared value.
+//! The register of consents: client, claims, time, purpose and decision of each request, without shared values.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use reqwest::Method;
@@ -84,7 +84,7 @@ async fn the_register_lists_checks_and_flows_when_they_are_requested() {
         body
     };
     let pan = with_consent(json!({"pan": "ABCPE1234F", "name_as_per_pan": "Asha Rao"}));
-    Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").header("X-Request-ID", "check-1").json(&pan))
+    Answer::receive(backend.request(Method::POST, "/api/v1/pan/verify").header("X-Request-ID", "check-1").json(&pan))
         .await
         .ok();
     backend.post("/api/v1/ifsc/verify", &json!({"ifsc": "EXMP0001234"})).await;

@@ -222,7 +222,7 @@ fn refusal_lines(metrics: &str) -> impl Iterator<Item = &str> {
 
 #[tokio::test]
 async fn a_bare_credential_is_refused_if_key_binding_is_required() {
-    let node = TestNode::with(&[("AUTHORITY__KEY_BINDING", "required")]).await;
+    let node = TestNode::start_with(&[("AUTHORITY__KEY_BINDING", "required")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let bare = node.issuer.sign(&node.issuer.valid_draft());
@@ -234,7 +234,7 @@ async fn a_bare_credential_is_refused_if_key_binding_is_required() {
 
 #[tokio::test]
 async fn a_bound_credential_is_refused_if_key_binding_is_off() {
-    let node = TestNode::with(&[("AUTHORITY__KEY_BINDING", "off")]).await;
+    let node = TestNode::start_with(&[("AUTHORITY__KEY_BINDING", "off")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let bare = node.issuer.sign(&node.issuer.valid_draft());

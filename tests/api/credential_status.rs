@@ -19,7 +19,8 @@ const ID: &str = "7d1a3b1c-5c0e-4f43-9a31-8f1f2f4d6c11";
 /// Starts a node with a status host, and a client with credits.
 async fn setup(settings: &[(&str, &str)]) -> (TestNode, StatusHost, Backend) {
     let host = StatusHost::start().await;
-    let node = TestNode::with(&[&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())], settings].concat()).await;
+    let node =
+        TestNode::start_with(&[&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())], settings].concat()).await;
     let backend = node.backend(10_000).await;
     (node, host, backend)
 }
@@ -119,11 +120,11 @@ async fn the_issuers_status_response_decides_whether_a_credential_is_accepted() 
     for (path, reply, status, reason, outcome) in cases {
         host.publish(path, Reply::Body(reply));
         let before = check_count(&node, outcome).await;
-        let (answered, text) = present(&node, &backend, &credential(issuer, host.url(path).into())).await;
-        assert_eq!(answered, status, "{path}: {text}");
+        let (actual_status, text) = present(&node, &backend, &credential(issuer, host.url(path).into())).await;
+        assert_eq!(actual_status, status, "{path}: {text}");
         assert!(text.contains(reason), "{path}: {text}");
         assert_eq!(check_count(&node, outcome).await, before + 1, "{path}");
-        eprintln!("{path}: {answered} {reason}");
+        eprintln!("{path}: {actual_status} {reason}");
     }
 }
 
@@ -207,11 +208,11 @@ async fn token_status_lists_of_every_bit_width_are_read() {
         host.publish(&path, Reply::Body(status_list(issuer, &host.url(&path), bits, &states, |_, _| {})));
         for (index, state) in states.iter().enumerate().skip(20).take(usize::from(state_max) + 1) {
             let status = json!({"status_list": {"idx": index, "uri": host.url(&path)}});
-            let (answered, text) = present(&node, &backend, &credential(issuer, status)).await;
+            let (actual_status, text) = present(&node, &backend, &credential(issuer, status)).await;
             let reason =
                 ["Success", "credential_revoked", "credential_suspended", "credential_not_valid"][usize::from(*state)];
             assert_eq!(
-                (answered, text.contains(reason)),
+                (actual_status, text.contains(reason)),
                 (if *state == 0 { 200 } else { 400 }, true),
                 "{bits} bits, {state}: {text}"
             );

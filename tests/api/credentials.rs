@@ -48,8 +48,8 @@ async fn unrequested_claims_and_id_numbers_are_never_passed_on() {
     for file in std::fs::read_dir(node.store()).unwrap().flatten().filter(|file| file.path().is_file()) {
         let bytes = std::fs::read(file.path()).unwrap();
         for text in [number, "Asha Rao", "First Example Street"] {
-            let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
-            assert!(!found, "{} contains a claim in plain text", file.path().display());
+            let is_stored = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            assert!(!is_stored, "{} contains a claim in plain text", file.path().display());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A process with few file descriptors, and strangers who open as many connections as possible.
+//! A process with few file descriptors, while clients open as many connections as possible.
 
 use std::time::Duration;
 

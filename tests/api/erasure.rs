@@ -112,7 +112,7 @@ async fn an_erased_guest_leaves_a_place_without_claims() {
     );
     assert_eq!(organiser.get(&event.path()).await.status, 404);
     assert_eq!(identity_app.present(&pending, &identity_app.credential(&pending, "asha")).await.status, 404);
-    let page = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await;
+    let page = Answer::receive(event.visit(reqwest::Method::GET, BROWSER)).await;
     assert_eq!(page.status, 404, "{}", page.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 5);
 }

@@ -40,7 +40,7 @@ impl<'a> Door<'a> {
 
     async fn enter(&self, pin: &str) -> Answer {
         let form = format!("pin={pin}");
-        Answer::to(
+        Answer::receive(
             self.request(Method::POST, "").header("content-type", "application/x-www-form-urlencoded").body(form),
         )
         .await
@@ -52,13 +52,13 @@ impl<'a> Door<'a> {
     }
 
     async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::GET, path).header(ACCEPT, BROWSER)).await
+        Answer::receive(self.request(Method::GET, path).header(ACCEPT, BROWSER)).await
     }
 
     /// Checks in as the page's script does.
     async fn check_in(&self, form: &str) -> Answer {
         let request = self.request(Method::POST, "/check-ins").header(ACCEPT, "application/json");
-        Answer::to(request.header("content-type", "application/x-www-form-urlencoded").body(form.to_owned())).await
+        Answer::receive(request.header("content-type", "application/x-www-form-urlencoded").body(form.to_owned())).await
     }
 }
 
@@ -280,7 +280,7 @@ async fn assert_old_code_is_refused(node: &TestNode, door: &Door<'_>, code: &str
     // Scanned without a door, the code opens a ticket and nothing else.
     let url = node.addresses.public(&format!("/d/t/{code}.{proof}"));
     assert_eq!(node.http.get(&url).send().await.expect("an answer").status(), StatusCode::FORBIDDEN);
-    let redirect = Answer::to(node.http.get(&url).header(COOKIE, &door.cookie)).await;
+    let redirect = Answer::receive(node.http.get(&url).header(COOKIE, &door.cookie)).await;
     assert_eq!(
         redirect.header("location"),
         Some(&*format!("{}?guest={code}&state=old", door.path)),
@@ -379,7 +379,7 @@ async fn a_door_works_without_javascript() {
     );
     let photo = door.get(&format!("/photo/{}", codes[0])).await;
     assert_eq!((photo.status, photo.header("content-type")), (200, Some("image/jpeg")));
-    let form = Answer::to(
+    let form = Answer::receive(
         door.request(Method::POST, "/check-ins")
             .header(ACCEPT, BROWSER)
             .header("content-type", "application/x-www-form-urlencoded")
@@ -401,5 +401,5 @@ async fn a_door_works_without_javascript() {
         .header(COOKIE, &door.cookie)
         .header("sec-fetch-site", "cross-site")
         .body(format!("code={}", codes[1]));
-    assert_eq!(Answer::to(cross).await.status, 403);
+    assert_eq!(Answer::receive(cross).await.status, 403);
 }

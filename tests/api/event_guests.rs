@@ -18,7 +18,7 @@ async fn guests_cannot_choose_the_request_id_that_the_organiser_sees() {
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     for request in [event.visit(Method::GET, IDENTITY_APP), event.button(BROWSER)] {
-        let answer = Answer::to(request.header("X-Request-ID", "order-4711")).await;
+        let answer = Answer::receive(request.header("X-Request-ID", "order-4711")).await;
         let opened = match answer.status {
             200 => {
                 event.read_intent(&sakshi_authority::intent::decode_unverified(&answer.text).unwrap().txn, &answer.text)
@@ -34,7 +34,7 @@ async fn guests_cannot_choose_the_request_id_that_the_organiser_sees() {
 
 #[tokio::test]
 async fn the_intent_of_a_guest_is_signed_once_for_all_pages() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(3).await;
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let scanned = event.scan().await;
@@ -42,13 +42,13 @@ async fn the_intent_of_a_guest_is_signed_once_for_all_pages() {
     let page = |node: &TestNode| {
         node.http.get(node.addresses.public(&format!("/v/{}", scanned.txn))).header("user-agent", "Android 15")
     };
-    assert!(Answer::to(page(&node)).await.text.contains(jwt));
+    assert!(Answer::receive(page(&node)).await.text.contains(jwt));
     assert_eq!(intent_count(&node, "signed").await, 1);
     // Another process, as another node would be.
     node.restart().await;
-    assert!(Answer::to(page(&node)).await.text.contains(jwt));
+    assert!(Answer::receive(page(&node)).await.text.contains(jwt));
     assert_eq!(intent_count(&node, "signed").await, 0);
-    let by_app = Answer::to(event.through(&node.addresses).visit(Method::GET, IDENTITY_APP)).await;
+    let by_app = Answer::receive(event.through(&node.addresses).visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!(
         (by_app.status, intent_count(&node, "signed").await),
         (200, 1),
@@ -64,21 +64,21 @@ async fn viewing_an_event_never_spends_a_credit() {
     for _ in 0..20 {
         for accept in [BROWSER, "*/*", PROGRAM] {
             for method in [Method::GET, Method::HEAD] {
-                let answer = Answer::to(event.visit(method, accept).header("sec-purpose", "prefetch")).await;
+                let answer = Answer::receive(event.visit(method, accept).header("sec-purpose", "prefetch")).await;
                 assert_eq!((answer.status, answer.header(SET_COOKIE.as_str())), (200, None), "{accept}");
             }
         }
-        assert_eq!(Answer::to(event.visit(Method::HEAD, IDENTITY_APP)).await.status, 200);
+        assert_eq!(Answer::receive(event.visit(Method::HEAD, IDENTITY_APP)).await.status, 200);
         for accept in
             ["application/jwt;q=0, text/html", "text/html, application/jwt;q=0.1", "text/html, application/jwt"]
         {
             assert_eq!(
-                Answer::to(event.visit(Method::GET, accept)).await.header("content-type"),
+                Answer::receive(event.visit(Method::GET, accept)).await.header("content-type"),
                 Some("text/html; charset=utf-8")
             );
         }
         for (name, purpose) in [("sec-purpose", "prefetch;prerender"), ("purpose", "prefetch"), ("x-moz", "prefetch")] {
-            let prefetched = Answer::to(event.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
+            let prefetched = Answer::receive(event.visit(Method::GET, IDENTITY_APP).header(name, purpose)).await;
             assert_eq!(
                 (prefetched.status, prefetched.header("content-type")),
                 (200, Some("text/html; charset=utf-8")),
@@ -100,7 +100,7 @@ async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_program
     let event = TestEvent::open(&node, &organiser, &terms(5)).await;
     let pressed = event.press(None).await;
     let paid = event.follow(&pressed).await;
-    for page in [event.press(None).await, Answer::to(event.visit(Method::GET, BROWSER)).await] {
+    for page in [event.press(None).await, Answer::receive(event.visit(Method::GET, BROWSER)).await] {
         assert_eq!(
             (page.status, page.header("location"), page.header(SET_COOKIE.as_str())),
             (200, None, None),
@@ -112,7 +112,7 @@ async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_program
             assert!(!page.text.to_lowercase().contains(hint), "guests read nothing about {hint}");
         }
     }
-    let again = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie_of(&pressed))).await;
+    let again = Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", cookie_of(&pressed))).await;
     assert!(again.text.contains("Continue</a>"), "a paid verification continues: {}", again.text);
     let state = event.state().await;
     assert_eq!((&state["status"], &state["status_reason"]), (&json!("active"), &json!("credits_exhausted")));
@@ -120,7 +120,7 @@ async fn an_event_without_credits_shows_unavailable_to_guests_and_402_to_program
     let kiosk = node.get(&format!("/e/{}/kiosk", event.id)).await;
     assert!(kiosk.status == 200 && kiosk.text.contains("data-state=\"unavailable\""), "{}", kiosk.text);
     for refused in [event.button(PROGRAM), event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP)] {
-        assert_eq!(Answer::to(refused).await.refusal(402), "insufficient_credits");
+        assert_eq!(Answer::receive(refused).await.refusal(402), "insufficient_credits");
     }
     assert_eq!(event.counts().await, ("active".to_owned(), 0, 1, 0), "unpaid scans are not counted");
     identity_app.approve(&paid, "asha").await;
@@ -134,7 +134,7 @@ async fn concurrent_guests_start_exactly_as_many_verifications_as_credits_remain
     let node = TestNode::start().await;
     let organiser = node.backend(7).await;
     let event = TestEvent::open(&node, &organiser, &terms(50)).await;
-    let pressed = join_all((0..25).map(|_| Answer::to(event.button(PROGRAM)))).await;
+    let pressed = join_all((0..25).map(|_| Answer::receive(event.button(PROGRAM)))).await;
     let started = pressed.iter().filter(|answer| answer.status == 303).count();
     assert_eq!((started, pressed.iter().filter(|answer| answer.status == 402).count()), (7, 18));
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (7, 0));
@@ -156,25 +156,25 @@ async fn another_site_cannot_press_the_button() {
         let from_stranger = |request: reqwest::RequestBuilder| {
             headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))
         };
-        let refused = Answer::to(from_stranger(event.bare_button()).header(ACCEPT, PROGRAM)).await;
+        let refused = Answer::receive(from_stranger(event.bare_button()).header(ACCEPT, PROGRAM)).await;
         assert_eq!(refused.refusal(403), "cross_site", "{headers:?}");
-        let page = Answer::to(from_stranger(event.bare_button()).header(ACCEPT, BROWSER)).await;
+        let page = Answer::receive(from_stranger(event.bare_button()).header(ACCEPT, BROWSER)).await;
         assert!(
             page.status == 403 && page.text.contains(&format!("href=\"/e/{}\"", event.id)),
             "{headers:?}: {}",
             page.text
         );
-        let fetched = Answer::to(from_stranger(event.visit(Method::GET, IDENTITY_APP))).await;
+        let fetched = Answer::receive(from_stranger(event.visit(Method::GET, IDENTITY_APP))).await;
         assert_eq!(fetched.refusal(403), "cross_site", "{headers:?}");
     }
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (0, 3));
     let own = node.addresses.public("");
     assert_eq!(
-        Answer::to(event.button(BROWSER).header(ORIGIN, own)).await.status,
+        Answer::receive(event.button(BROWSER).header(ORIGIN, own)).await.status,
         303,
         "the event's own page may press it"
     );
-    assert_eq!(Answer::to(event.bare_button()).await.status, 303, "a program without these headers may, too");
+    assert_eq!(Answer::receive(event.bare_button()).await.status, 303, "a program without these headers may, too");
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn a_browser_resumes_its_verification_without_a_second_charge() {
             (303, redirect_txn(&first), None)
         );
     }
-    let page = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
+    let page = Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
     let continue_link = format!("href=\"/v/{}\">Continue</a>", redirect_txn(&first));
     assert!(page.status == 200 && page.text.contains(&continue_link) && !page.text.contains("<form"), "{}", page.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 12);
@@ -252,7 +252,7 @@ async fn a_guest_with_many_attempts_is_still_recognised() {
     let pressed = event.press(Some(&cookies.join("; "))).await;
     cookies.push(cookie_of(&pressed));
     identity_app.approve(&event.follow(&pressed).await, "asha").await;
-    let page = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookies.join("; "))).await;
+    let page = Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", cookies.join("; "))).await;
     let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
     assert!(page.text.contains("You are registered") && page.text.contains(&code), "{}", page.text);
     let cleared: Vec<&str> = page
@@ -273,14 +273,14 @@ async fn a_guest_with_many_attempts_is_still_recognised() {
 
 #[tokio::test]
 async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() {
-    let node = TestNode::with(&[("OVSE__RESULT_TTL_S", "5")]).await;
+    let node = TestNode::start_with(&[("OVSE__RESULT_TTL_S", "5")]).await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let elsewhere = TestEvent::open(&node, &organiser, &terms(1)).await;
     let pressed = event.press(None).await;
     let opened = event.follow(&pressed).await;
     identity_app.approve(&opened, "asha").await;
-    let page = |cookie: &str| Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie));
+    let page = |cookie: &str| Answer::receive(event.visit(Method::GET, BROWSER).header("cookie", cookie));
     let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
     let is_ticket = |shown: &Answer| {
         // The ticket does not show the id of its transaction, because the id opens the ticket.
@@ -312,7 +312,7 @@ async fn a_registered_guest_still_sees_the_ticket_after_the_result_is_deleted() 
         for forged in [format!("{other}={value}"), format!("{name}={}", value.replace('A', "B"))] {
             assert!(forged == cookie || page(&forged).await.status == 409, "{forged}");
         }
-        let moved = Answer::to(elsewhere.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
+        let moved = Answer::receive(elsewhere.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
         assert!(moved.text.contains("<form") && !moved.text.contains(&opened.txn), "{}", moved.text);
         assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
         assert!(is_ticket(&page(&cookie).await));
@@ -326,24 +326,24 @@ async fn an_identity_app_that_scans_the_event_code_gets_an_intent() {
     let node = TestNode::start().await;
     let (organiser, identity_app) = (node.backend(3).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
-    let fetched = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
+    let fetched = Answer::receive(event.visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!((fetched.status, fetched.header("content-type")), (200, Some(IDENTITY_APP)), "{}", fetched.text);
     let intent = sakshi_authority::intent::decode_unverified(&fetched.text).expect("an intent");
     let opened = event.read_intent(&intent.txn.to_string(), &fetched.text);
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (1, 2));
     identity_app.approve(&opened, "asha").await;
     assert_eq!(event.registered_txns().await, [opened.txn]);
-    let late = Answer::to(event.visit(Method::GET, IDENTITY_APP)).await;
+    let late = Answer::receive(event.visit(Method::GET, IDENTITY_APP)).await;
     assert_eq!(late.refusal(409), "event_full");
     assert_eq!(node.operator().balance(&organiser.client).await, 2);
 }
 
 #[tokio::test]
 async fn starts_of_guests_at_one_address_are_limited_as_configured() {
-    let node = TestNode::with(&[("LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS", "2")]).await;
+    let node = TestNode::start_with(&[("LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS", "2")]).await;
     let organiser = node.backend(500).await;
     let event = TestEvent::open(&node, &organiser, &terms(500)).await;
-    let pressed = join_all((0..60).map(|_| Answer::to(event.button(PROGRAM)))).await;
+    let pressed = join_all((0..60).map(|_| Answer::receive(event.button(PROGRAM)))).await;
     let limited: Vec<&Answer> = pressed.iter().filter(|answer| answer.status != 303).collect();
     assert!(!limited.is_empty() && limited.len() < 60);
     for answer in &limited {
@@ -352,5 +352,5 @@ async fn starts_of_guests_at_one_address_are_limited_as_configured() {
     }
     let started = 60 - limited.len() as u64;
     assert_eq!((event.counts().await.2, node.operator().balance(&organiser.client).await), (started, 500 - started));
-    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200, "viewing has its own limit");
+    assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 200, "viewing has its own limit");
 }

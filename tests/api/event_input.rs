@@ -163,7 +163,7 @@ async fn invalid_page_parameters_are_refused_by_name() {
 
 async fn call_each_operation(backend: &Backend, id: &str) -> Vec<Answer> {
     let path = format!("{EVENTS}/{id}");
-    let disable = Answer::to(backend.request(Method::PATCH, &path).json(&json!({"is_active": false}))).await;
+    let disable = Answer::receive(backend.request(Method::PATCH, &path).json(&json!({"is_active": false}))).await;
     vec![disable, backend.get(&path).await, backend.get(&format!("{path}/registrations")).await]
 }
 
@@ -205,7 +205,7 @@ async fn guests_get_404_for_an_unknown_event() {
     for id in ["0000000000000", "seven", "%3Cscript%3E"] {
         unknown.id = id.to_owned();
         for request in [unknown.visit(Method::GET, BROWSER), unknown.button(BROWSER)] {
-            let page = Answer::to(request).await;
+            let page = Answer::receive(request).await;
             assert_eq!(page.status, 404, "{id}");
             assert!(
                 page.header("content-type").unwrap().starts_with("text/html") && !page.text.contains("<script>"),
@@ -214,19 +214,19 @@ async fn guests_get_404_for_an_unknown_event() {
             );
         }
         for request in [unknown.button(PROGRAM), unknown.visit(Method::GET, IDENTITY_APP)] {
-            assert_eq!(Answer::to(request).await.refusal(404), "not_found", "{id}");
+            assert_eq!(Answer::receive(request).await.refusal(404), "not_found", "{id}");
         }
         assert_eq!(node.get(&format!("/e/{id}/start")).await.status, 404, "{id}");
     }
 }
 
 async fn create_once(backend: &Backend, key: &str, body: &Value) -> Answer {
-    Answer::to(backend.request(Method::POST, EVENTS).header("Idempotency-Key", key).json(body)).await
+    Answer::receive(backend.request(Method::POST, EVENTS).header("Idempotency-Key", key).json(body)).await
 }
 
 #[tokio::test]
 async fn an_idempotency_key_creates_one_event() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(1).await;
     let body = terms(10);
     let answers = join_all((0..12).map(|_| create_once(&organiser, "fair-7", &body))).await;

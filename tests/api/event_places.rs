@@ -152,7 +152,7 @@ async fn a_raised_guest_limit_admits_new_guests_but_not_refused_ones() {
     identity_app.approve(&first, "asha").await;
     let credential = identity_app.credential(&late, "asha");
     assert_eq!(identity_app.present(&late, &credential).await.status, 409);
-    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 409);
+    assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 409);
     assert_eq!(event.press(None).await.status, 409);
     assert_eq!(node.operator().balance(&organiser.client).await, 8);
 
@@ -174,7 +174,7 @@ async fn a_disabled_event_refuses_new_scans_and_credentials_of_earlier_scans() {
     let event = TestEvent::open_reported(&node, &organiser, 10, &receiver.url("/hook")).await;
     let pending = event.scan().await;
     assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
-    assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 410);
+    assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 410);
     assert_eq!(event.press(None).await.status, 410);
     let answer = post_credential(&identity_app, &pending).await;
     assert_eq!(CallbackFormat::Json.reply(&answer, &pending.txn, 410), "The event was disabled");
@@ -195,7 +195,7 @@ async fn a_disabled_event_refuses_new_scans_and_credentials_of_earlier_scans() {
 
 #[tokio::test]
 async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "8")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8")]).await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let abandoned = event.scan().await;

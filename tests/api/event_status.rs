@@ -16,14 +16,14 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 async fn assert_status(event: &TestEvent, status: &str, refusal: Option<(u16, &str)>) {
     assert_eq!(event.state().await["status"], status);
     let Some((number, code)) = refusal else {
-        assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200);
+        assert_eq!(Answer::receive(event.visit(Method::GET, BROWSER)).await.status, 200);
         return;
     };
     for request in [event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP), event.button(PROGRAM)] {
-        assert_eq!(Answer::to(request).await.refusal(number), code, "{status}");
+        assert_eq!(Answer::receive(request).await.refusal(number), code, "{status}");
     }
     for request in [event.visit(Method::GET, BROWSER), event.button(BROWSER)] {
-        let page = Answer::to(request).await;
+        let page = Answer::receive(request).await;
         assert_eq!(page.status, number, "{status}");
         assert!(page.header("content-type").unwrap().starts_with("text/html"), "{status}");
     }
@@ -83,7 +83,7 @@ async fn an_event_ends_at_the_time_set_at_its_creation() {
     short["expires_at"] = json!(timestamp_in(Duration::from_secs(2)));
     let event = TestEvent::open(&node, &organiser, &short).await;
     eventually("the end", TIMEOUT, || async {
-        (Answer::to(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(())
+        (Answer::receive(event.visit(Method::GET, PROGRAM)).await.status == 410).then_some(())
     })
     .await;
     assert_status(&event, "expired", Some((410, "event_closed"))).await;
@@ -93,26 +93,26 @@ async fn an_event_ends_at_the_time_set_at_its_creation() {
 async fn the_language_in_a_status_is_accepted_in_requests() {
     let node = TestNode::start().await;
     let organiser = node.backend(1).await;
-    let shown_language = async |sent: Value| {
+    let stored_language = async |sent: Value| {
         let mut all = terms(10);
         all["language"] = sent;
         TestEvent::open(&node, &organiser, &all).await.state().await["language"].clone()
     };
-    let mut shown = Vec::new();
+    let mut languages = Vec::new();
     for code in 1..=23 {
-        let language = shown_language(json!(code)).await;
-        assert_eq!(shown_language(language.clone()).await, language, "{code}");
-        shown.push(language);
+        let language = stored_language(json!(code)).await;
+        assert_eq!(stored_language(language.clone()).await, language, "{code}");
+        languages.push(language);
     }
-    let numbers: Vec<u64> = shown.iter().filter_map(|shown| shown.as_str().unwrap().parse().ok()).collect();
+    let numbers: Vec<u64> = languages.iter().filter_map(|language| language.as_str().unwrap().parse().ok()).collect();
     assert_eq!(numbers, [3, 4, 8, 9, 10, 12, 17, 18, 19], "the codes without an accepted name");
-    shown.dedup();
-    assert_eq!(shown.len(), 23, "every code is shown differently: {shown:?}");
+    languages.dedup();
+    assert_eq!(languages.len(), 23, "every code must have a different language: {languages:?}");
 }
 
 #[tokio::test]
 async fn the_status_shows_the_terms_of_the_event() {
-    let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(1).await;
     let mut all = terms(250);
     all["language"] = json!("Hindi");
@@ -192,7 +192,7 @@ async fn pages_of_registrations_are_stable_while_guests_register() {
 
 #[tokio::test]
 async fn an_event_survives_a_kill_unchanged() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
     let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let disabled = TestEvent::open(&node, &organiser, &terms(1)).await;
@@ -221,7 +221,7 @@ async fn an_event_survives_a_kill_unchanged() {
 
 #[tokio::test]
 async fn guests_see_organiser_purpose_and_times_in_the_events_time_zone() {
-    let node = TestNode::with(&[("OVSE__TIME_ZONE", "Asia/Kathmandu")]).await;
+    let node = TestNode::start_with(&[("OVSE__TIME_ZONE", "Asia/Kathmandu")]).await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
     let mut terms = terms(3);
     terms["expires_at"] = json!("2027-01-31T18:30:00Z");
@@ -229,7 +229,7 @@ async fn guests_see_organiser_purpose_and_times_in_the_events_time_zone() {
     assert_eq!(event.state().await["time_zone"], "Asia/Kathmandu");
     let pressed = event.press(None).await;
     let opened = event.follow(&pressed).await;
-    let page = || Answer::to(event.visit(Method::GET, BROWSER));
+    let page = || Answer::receive(event.visit(Method::GET, BROWSER));
     let kiosk = async || node.get(&format!("/e/{}/kiosk", event.id)).await;
     let poster = async |file: &str| organiser.get(&format!("{}/{file}", event.path())).await;
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
@@ -246,8 +246,9 @@ async fn guests_see_organiser_purpose_and_times_in_the_events_time_zone() {
         "place": "Hall B, 2nd floor", "starts_at": "2027-01-31T13:00:00Z"});
     let changed = event.patch(&change).await.ok();
     assert_eq!((&changed["time_zone"], &changed["organiser"]), (&change["time_zone"], &change["organiser"]));
-    let waiting =
-        || Answer::to(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).header("accept", BROWSER));
+    let waiting = || {
+        Answer::receive(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).header("accept", BROWSER))
+    };
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
         assert!(
             shown.text.contains("31 January 2027, 18:30 IST") && shown.text.contains("Hall B, 2nd floor"),

@@ -39,7 +39,7 @@ fn verify(node: &TestNode, file: &str, options: &[&str]) -> ProcessOutput {
 /// Starts a node with a status host, and completes a verification with evidence.
 async fn setup() -> (TestNode, StatusHost, Backend, Opened) {
     let host = StatusHost::start().await;
-    let node = TestNode::with(&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())]).await;
+    let node = TestNode::start_with(&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())]).await;
     let payload = json!({"iss": ISSUER, "sub": ID, "status": "VALID", "iat": now(), "exp": now() + 60});
     let header = json!({"alg": "ES256", "typ": "JWT", "kid": KID});
     host.publish("status", Reply::Body(node.issuer.issuer.sign(&header, &payload).expect("a signature")));

@@ -68,9 +68,9 @@ async fn twenty_signers_are_ordered_and_answered_in_signing_order() {
     assert_eq!(opened.answer["documentReferenceId"], "");
     let body = upstream.last_order().body;
     let ordered = body["signerInfo"].as_array().expect("signers");
-    let answered = opened.answer["signerInfo"].as_array().expect("signers");
-    assert_eq!((ordered.len(), answered.len()), (20, 20));
-    for (number, (order, answer)) in ordered.iter().zip(answered).enumerate() {
+    let returned = opened.answer["signerInfo"].as_array().expect("signers");
+    assert_eq!((ordered.len(), returned.len()), (20, 20));
+    for (number, (order, answer)) in ordered.iter().zip(returned).enumerate() {
         assert_eq!(order["signerName"], format!("Signer Number {number}"), "in the order of signing");
         assert_eq!(order["signerId"], answer["signerId"]);
         assert_eq!(answer["signerRefId"], "");
@@ -188,7 +188,7 @@ async fn a_request_id_in_the_body_is_passed_to_the_upstream() {
     let backend = node.backend(0).await;
     for flow in Flow::ALL {
         let body = flow.body_with(&[("/request_id", Some(json!("order-7")))]);
-        let answer = Answer::to(backend.request(Method::POST, flow.path()).json(&body)).await;
+        let answer = Answer::receive(backend.request(Method::POST, flow.path()).json(&body)).await;
         answer.ok();
         assert_eq!(
             (answer.header("x-request-id"), &upstream.last_order().body["request_id"]),

@@ -241,7 +241,7 @@ async fn an_http_or_internal_response_url_is_refused_unless_allowed() {
 
 /// Posts a body of any format.
 async fn post(backend: &Backend, flow: Flow, content_type: &str, body: impl Into<Body>) -> Answer {
-    Answer::to(backend.request(Method::POST, flow.path()).header("content-type", content_type).body(body)).await
+    Answer::receive(backend.request(Method::POST, flow.path()).header("content-type", content_type).body(body)).await
 }
 
 #[tokio::test]
@@ -313,7 +313,7 @@ async fn every_flow_without_both_headers_gets_401() {
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let (backend, other) = (node.backend(1).await, node.backend(1).await);
     for flow in Flow::ALL {
-        let bare = Answer::to(node.http.post(node.addresses.public(flow.path())).json(&flow.body())).await;
+        let bare = Answer::receive(node.http.post(node.addresses.public(flow.path())).json(&flow.body())).await;
         assert_eq!(bare.refusal(401), "unauthorized", "{flow:?}");
         let foreign = backend.with_credentials(&backend.key, &other.app);
         assert_eq!(foreign.try_open_flow(flow, &flow.body()).await.refusal(401), "unauthorized", "{flow:?}");

@@ -122,7 +122,8 @@ const RESIDENT_BYTES_MAX: u64 = 384 * 1_024 * 1_024;
 #[tokio::test]
 async fn large_webhooks_to_a_hanging_receiver_delay_nobody_and_fill_no_memory() {
     // The first webhook is in flight from its start to the end of the test, on any machine.
-    let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
+    let fixture =
+        FlowFixture::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("WEBHOOKS__TIMEOUT_MS", "600000")]).await;
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let neighbour = fixture.node.backend(0).await;
     neighbour.register("ESign", &fixture.hook("ESign")).await;
@@ -181,7 +182,8 @@ async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
 
 #[tokio::test]
 async fn large_orders_at_a_hanging_upstream_leave_room_for_other_clients() {
-    let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "600000")]).await;
+    let fixture =
+        FlowFixture::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "600000")]).await;
     let large = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file(9))))]);
     let (second, third) = (fixture.node.backend(0).await, fixture.node.backend(0).await);
     let fourth = fixture.node.backend(0).await;

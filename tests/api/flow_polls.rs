@@ -200,7 +200,7 @@ async fn e_stamps_and_wealth_data_have_no_poll() {
 
 #[tokio::test]
 async fn a_result_can_be_polled_until_its_configured_retention_ends() {
-    let fixture = FlowFixture::with(&[("FLOWS__RESULT_TTL_S", "2")]).await;
+    let fixture = FlowFixture::start_with(&[("FLOWS__RESULT_TTL_S", "2")]).await;
     let (esign, locker) =
         (fixture.backend.open_flow(Flow::Esign).await, fixture.backend.open_flow(Flow::DocLocker).await);
     let waiting = fixture.backend.open_flow(Flow::Esign).await;
@@ -232,7 +232,7 @@ async fn reports_survive_a_graceful_restart() {
 
 #[tokio::test]
 async fn polls_of_flows_share_the_rate_limit_of_all_polls() {
-    let fixture = FlowFixture::with(&[("LIMITS__POLLS_PER_SECOND_PER_APP", "2")]).await;
+    let fixture = FlowFixture::start_with(&[("LIMITS__POLLS_PER_SECOND_PER_APP", "2")]).await;
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
     let esign = fixture.backend.open_flow(Flow::Esign).await;
     let mut limited = 0;
@@ -249,5 +249,5 @@ async fn polls_of_flows_share_the_rate_limit_of_all_polls() {
     assert!(limited > 20, "only {limited} of 60 were limited");
     let result =
         fixture.backend.request(Method::GET, &sakshi_kit::backend::result_path(&uuid::Uuid::new_v4().to_string()));
-    assert_eq!(Answer::to(result).await.refusal(429), "rate_limited", "all polls share the rate limit");
+    assert_eq!(Answer::receive(result).await.refusal(429), "rate_limited", "all polls share the rate limit");
 }

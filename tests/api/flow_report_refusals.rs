@@ -68,17 +68,17 @@ async fn reports_require_the_connector_token_and_the_admin_api_its_own() {
             .http
             .post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}")))
             .json(&report);
-        assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+        assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
         let basic = fixture.node.http.post(fixture.node.addresses.internal(&format!("/internal/v1/flows/{kind}")));
         let basic = basic.header(AUTHORIZATION, format!("Basic {CONNECTOR_TOKEN}")).json(&report);
-        assert_eq!(Answer::to(basic).await.status, 401);
+        assert_eq!(Answer::receive(basic).await.status, 401);
         let public = fixture.node.addresses.public(&format!("/internal/v1/flows/{kind}"));
         let public = fixture.node.http.post(public).bearer_auth(CONNECTOR_TOKEN).json(&report);
-        assert_eq!(Answer::to(public).await.refusal(404), "not_found", "the public listener has no such route");
+        assert_eq!(Answer::receive(public).await.refusal(404), "not_found", "the public listener has no such route");
     }
     let admin = fixture.node.addresses.internal("/admin/v1/clients");
     let connector = fixture.node.http.get(&admin).bearer_auth(CONNECTOR_TOKEN);
-    assert_eq!(Answer::to(connector).await.refusal(401), "unauthorized");
+    assert_eq!(Answer::receive(connector).await.refusal(401), "unauthorized");
     assert_unchanged(&fixture, &kinds).await;
 }
 
@@ -171,16 +171,16 @@ async fn an_invalid_report_gets_a_400_that_names_the_path() {
     }
     for kind in KINDS {
         for body in ["", "{", "[]", "null", "\"text\"", "{}{}", "{\"app_id\":\"a\",\"app_id\":\"a\"}"] {
-            let answer = Answer::to(fixture.connector.request(kind).body(body)).await;
+            let answer = Answer::receive(fixture.connector.request(kind).body(body)).await;
             assert_eq!(answer.status, 400, "{kind} {body}: {}", answer.text);
             answer.refusal(400);
         }
         let deep = format!("{{\"data\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000));
-        assert_eq!(Answer::to(fixture.connector.request(kind).body(deep)).await.status, 400, "{kind}");
+        assert_eq!(Answer::receive(fixture.connector.request(kind).body(deep)).await.status, 400, "{kind}");
         let wide = format!("{{\"data\":[{}0]}}", "0,".repeat(500_000));
-        assert_eq!(Answer::to(fixture.connector.request(kind).body(wide)).await.status, 400, "{kind}");
+        assert_eq!(Answer::receive(fixture.connector.request(kind).body(wide)).await.status, 400, "{kind}");
         assert_eq!(
-            Answer::to(fixture.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status,
+            Answer::receive(fixture.connector.request(kind).body(vec![b'{', 0xff, b'}'])).await.status,
             400,
             "{kind}"
         );
@@ -193,7 +193,7 @@ async fn another_method_gets_405_and_a_report_over_sixteen_mebibytes_413() {
     let fixture = FlowFixture::with_webhooks().await;
     let kinds = open_each_kind(&fixture).await;
     let path = "/internal/v1/flows/esign";
-    let get = Answer::to(
+    let get = Answer::receive(
         fixture.node.http.request(Method::GET, fixture.node.addresses.internal(path)).bearer_auth(CONNECTOR_TOKEN),
     )
     .await;
@@ -203,13 +203,13 @@ async fn another_method_gets_405_and_a_report_over_sixteen_mebibytes_413() {
         body.resize(16 * 1_024 * 1_024 + 1, b' ');
         let chunks: Vec<_> = body.chunks(1 << 20).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
         assert_eq!(
-            Answer::to(fixture.connector.request(kind).body(body)).await.refusal(413),
+            Answer::receive(fixture.connector.request(kind).body(body)).await.refusal(413),
             "body_too_large",
             "{kind}"
         );
         let streamed = Body::wrap_stream(futures_util::stream::iter(chunks));
         assert_eq!(
-            Answer::to(fixture.connector.request(kind).body(streamed)).await.refusal(413),
+            Answer::receive(fixture.connector.request(kind).body(streamed)).await.refusal(413),
             "body_too_large",
             "{kind}"
         );

@@ -34,7 +34,7 @@ impl Sandbox {
 
     async fn choose(&self, opened: &OpenedFlow, outcome: &str) -> Answer {
         let url = self.node.addresses.public(&format!("/sandbox/flows/{}/{}", opened.flow.name(), opened.id));
-        Answer::to(self.node.http.request(Method::POST, url).json(&json!({"outcome": outcome}))).await
+        Answer::receive(self.node.http.request(Method::POST, url).json(&json!({"outcome": outcome}))).await
     }
 
     /// Chooses an outcome and returns the kinds of its reports, which must all be accepted.
@@ -172,7 +172,7 @@ async fn a_persons_url_leads_to_a_page_of_the_node_without_scripts() {
     ];
     for page in pages {
         assert!(page.starts_with(&sandbox.node.addresses.public("/sandbox/")), "{page}");
-        let answer = Answer::to(sandbox.node.http.get(&page)).await;
+        let answer = Answer::receive(sandbox.node.http.get(&page)).await;
         assert_eq!(answer.status, 200, "{page}");
         assert!(answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html")), "{page}");
         assert!(!answer.text.contains("<script"), "{page}");

@@ -192,7 +192,7 @@ async fn a_flow_without_an_upstream_gets_501_outside_the_sandbox() {
     let mut settings = production(&intent_key(keys.path()));
     settings[0].1 = "stage".to_owned();
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let node = TestNode::with(&settings).await;
+    let node = TestNode::start_with(&settings).await;
     let backend = node.backend(1).await;
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");

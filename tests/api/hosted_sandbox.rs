@@ -176,7 +176,7 @@ async fn a_wrong_setting_is_explained_and_costs_no_credit() {
 
 #[tokio::test]
 async fn an_unreachable_webhook_url_is_detected_before_a_credit_is_spent() {
-    let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
+    let node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
     let backend = node.backend(1).await;
     let output = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -294,7 +294,7 @@ async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
         let (backend, path) = (backend.clone(), format!("{path}?wait=30"));
         async move { backend.get(&path).await.ok() }
     });
-    let sent = Answer::to(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
+    let sent = Answer::receive(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
     assert_eq!((sent.status, &*sent.text), (200, ""));
     let arrived =
         tokio::time::timeout(Duration::from_secs(10), poll).await.expect("the reader is woken").unwrap()["webhook"]
@@ -306,11 +306,11 @@ async fn an_inbox_gives_its_webhooks_only_to_its_own_app() {
     assert_eq!(other.get(&path).await.refusal(404), "inbox_not_found");
     assert_eq!(node.get(&path).await.refusal(401), "unauthorized");
     assert_eq!(
-        Answer::to(node.http.post(node.addresses.public("/sandbox/inboxes"))).await.refusal(401),
+        Answer::receive(node.http.post(node.addresses.public("/sandbox/inboxes"))).await.refusal(401),
         "unauthorized"
     );
     let unknown = node.addresses.public("/sandbox/inboxes/0123456789abcdef0123456789abcdef");
-    assert_eq!(Answer::to(node.http.post(unknown).body("{}")).await.refusal(404), "inbox_not_found");
+    assert_eq!(Answer::receive(node.http.post(unknown).body("{}")).await.refusal(404), "inbox_not_found");
 }
 
 #[tokio::test]
@@ -333,7 +333,7 @@ async fn attempts_and_settings_are_visible_only_to_their_own_app() {
     assert_eq!(other.get(&deliveries).await.refusal(404), "not_found");
 
     let change = async |backend: &Backend, body: &Value| {
-        Answer::to(backend.request(Method::PATCH, "/sandbox/settings").json(body)).await
+        Answer::receive(backend.request(Method::PATCH, "/sandbox/settings").json(body)).await
     };
     let changed = change(&backend, &json!({ "data_webhook_url": url, "payload_spelling": "camelCase" })).await.ok();
     assert_eq!((&changed["app_id"], &changed["data_webhook_url"]), (&json!(backend.app), &json!(url)));
@@ -350,7 +350,7 @@ async fn attempts_and_settings_are_visible_only_to_their_own_app() {
 #[tokio::test]
 async fn an_inbox_is_refused_if_its_url_leads_to_another_node() {
     let here = TestNode::start().await;
-    let elsewhere = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", &here.addresses.public(""))]).await;
+    let elsewhere = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", &here.addresses.public(""))]).await;
     let backend = elsewhere.backend(0).await;
     assert_eq!(backend.post("/sandbox/inboxes", &json!({})).await.refusal(502), "inbox_unreachable");
 }

@@ -69,7 +69,7 @@ async fn a_refused_request_leaves_its_key_unused() {
 
 #[tokio::test]
 async fn a_stored_response_survives_a_restart() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let backend = node.backend(2).await;
     let first = backend.init_once("order-1", &body()).await;
     node.kill().await;

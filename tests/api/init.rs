@@ -48,15 +48,16 @@ pub(crate) async fn intent_count(node: &TestNode, method: &str) -> u64 {
 #[tokio::test]
 async fn a_page_shows_the_intent_signed_by_init() {
     // A restarted process has other ports, and intents contain the callback address.
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let backend = node.backend(3).await;
     let web = backend.open_with(&json!({"claims": ["name"], "channel": "web"})).await;
     let app = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
     let jwt = web.answer["intentJwt"].as_str().unwrap().to_owned();
     let path = format!("/v/{}", web.txn);
     let page = || node.http.get(node.addresses.public(&path)).header("user-agent", "Mozilla/5.0 (Linux; Android 15)");
-    assert!(Answer::to(page()).await.text.contains(&jwt));
-    let fetched = Answer::to(node.http.get(node.addresses.public(&path)).header("accept", "application/jwt")).await;
+    assert!(Answer::receive(page()).await.text.contains(&jwt));
+    let fetched =
+        Answer::receive(node.http.get(node.addresses.public(&path)).header("accept", "application/jwt")).await;
     assert_eq!((fetched.status, &fetched.text), (200, &jwt), "an identity app that scans the page gets the same");
     assert_eq!(intent_count(&node, "signed").await, 2, "one for each init");
     assert!(intent_count(&node, "again").await >= 1);
@@ -64,7 +65,7 @@ async fn a_page_shows_the_intent_signed_by_init() {
     // Another process, as another node would be.
     node.restart().await;
     let page = node.http.get(node.addresses.public(&path)).header("user-agent", "Mozilla/5.0 (Linux; Android 15)");
-    assert!(Answer::to(page).await.text.contains(&jwt));
+    assert!(Answer::receive(page).await.text.contains(&jwt));
     assert_eq!((intent_count(&node, "signed").await, intent_count(&node, "again").await), (0, 1));
     node.identity_app().approve(&web, "asha").await;
     assert!(backend.is_pending(&app.txn).await);

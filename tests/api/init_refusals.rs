@@ -155,7 +155,8 @@ async fn each_error_message_says_what_would_be_accepted() {
         ),
     ] {
         let answer =
-            Answer::to(backend.request(Method::POST, INIT).header("content-type", "application/json").body(body)).await;
+            Answer::receive(backend.request(Method::POST, INIT).header("content-type", "application/json").body(body))
+                .await;
         assert_eq!(answer.refusal(400), "validation_failed", "{body}");
         let expected: Vec<Value> =
             expected.into_iter().map(|(field, message)| json!({"field": field, "message": message})).collect();
@@ -178,7 +179,7 @@ async fn all_problems_are_named_at_once() {
 
 #[tokio::test]
 async fn an_http_webhook_is_refused_unless_allowed() {
-    let node = TestNode::with(&[("WEBHOOKS__ALLOW_HTTP", "false")]).await;
+    let node = TestNode::start_with(&[("WEBHOOKS__ALLOW_HTTP", "false")]).await;
     let backend = node.backend(1).await;
     let fields = backend.init(&body_with(&json!({"webhook_url": "http://client.example/"}))).await.refused_fields();
     assert_eq!(fields, ["webhook_url"]);

@@ -108,7 +108,7 @@ async fn a_lost_or_replaced_sandbox_key_is_refused_and_not_regenerated() {
 #[tokio::test]
 async fn a_store_is_not_opened_with_a_foreign_key() {
     let (one, other) = ("MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=");
-    let mut node = TestNode::with(&[("STORE__ENCRYPTION_KEY", one)]).await;
+    let mut node = TestNode::start_with(&[("STORE__ENCRYPTION_KEY", one)]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     node.stop();

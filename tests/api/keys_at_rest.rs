@@ -12,7 +12,8 @@ const OLD_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const NEW_KEY: &str = "Hx4dHBsaGRgXFhUUExIREA8ODQwLCgkIBwYFBAMCAQA=";
 
 async fn start_with_old_key() -> TestNode {
-    TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("STORE__ENCRYPTION_KEY", OLD_KEY)]).await
+    TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("STORE__ENCRYPTION_KEY", OLD_KEY)])
+        .await
 }
 
 async fn rotate(node: &mut TestNode) {

@@ -24,7 +24,7 @@ async fn stdout_gets_one_line_and_logs_go_to_stderr() {
 
 #[tokio::test]
 async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
-    let mut node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let (caller, path) = (backend.clone(), format!("{}?wait=30", result_path(&opened.txn)));
@@ -43,7 +43,7 @@ async fn sigterm_finishes_requests_in_flight_and_exits_with_0() {
 
 #[tokio::test]
 async fn a_draining_process_is_not_ready_and_finishes_its_webhooks() {
-    let mut node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let (backend, identity_app, operator) = (node.backend(1).await, node.identity_app(), node.operator());
     let slow = sakshi_sandbox::receiver::Behaviour::SlowAnswer(Duration::from_millis(1_500));
     let receiver = sakshi_sandbox::receiver::WebhookReceiver::start(slow).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_graceful_shutdown_logs_no_errors() {
 
 #[tokio::test]
 async fn answered_requests_survive_a_graceful_restart() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let (pending, completed) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
@@ -110,12 +110,12 @@ async fn a_second_process_on_the_same_store_gets_a_clear_error() {
 async fn an_occupied_port_is_named_in_the_error() {
     let node = TestNode::start().await;
     let mut environment = node.environment().clone();
-    let taken = node.addresses.public("").replace("http://", "");
-    environment.insert("SAKSHI__SERVER__PUBLIC_ADDR".to_owned(), taken.clone());
+    let occupied = node.addresses.public("").replace("http://", "");
+    environment.insert("SAKSHI__SERVER__PUBLIC_ADDR".to_owned(), occupied.clone());
     environment.insert("SAKSHI__STORE__PATH".to_owned(), node.directory.path().join("other").display().to_string());
     let second = Process::run(&["serve"], &environment, node.directory.path());
     assert_eq!(second.status.code(), Some(1));
-    assert!(second.err.contains(&taken), "{}", second.err);
+    assert!(second.err.contains(&occupied), "{}", second.err);
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ async fn create_event(organiser: &Backend) -> Answer {
 
 #[tokio::test]
 async fn each_client_has_its_own_rate_limit_for_new_events() {
-    let node = TestNode::with(&[("LIMITS__ORDERS_PER_SECOND_PER_CLIENT", "2")]).await;
+    let node = TestNode::start_with(&[("LIMITS__ORDERS_PER_SECOND_PER_CLIENT", "2")]).await;
     let (organiser, other) = (node.backend(1).await, node.backend(1).await);
     let created = statuses(40, async || create_event(&organiser).await).await;
     assert!(created.starts_with(&[200, 200]) && created.contains(&429), "{created:?}");
@@ -37,7 +37,7 @@ async fn each_client_has_its_own_rate_limit_for_new_events() {
 
 #[tokio::test]
 async fn an_app_has_at_most_the_events_of_the_settings_or_its_clients_limit() {
-    let node = TestNode::with(&[("LIMITS__EVENTS_PER_APP", "2")]).await;
+    let node = TestNode::start_with(&[("LIMITS__EVENTS_PER_APP", "2")]).await;
     let (organiser, other) = (node.backend(1).await, node.backend(1).await);
     let change = json!({"events_per_app": 3});
     node.operator().patch(&format!("/admin/v1/clients/{}", other.client), &change).await.ok();
@@ -48,7 +48,7 @@ async fn an_app_has_at_most_the_events_of_the_settings_or_its_clients_limit() {
 
 #[tokio::test]
 async fn invalid_keys_are_limited_by_address_and_a_valid_key_still_works() {
-    let node = TestNode::with(&[("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "3")]).await;
+    let node = TestNode::start_with(&[("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "3")]).await;
     let backend = node.backend(1).await;
     let invalid = backend.with_credentials("sk_none", &backend.app);
     let refused = statuses(40, async || invalid.get("/api/v1/credits").await).await;
@@ -66,10 +66,10 @@ async fn a_browser_without_fetch_metadata_gets_a_button_and_spends_nothing() {
             .visit(Method::GET, IDENTITY_APP)
             .header("user-agent", "Mozilla/5.0 (iPhone; CPU iPhone OS 15_0 like Mac OS X)")
     };
-    let page = Answer::to(old_browser()).await;
+    let page = Answer::receive(old_browser()).await;
     assert!(page.status == 200 && page.text.contains("<form method=\"post\""), "{}", page.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 5);
-    let intent = Answer::to(old_browser().header("sec-fetch-site", "none")).await;
+    let intent = Answer::receive(old_browser().header("sec-fetch-site", "none")).await;
     assert!(intent.status == 200 && intent.text.split('.').count() == 3, "{}", intent.text);
     assert_eq!(node.operator().balance(&organiser.client).await, 4);
 }

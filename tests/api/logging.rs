@@ -13,7 +13,7 @@ async fn a_request_is_logged_in_one_line_with_its_route_caller_and_transaction()
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
-    Answer::to(backend.request(Method::GET, &result_path(&opened.txn)).header("X-Request-ID", "order-7/log"))
+    Answer::receive(backend.request(Method::GET, &result_path(&opened.txn)).header("X-Request-ID", "order-7/log"))
         .await
         .ok();
     let lines = eventually("the line", TIMEOUT, || async {
@@ -59,14 +59,14 @@ async fn level_info_logs_every_request_except_probes() {
 
 #[tokio::test]
 async fn the_log_has_the_address_of_a_caller_and_the_network_of_a_resident() {
-    let node = TestNode::with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let node = TestNode::start_with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let through_proxy = |request: reqwest::RequestBuilder| request.header("X-Forwarded-For", "198.51.100.7");
-    Answer::to(through_proxy(backend.request(Method::GET, &result_path(&opened.txn)))).await.ok();
+    Answer::receive(through_proxy(backend.request(Method::GET, &result_path(&opened.txn)))).await.ok();
     assert!(line_with(&node, "request answered", "/result/{txnId}").await.contains("client.address=198.51.100.7 "));
     let page = node.http.get(node.addresses.public(&format!("/v/{}", opened.txn)));
-    assert_eq!(Answer::to(through_proxy(page)).await.status, 200);
+    assert_eq!(Answer::receive(through_proxy(page)).await.status, 200);
     assert!(line_with(&node, "request answered", "/v/{txnId}").await.contains("client.address=198.51.100.0/24 "));
     assert!(!node.log().iter().any(|line| line.contains("/v/{txnId}") && line.contains("198.51.100.7")));
 }
@@ -83,17 +83,17 @@ async fn admin_requests_log_the_operator_and_failed_logins_are_warnings() {
         .await
         .ok();
     let with_token = |token: &str| node.http.get(node.addresses.internal("/admin/v1/apps/app_1")).bearer_auth(token);
-    Answer::to(with_token(added["token"].as_str().unwrap())).await.refusal(404);
+    Answer::receive(with_token(added["token"].as_str().unwrap())).await.refusal(404);
     let line = line_with(&node, "request answered", "/admin/v1/apps/{app_id}").await;
     assert!(line.contains(added["operator_id"].as_str().unwrap()) && !line.contains("Asha Rao"), "{line}");
-    Answer::to(with_token("not-a-token")).await.refusal(401);
+    Answer::receive(with_token("not-a-token")).await.refusal(401);
     let line = line_with(&node, "a login failed", "client.address=127.0.0.1 ").await;
     assert!(line.contains("WARN") && !line.contains("not-a-token"), "{line}");
 }
 
 #[tokio::test]
 async fn the_log_begins_with_the_version_and_the_warnings_about_settings() {
-    let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json"), ("OVSE__WINDOW_S", "600")]).await;
+    let mut node = TestNode::start_with(&[("TELEMETRY__LOG_FORMAT", "json"), ("OVSE__WINDOW_S", "600")]).await;
     let output = node.stop();
     let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
     let mut lines = output.err.lines();
@@ -112,7 +112,7 @@ async fn the_log_begins_with_the_version_and_the_warnings_about_settings() {
 
 #[tokio::test]
 async fn every_log_line_is_an_object_in_the_json_format() {
-    let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;
+    let mut node = TestNode::start_with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;

@@ -30,11 +30,11 @@ async fn counters(node: &TestNode) -> BTreeSet<String> {
 #[tokio::test]
 async fn a_fresh_node_has_a_series_of_every_counter() {
     let node = TestNode::start().await;
-    let found = counters(&node).await;
+    let series_of_node = counters(&node).await;
     for metric in METRICS.iter().filter(|metric| metric.kind == Kind::Counter) {
         let is_expected = !LATE_PREFIXES.iter().any(|prefix| metric.name.starts_with(prefix));
         let name = |series: &String| series.split('{').next() == Some(metric.name);
-        assert_eq!(found.iter().any(name), is_expected, "{}", metric.name);
+        assert_eq!(series_of_node.iter().any(name), is_expected, "{}", metric.name);
     }
     assert!(node.operator().probe("/metrics").await.text.contains("\nsakshi_ready 1\n"));
 }
@@ -98,7 +98,7 @@ async fn work_adds_no_series_that_a_fresh_node_lacks() {
     assert_eq!(connector.with_token("wrong").report("esign", &json!({})).await.status, 401);
     let pan = json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."});
     backend.secrets.watch_for_personal_data(&pan);
-    Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").json(&pan)).await.ok();
+    Answer::receive(backend.request(Method::POST, "/api/v1/pan/verify").json(&pan)).await.ok();
     fixture.webhooks(2).await;
     let added: Vec<String> = counters(node).await.difference(&fresh).cloned().collect();
     assert!(added.is_empty(), "{added:#?}");

@@ -66,7 +66,7 @@ fn assert_in_use(output: &ProcessOutput) {
 async fn a_node_moves_to_redis_and_back_without_loss() {
     let redis = RedisServer::start(&[]);
     let shared = on_redis(&redis.url());
-    let mut node = TestNode::with(&[
+    let mut node = TestNode::start_with(&[
         ("WEBHOOKS__MAX_IN_FLIGHT", "1"),
         ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1"),
         // Issued intents contain the base URL, on any node.

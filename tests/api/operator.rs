@@ -43,13 +43,13 @@ async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
 
 #[tokio::test]
 async fn a_revoked_key_is_refused_on_every_worker_within_a_second() {
-    let node = TestNode::with(&[("SERVER__WORKERS", "4")]).await;
+    let node = TestNode::start_with(&[("SERVER__WORKERS", "4")]).await;
     let (backend, operator) = (node.backend(10).await, node.operator());
     // A connection belongs to one worker, so each request takes a new one.
     let fresh = || reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(TIMEOUT).build().unwrap();
     let ask = || {
         let request = fresh().get(node.addresses.public("/api/v1/nationalid-ovse/result/x"));
-        Answer::to(request.header("X-API-KEY", &backend.key).header("X-API-APP-ID", &backend.app))
+        Answer::receive(request.header("X-API-KEY", &backend.key).header("X-API-APP-ID", &backend.app))
     };
     for _ in 0..24 {
         assert_eq!(ask().await.status, 404, "every worker knows the key now");
@@ -198,7 +198,7 @@ async fn the_admin_token_is_accepted_only_as_a_bearer_token() {
     let node = TestNode::start().await;
     let ask = |value: String| {
         let request = node.http.get(node.addresses.internal("/admin/v1/clients")).header("authorization", value);
-        Answer::to(request)
+        Answer::receive(request)
     };
     for good in [format!("Bearer {ADMIN_TOKEN}"), format!("bearer {ADMIN_TOKEN}")] {
         ask(good).await.ok();
@@ -231,7 +231,8 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
     identity_app.fail(&failed, "code-of-a-stranger", "User Reject").await;
     let unknown = format!("/nowhere/{}", opened.txn);
     node.get(&unknown).await;
-    Answer::to(node.http.request(Method::from_bytes(b"STRANGE").unwrap(), node.addresses.public("/api/ping"))).await;
+    Answer::receive(node.http.request(Method::from_bytes(b"STRANGE").unwrap(), node.addresses.public("/api/ping")))
+        .await;
     let metrics = operator.probe("/metrics").await.text;
     for name in ["sakshi_http_requests_total", "sakshi_transactions_opened_total", "process_resident_memory_bytes"] {
         assert!(metrics.contains(name), "{name} is missing");
@@ -332,16 +333,16 @@ async fn support_finds_transactions_and_refusals_without_shared_data() {
 
     let refused = backend.init(&json!({"claims": ["shoe_size"], "channel": "qr"})).await;
     let error_id = refused.json()["errorId"].as_str().expect("an id").to_owned();
-    let found = eventually("the refusal", TIMEOUT, || async {
+    let refusals = eventually("the refusal", TIMEOUT, || async {
         let answer = operator.get(&format!("/admin/v1/requests/{error_id}")).await;
         (answer.status == 200).then_some(answer)
     })
     .await;
-    let request = &found.ok()["requests"][0];
+    let request = &refusals.ok()["requests"][0];
     assert_eq!(
         (&request["app_id"], &request["status"], &request["fields"][0]),
         (&json!(backend.app), &json!(400), &json!("claims[0]"))
     );
-    assert!(!found.text.contains("shoe_size"), "{}", found.text);
+    assert!(!refusals.text.contains("shoe_size"), "{}", refusals.text);
     assert_eq!(operator.get("/admin/v1/requests/never-sent").await.refusal(404), "not_found");
 }

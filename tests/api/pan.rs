@@ -28,7 +28,7 @@ fn body_with(member: &str, value: Value) -> Value {
 
 async fn verify(backend: &Backend, body: &Value) -> Answer {
     backend.secrets.watch_for_personal_data(body);
-    Answer::to(backend.request(Method::POST, PATH).header("X-Request-ID", "req-1").json(body)).await
+    Answer::receive(backend.request(Method::POST, PATH).header("X-Request-ID", "req-1").json(body)).await
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ fn assert_not_verified(answer: &Answer) {
 
 #[tokio::test]
 async fn a_failed_source_gives_502_and_a_slow_source_504() {
-    let fixture = FlowFixture::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+    let fixture = FlowFixture::start_with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
     for behaviour in [
         UpstreamBehaviour::Status(500),
         UpstreamBehaviour::Status(404),
@@ -186,9 +186,9 @@ async fn a_failed_source_gives_502_and_a_slow_source_504() {
 
 #[tokio::test]
 async fn pan_checks_share_the_rate_limit_of_inits_and_require_both_headers() {
-    let fixture = FlowFixture::with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
+    let fixture = FlowFixture::start_with(&[("LIMITS__INIT_PER_SECOND_PER_APP", "2")]).await;
     let bare = fixture.node.http.post(fixture.node.addresses.public(PATH)).json(&body());
-    assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+    assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
     let mut statuses = Vec::new();
     for _ in 0..40 {
         statuses.push(verify(&fixture.backend, &body()).await.status);

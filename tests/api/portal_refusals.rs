@@ -31,7 +31,7 @@ async fn a_refused_request_is_found_by_its_error_id_without_sent_values() {
     let error_id = refused.json()["errorId"].as_str().unwrap().to_owned();
     let named =
         backend.request(Method::GET, "/api/v1/nationalid-ovse/result/none").header("X-Request-ID", "looked-up-later");
-    Answer::to(named).await.refusal(404);
+    Answer::receive(named).await.refusal(404);
 
     list_with(&browser, "looked-up-later").await;
     let list = list_with(&browser, &error_id).await;
@@ -47,8 +47,8 @@ async fn a_refused_request_is_found_by_its_error_id_without_sent_values() {
     for sent in ["shoe-size", "by-pigeon", "result/none"] {
         assert!(!list.contains(sent), "{sent}");
     }
-    let found = browser.get(&format!("{LIST}?find={error_id}")).await.text;
-    assert!(found.contains(&error_id) && !found.contains("looked-up-later"));
+    let filtered = browser.get(&format!("{LIST}?find={error_id}")).await.text;
+    assert!(filtered.contains(&error_id) && !filtered.contains("looked-up-later"));
 }
 
 #[tokio::test]

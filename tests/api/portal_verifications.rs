@@ -33,16 +33,16 @@ async fn the_list_shows_every_verification_of_its_app_once_newest_first() {
         }
     }
     opened.reverse();
-    let (mut seen, mut sizes, mut path) = (Vec::new(), Vec::new(), LIST.to_owned());
+    let (mut listed, mut sizes, mut path) = (Vec::new(), Vec::new(), LIST.to_owned());
     loop {
         let page = browser.get(&path).await.text;
         let rows = listed_txns(&page);
         sizes.push(rows.len());
-        seen.extend(rows);
+        listed.extend(rows);
         let Some(older) = page.split("href=\"?before=").nth(1) else { break };
         path = format!("{LIST}?before={}", older.split('"').next().unwrap());
     }
-    assert_eq!(seen, opened);
+    assert_eq!(listed, opened);
     assert_eq!(sizes, [50, 50, 5]);
 }
 
@@ -59,13 +59,13 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
     identity_app.fail(&declined, "112", "declined").await;
     let expired = backend.open(&["name"]).await;
     let clock = node.addresses.public(&format!("/sandbox/transactions/{}/expire", expired.txn));
-    Answer::to(node.http.post(clock)).await.ok();
+    Answer::receive(node.http.post(clock)).await.ok();
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
     let guest = event.scan().await;
 
     let all = listed_txns(&browser.get(LIST).await.text);
     assert_eq!(all.iter().collect::<Vec<_>>(), [&guest.txn, &expired.txn, &declined.txn, &verified.txn, &waiting.txn]);
-    let of_event = format!("find={}", event.id);
+    let event_query = format!("find={}", event.id);
     for (query, expected) in [
         ("status=waiting", vec![&guest.txn, &waiting.txn]),
         ("status=verified", vec![&verified.txn]),
@@ -73,7 +73,7 @@ async fn verifications_are_found_by_status_channel_event_reference_and_id() {
         ("status=expired", vec![&expired.txn]),
         ("channel=web&find=order+7%268", vec![&waiting.txn]),
         ("channel=qr&find=order+7%268", vec![]),
-        (&of_event, vec![&guest.txn]),
+        (&event_query, vec![&guest.txn]),
         (&format!("event={}", event.id), vec![&guest.txn]),
         (
             &format!("find={}", terms(5)["name"].as_str().unwrap().to_lowercase().split(' ').next().unwrap()),

@@ -54,7 +54,7 @@ async fn production_neither_trusts_nor_serves_the_sandbox() {
     let keys = tempfile::tempdir().unwrap();
     let settings = production(&intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let node = TestNode::with(&settings).await;
+    let node = TestNode::start_with(&settings).await;
     for path in [
         "/",
         "/sandbox/app",
@@ -76,7 +76,7 @@ async fn production_neither_trusts_nor_serves_the_sandbox() {
     let log = node.log().join("\n");
     assert!(!log.contains("X-API-KEY"), "no client is created and no key is shown");
     let stranger = node.http.get(node.addresses.internal("/admin/v1/clients")).bearer_auth(ADMIN_TOKEN);
-    assert_eq!(sakshi_kit::answer::Answer::to(stranger).await.status, 401);
+    assert_eq!(sakshi_kit::answer::Answer::receive(stranger).await.status, 401);
 
     let (backend, operator) = (node.backend(2).await, node.operator());
     assert_eq!(operator.get("/admin/v1/clients").await.ok()["total"], 1);
@@ -224,7 +224,7 @@ async fn a_store_belongs_to_one_profile_and_authority_until_it_is_taken_over() {
     let settings = production(&intent_key(keys.path()));
     let mut settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     settings.extend([("STORE__KIND", "embedded"), ("STORE__REDIS_URL", "")]);
-    let mut node = TestNode::with(&settings).await;
+    let mut node = TestNode::start_with(&settings).await;
     let client = node.operator().create_client().await;
     node.operator().grant(&client, 3, "one").await;
     node.stop();
@@ -251,7 +251,7 @@ async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key(
     let (keys, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(DURABLE));
     let settings = production(&intent_key(keys.path())).into_iter().chain(on_redis(&redis.url())).collect::<Vec<_>>();
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
-    let node = TestNode::with(&settings).await;
+    let node = TestNode::start_with(&settings).await;
     assert_others_refused(node.environment(), node.directory.path());
     let mut peer = node.prepare_peer();
     peer.launch().await;

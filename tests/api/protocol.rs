@@ -8,7 +8,7 @@ use sakshi_kit::backend::{Backend, INIT, QR_INTENT};
 use sakshi_kit::node::TestNode;
 
 async fn post_init(backend: &Backend, content_type: &str, body: Vec<u8>) -> Answer {
-    Answer::to(backend.request(Method::POST, INIT).header("content-type", content_type).body(body)).await
+    Answer::receive(backend.request(Method::POST, INIT).header("content-type", content_type).body(body)).await
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_body_over_the_limit_gets_413() {
         large.as_bytes().chunks(1_000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
     let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
     let request = backend.request(Method::POST, INIT).header("content-type", "application/json").body(stream);
-    assert_eq!(Answer::to(request).await.refusal(413), "body_too_large", "even without a declared length");
+    assert_eq!(Answer::receive(request).await.refusal(413), "body_too_large", "even without a declared length");
     assert_eq!(node.operator().balance(&backend.client).await, 1);
 }
 
@@ -81,7 +81,7 @@ async fn another_media_type_gets_415_and_a_missing_one_means_json() {
             "{content_type}"
         );
     }
-    Answer::to(backend.request(Method::POST, INIT).body(body.clone())).await.ok();
+    Answer::receive(backend.request(Method::POST, INIT).body(body.clone())).await.ok();
     for content_type in ["application/json", "Application/JSON; charset=utf-8"] {
         post_init(&backend, content_type, body.clone()).await.ok();
     }
@@ -98,7 +98,7 @@ async fn another_method_gets_a_405_that_lists_the_allowed_methods() {
         (Method::POST, "/api/v1/nationalid-ovse/result/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11", "GET, HEAD"),
         (Method::POST, "/api/ping", "GET, HEAD"),
     ] {
-        let answer = Answer::to(backend.request(method.clone(), path)).await;
+        let answer = Answer::receive(backend.request(method.clone(), path)).await;
         assert_eq!(answer.refusal(405), "method_not_allowed", "{method} {path}");
         assert_eq!(answer.header("allow"), Some(allow), "{method} {path}");
     }
@@ -127,13 +127,14 @@ async fn a_request_id_is_echoed_or_generated() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let named = Answer::to(backend.request(Method::POST, INIT).header("X-Request-ID", "order-7/a").json(&body)).await;
+    let named =
+        Answer::receive(backend.request(Method::POST, INIT).header("X-Request-ID", "order-7/a").json(&body)).await;
     assert_eq!((named.status, named.header("x-request-id")), (200, Some("order-7/a")));
     let (one, other) = (node.get("/api/ping").await, node.get("/api/ping").await);
     assert_ne!(one.header("x-request-id").unwrap(), other.header("x-request-id").unwrap());
     for bad in ["two words", "", &"x".repeat(129), "caf\u{e9}"] {
         let value = reqwest::header::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
-        let answer = Answer::to(
+        let answer = Answer::receive(
             node.http.request(Method::GET, node.addresses.public("/api/ping")).header("X-Request-ID", value),
         )
         .await;
@@ -144,7 +145,7 @@ async fn a_request_id_is_echoed_or_generated() {
         .request(Method::GET, node.addresses.public("/api/ping"))
         .header("X-Request-ID", "one")
         .header("X-Request-ID", "two");
-    assert_eq!(Answer::to(twice).await.header("x-request-id").map(str::len), Some(36));
+    assert_eq!(Answer::receive(twice).await.header("x-request-id").map(str::len), Some(36));
 }
 
 #[tokio::test]
@@ -174,7 +175,7 @@ async fn sandbox_app_errors_are_json_for_programs_and_pages_for_people() {
         (json!({"intent": "x.y.z"}), 400, "unreadable_intent", "Give an intent JWT"),
         (json!({}), 400, "malformed_body", "needs an intent"),
     ] {
-        let refused = Answer::to(node.http.post(&path).json(&body)).await;
+        let refused = Answer::receive(node.http.post(&path).json(&body)).await;
         assert_eq!(refused.refusal(status), code, "{}", refused.text);
         assert!(refused.json()["message"].as_str().unwrap().contains(words), "{}", refused.text);
     }

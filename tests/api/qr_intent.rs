@@ -68,7 +68,7 @@ async fn an_unknown_or_foreign_transaction_gets_404() {
 
 #[tokio::test]
 async fn a_completed_transaction_gets_409_and_an_expired_one_410() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "8")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let completed = backend.open(&["name"]).await;
     identity_app.approve(&completed, "asha").await;

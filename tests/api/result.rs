@@ -51,9 +51,9 @@ async fn a_long_poll_is_answered_as_soon_as_the_transaction_completes() {
         let accepted = identity_app.present(&opened, &credential).await;
         let completed = Instant::now();
         assert_eq!(accepted.status, 200);
-        let (answer, answered) = poll.await.expect("the poll ends");
+        let (answer, answered_at) = poll.await.expect("the poll ends");
         assert_eq!(answer.ok()["data"]["verification_passed"], true);
-        delays.push(answered.saturating_duration_since(completed));
+        delays.push(answered_at.saturating_duration_since(completed));
     }
     // The median, so that a pause of the machine does not count against the service.
     delays.sort_unstable();
@@ -84,7 +84,7 @@ async fn a_long_poll_ends_with_a_stub_after_its_wait() {
 
 #[tokio::test]
 async fn operations_after_the_window_get_410() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
     let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let credential = identity_app.credential(&opened, "asha");
@@ -108,7 +108,7 @@ async fn operations_after_the_window_get_410() {
 
 #[tokio::test]
 async fn a_result_outlives_the_window_and_is_deleted_after_its_retention() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let (completed, abandoned) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
     identity_app.approve(&completed, "asha").await;
@@ -125,7 +125,7 @@ async fn a_result_outlives_the_window_and_is_deleted_after_its_retention() {
 
 #[tokio::test]
 async fn a_used_credential_is_remembered_longer_than_its_transaction() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let first = backend.open(&["name"]).await;
     let credential = identity_app.bare_credential(first.intent.requested(), "asha");
@@ -144,7 +144,7 @@ async fn a_used_credential_is_remembered_longer_than_its_transaction() {
 #[tokio::test]
 async fn an_expired_transaction_stays_expired_after_a_restart() {
     let mut node =
-        TestNode::with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+        TestNode::start_with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     node.kill().await;

@@ -11,7 +11,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 
 async fn expire(node: &TestNode, txn: &str) -> Answer {
-    Answer::to(node.http.post(node.addresses.public(&format!("/sandbox/transactions/{txn}/expire")))).await
+    Answer::receive(node.http.post(node.addresses.public(&format!("/sandbox/transactions/{txn}/expire")))).await
 }
 
 #[tokio::test]

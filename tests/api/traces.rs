@@ -24,13 +24,13 @@ async fn open(backend: &Backend, traceparent: &str, webhook: &str) -> Opened {
         .request(reqwest::Method::POST, INIT)
         .header("traceparent", traceparent)
         .header("tracestate", "vendor=1");
-    Opened::read(&Answer::to(request.json(&body)).await.ok())
+    Opened::read(&Answer::receive(request.json(&body)).await.ok())
 }
 
 #[tokio::test]
 async fn callback_and_webhook_traces_link_to_the_callers_trace() {
     let collector = Collector::start().await;
-    let node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
+    let node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
     let opened = open(&backend, &traceparent("01"), &receiver.url("/hook/secret-path")).await;
@@ -75,9 +75,9 @@ async fn callback_and_webhook_traces_link_to_the_callers_trace() {
     assert!(line.as_ref().is_some_and(|line| line.contains(&opened.txn)), "the log names the trace: {line:?}");
 
     for span in collector.spans() {
-        let shown = format!("{span:?}");
+        let text = format!("{span:?}");
         for secret in ["Asha", "secret-path", &*backend.key] {
-            assert!(!shown.contains(secret), "{secret}: {shown}");
+            assert!(!text.contains(secret), "{secret}: {text}");
         }
     }
 }
@@ -100,14 +100,15 @@ async fn an_order_carries_its_trace_to_the_upstream() {
 async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
     let collector = Collector::start().await;
     let mut node =
-        TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")]).await;
+        TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")])
+            .await;
     let backend = node.backend(3).await;
     open(&backend, &traceparent("01"), "https://example.com/hook").await;
     node.stop();
     assert!(collector.spans().is_empty(), "{:?}", collector.spans());
 
     let collector = Collector::start().await;
-    let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
+    let mut node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
     let backend = node.backend(3).await;
     open(&backend, &traceparent("00"), "https://example.com/hook").await;
     open(&backend, "no traceparent", "https://example.com/hook").await;
@@ -120,7 +121,7 @@ async fn sampling_depends_on_the_trace_id_and_not_on_the_callers_flag() {
 
 #[tokio::test]
 async fn an_unavailable_collector_loses_spans_and_nothing_else() {
-    let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:9")]).await;
+    let mut node = TestNode::start_with(&[("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:9")]).await;
     let (backend, identity_app) = (node.backend(3).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     identity_app.approve(&opened, "asha").await;

@@ -14,7 +14,7 @@ use crate::profiles::{intent_key, production};
 async fn start_installation(profile: &str, key_path: &str) -> TestNode {
     let mut settings = production(key_path);
     settings.push(("PROFILE", profile.to_owned()));
-    TestNode::with(&settings.iter().map(|(key, value)| (*key, value.as_str())).collect::<Vec<_>>()).await
+    TestNode::start_with(&settings.iter().map(|(key, value)| (*key, value.as_str())).collect::<Vec<_>>()).await
 }
 
 /// Returns the output of the operator's command, which must succeed.

@@ -108,7 +108,8 @@ async fn every_bad_field_gets_a_400_that_names_it_and_registers_nothing() {
 
 #[tokio::test]
 async fn http_and_internal_urls_are_refused_unless_allowed() {
-    let node = TestNode::with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
+    let node =
+        TestNode::start_with(&[("WEBHOOKS__ALLOW_HTTP", "false"), ("WEBHOOKS__ALLOW_PRIVATE_TARGETS", "false")]).await;
     let backend = node.backend(0).await;
     for host in ["127.0.0.1", "localhost", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0x7f000001"] {
         let refused =
@@ -129,16 +130,16 @@ async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
             .http
             .request(method.clone(), node.addresses.public(PATH))
             .json(&json!({"apiType": "ESign", "webhookUrl": null}));
-        assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+        assert_eq!(Answer::receive(bare).await.refusal(401), "unauthorized");
         let without_app = backend.with_credentials(&backend.key, "");
-        assert_eq!(Answer::to(without_app.request(method, PATH)).await.refusal(401), "unauthorized");
+        assert_eq!(Answer::receive(without_app.request(method, PATH)).await.refusal(401), "unauthorized");
     }
     let post = backend.post(PATH, &json!({"apiType": "ESign", "webhookUrl": null})).await;
     assert_eq!(post.refusal(405), "method_not_allowed");
     let allowed = post.header("allow").expect("Allow");
     assert!(allowed.contains("GET") && allowed.contains("PUT"), "{allowed}");
     let text = backend.request(Method::PUT, PATH).header("content-type", "text/plain").body("ESign");
-    assert_eq!(Answer::to(text).await.refusal(415), "unsupported_media_type");
+    assert_eq!(Answer::receive(text).await.refusal(415), "unsupported_media_type");
     assert_eq!(registered_urls(&backend).await, Vec::<(String, String)>::new());
 }
 
@@ -149,17 +150,14 @@ async fn an_operator_sets_and_removes_the_three_urls_of_wealth_data() {
     let path = format!("/admin/v1/apps/{}", backend.app);
     let names = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
     for name in names {
-        let shown = operator.patch(&path, &json!({name: format!("https://client.example/{name}")})).await.ok();
-        assert_eq!(shown[name], format!("https://client.example/{name}"), "{shown}");
+        let app = operator.patch(&path, &json!({name: format!("https://client.example/{name}")})).await.ok();
+        assert_eq!(app[name], format!("https://client.example/{name}"), "{app}");
     }
-    let shown = operator.get(&path).await.ok();
-    assert!(names.iter().all(|name| shown[name] == format!("https://client.example/{name}")), "{shown}");
+    let app = operator.get(&path).await.ok();
+    assert!(names.iter().all(|name| app[name] == format!("https://client.example/{name}")), "{app}");
     operator.patch(&path, &json!({"data_webhook_url": null})).await.ok();
-    let shown = operator.get(&path).await.ok();
-    assert_eq!(
-        (&shown[names[0]], &shown[names[1]]),
-        (&json!("https://client.example/consent_webhook_url"), &Value::Null)
-    );
+    let app = operator.get(&path).await.ok();
+    assert_eq!((&app[names[0]], &app[names[1]]), (&json!("https://client.example/consent_webhook_url"), &Value::Null));
     assert_eq!(
         operator.patch(&path, &json!({"data_webhook_url": "nowhere"})).await.refused_fields(),
         ["data_webhook_url"]

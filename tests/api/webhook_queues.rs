@@ -25,7 +25,7 @@ async fn complete_many(backend: &Backend, identity_app: &IdentityApp, url: &str,
 
 #[tokio::test]
 async fn a_hundred_webhooks_to_a_hanging_receiver_do_not_delay_a_healthy_one() {
-    let node = TestNode::with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
+    let node = TestNode::start_with(&[("SERVER__DRAIN_TIMEOUT_S", "1")]).await;
     let (backend, identity_app) = (node.backend(110).await, node.identity_app());
     let hanging = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
     let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
@@ -60,7 +60,8 @@ async fn a_receiver_that_closes_idle_connections_loses_no_delivery() {
 
 #[tokio::test]
 async fn deliveries_queued_for_a_slow_receiver_are_all_sent() {
-    let node = TestNode::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
+    let node =
+        TestNode::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__MAX_IN_FLIGHT", "4")]).await;
     let (backend, identity_app) = (node.backend(30).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(20))).await.unwrap();
     complete_many(&backend, &identity_app, &receiver.url("/"), 30).await;

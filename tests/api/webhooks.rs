@@ -22,7 +22,7 @@ async fn open_for(backend: &Backend, receiver: &WebhookReceiver, request_id: &st
         "client_reference_id": "order-7",
     });
     let request = backend.request(reqwest::Method::POST, INIT).header("X-Request-ID", request_id).json(&body);
-    Opened::read(&Answer::to(request).await.ok())
+    Opened::read(&Answer::receive(request).await.ok())
 }
 
 async fn complete(identity_app: &IdentityApp, opened: &Opened, passes: bool) {
@@ -91,7 +91,7 @@ async fn a_webhook_is_one_json_post_without_custom_headers() {
 
 #[tokio::test]
 async fn a_repeated_callback_sends_no_second_webhook_even_after_a_restart() {
-    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let mut node = TestNode::start_with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(2).await, node.identity_app());
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
@@ -122,7 +122,7 @@ async fn a_transaction_without_a_webhook_url_sends_nothing() {
 
 #[tokio::test]
 async fn an_expired_transaction_sends_no_webhook() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
     let backend = node.backend(1).await;
     let receiver = receiver(Behaviour::Answer(200)).await;
     let opened = open_for(&backend, &receiver, "order-7").await;
@@ -137,7 +137,7 @@ async fn an_expired_transaction_sends_no_webhook() {
 
 #[tokio::test]
 async fn a_failed_attempt_is_not_retried_and_its_outcome_is_recorded() {
-    let node = TestNode::with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
+    let node = TestNode::start_with(&[("WEBHOOKS__TIMEOUT_MS", "700"), ("WEBHOOKS__CONNECT_TIMEOUT_MS", "500")]).await;
     let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let elsewhere = receiver(Behaviour::Answer(200)).await;
     let cases = [

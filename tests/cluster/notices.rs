@@ -25,7 +25,7 @@ async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
     for _ in 0..10 {
         let opened = backend.through(a).open(&["name"]).await;
         let waits = backend.through(c).request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-        let waiting = tokio::spawn(Answer::to(waits));
+        let waiting = tokio::spawn(Answer::receive(waits));
         eventually("the third node has a live copy", TIMEOUT, || async {
             (live_transactions(&nodes.all[2]).await > 0).then_some(())
         })
@@ -190,13 +190,13 @@ async fn a_webhook_url_that_is_registered_on_one_node_holds_on_all_at_once() {
     let path = "/api/v1/user/webhook";
     for (number, registrar) in everywhere.iter().enumerate() {
         let setting = json!({"apiType": "ESign", "webhookUrl": format!("https://client.example/{number}")});
-        let answer = Answer::to(registrar.request(Method::PUT, path).json(&setting)).await.ok();
+        let answer = Answer::receive(registrar.request(Method::PUT, path).json(&setting)).await.ok();
         assert_eq!(answer, json!({"success": true, "data": setting}));
         for seen in &everywhere {
             assert_eq!(seen.get(path).await.ok(), json!({"success": true, "data": [setting]}));
         }
     }
     let removal = json!({"apiType": "ESign", "webhookUrl": null});
-    Answer::to(everywhere[0].request(Method::PUT, path).json(&removal)).await.ok();
+    Answer::receive(everywhere[0].request(Method::PUT, path).json(&removal)).await.ok();
     assert_eq!(everywhere[2].get(path).await.ok()["data"], json!([]));
 }

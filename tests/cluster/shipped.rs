@@ -152,7 +152,8 @@ async fn whatever_was_answered_is_answered_the_same_after_redis_is_restarted() {
             assert_eq!(after, before, "{ending:?}");
         }
     }
-    let answer = Answer::to(world.backend.request(Method::GET, "/api/v1/credits").header("X-API-KEY", "wrong")).await;
+    let answer =
+        Answer::receive(world.backend.request(Method::GET, "/api/v1/credits").header("X-API-KEY", "wrong")).await;
     assert_eq!(answer.status, 401);
 }
 

@@ -96,7 +96,7 @@ async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges
     let in_flight = IN_FLIGHT.to_string();
     let settings =
         [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
-    let mut node = TestNode::with(&settings).await;
+    let mut node = TestNode::start_with(&settings).await;
     let client = Arc::new(StormClient::create(&node, false).await);
     let event = TestEvent::open_reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
     let places = Arc::new(Places { asked: PLACES.into(), ..Places::default() });

@@ -30,7 +30,7 @@ async fn reported(fixture: &FlowFixture) -> Vec<(OpenedFlow, &'static str, &'sta
 
 #[tokio::test]
 async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_under_way_is_unknown() {
-    let mut fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    let mut fixture = FlowFixture::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     fixture.register_all(&fixture.backend).await;
     fixture.receiver.set_behaviour(Behaviour::Hang);
     let flows = reported(&fixture).await;
@@ -60,7 +60,7 @@ async fn what_was_reported_before_a_kill_is_sent_once_after_it_and_what_was_unde
 
 #[tokio::test]
 async fn a_kill_right_after_a_report_was_accepted_loses_neither_the_report_nor_its_webhook() {
-    let mut fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    let mut fixture = FlowFixture::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     fixture.register_all(&fixture.backend).await;
     let (mut expected, mut unknown) = (Vec::new(), 0);
     for round in 0..8 {

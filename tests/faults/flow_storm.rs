@@ -165,7 +165,7 @@ struct Storm {
 impl Storm {
     async fn begin(mut random: Random) -> Self {
         let in_flight = IN_FLIGHT.to_string();
-        let fixture = FlowFixture::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
+        let fixture = FlowFixture::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
         fixture.register_all(&fixture.backend).await;
         fixture.receiver.set_behaviour(Behaviour::SlowAnswer(Duration::from_millis(10)));
         let worker = Worker {

@@ -16,7 +16,7 @@ async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     let in_flight = IN_FLIGHT.to_string();
     let settings =
         [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)];
-    let mut node = TestNode::with(&settings).await;
+    let mut node = TestNode::start_with(&settings).await;
     let client = StormClient::create(&node, false).await;
     let mut kills = 0;
     let rounds = rounds(ROUNDS);

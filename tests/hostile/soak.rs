@@ -250,7 +250,7 @@ impl Attackers {
             let client = self.node.backend(1).await;
             let opened = client.open(&["name"]).await;
             let poll = client.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-            let waiting = tokio::spawn(Answer::to(poll));
+            let waiting = tokio::spawn(Answer::receive(poll));
             self.node.operator().delete(&format!("/admin/v1/keys/{}", client.key_id)).await.ok();
             drop(waiting.await);
         }

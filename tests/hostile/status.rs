@@ -21,7 +21,7 @@ const VISITS: usize = 60;
 async fn callbacks_whose_status_hangs_make_nobody_else_wait() {
     let host = StatusHost::start().await;
     host.publish_others(Reply::Never);
-    let node = TestNode::with(&[("AUTHORITY__STATUS_HOSTS", &host.authority)]).await;
+    let node = TestNode::start_with(&[("AUTHORITY__STATUS_HOSTS", &host.authority)]).await;
     let honest = Honest::of(&node).await;
     let alone = honest.visit(VISITS).await;
     let (stranger, victim) = (node.backend(2_000).await, node.backend(10).await);

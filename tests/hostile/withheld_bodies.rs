@@ -63,7 +63,7 @@ async fn callbacks_without_their_last_byte_fill_the_room_and_give_way() {
 
 #[tokio::test]
 async fn a_transaction_that_has_expired_is_answered_before_a_body_comes() {
-    let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
+    let node = TestNode::start_with(&[("OVSE__WINDOW_S", "1")]).await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     eventually("the end of the window", TIMEOUT, || async {

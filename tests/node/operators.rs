@@ -15,7 +15,7 @@ use crate::operator::{ask, document, listener};
 use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 
-/// Operations that support may do besides reading.
+/// Operations that the role `support` may do in addition to reading.
 const SUPPORT_OPERATIONS: [&str; 5] = ["createClient", "updateClient", "createApp", "revokeKey", "listUsers"];
 
 pub(crate) async fn add_operator<S, B>(service: &S, body: Value) -> (String, String)

@@ -75,7 +75,7 @@ pub fn run(group: &'static [Target], data: &[u8]) {
     (target.run)(data);
 }
 
-/// Splits off the first byte, which selects one of several cases.
+/// Splits off the first byte, which selects a case.
 pub(crate) fn choice(data: &[u8], cases: usize) -> Option<(usize, &[u8])> {
     data.split_first().map(|(first, rest)| (usize::from(*first) % cases, rest))
 }

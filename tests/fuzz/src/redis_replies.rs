@@ -92,16 +92,16 @@ fn values(scripted: &ScriptedStore, lines: &mut dyn Iterator<Item = &[u8]>, dept
 pub(crate) fn replies(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
     let scripted = scripted_store();
-    let given = values(scripted, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
+    let replies = values(scripted, &mut rest.split(|byte| *byte == b'\n'), 0, 0);
     if kind == b'~' {
         let _ = notice(rest);
         for topology in [RedisTopology::Cluster, RedisTopology::Sentinel { service: "s".to_owned() }] {
-            let read = given.first().and_then(|answer| masters(&topology, answer));
+            let read = replies.first().and_then(|answer| masters(&topology, answer));
             assert!(read.is_none_or(|read| !read.is_empty() && read.windows(2).all(|pair| pair[0].0 <= pair[1].0)));
         }
         return;
     }
-    scripted.given.give(given);
+    scripted.given.give(replies);
     if let Err(error) = scripted.runtime.block_on(call(scripted, kind)) {
         assert!(!format!("{error} {error:?}").contains(CANARY), "an error echoes nothing");
     }

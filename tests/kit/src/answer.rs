@@ -15,16 +15,17 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub async fn to(request: RequestBuilder) -> Self {
+    /// Sends a request and returns the answer to it.
+    pub async fn receive(request: RequestBuilder) -> Self {
         Self::attempt(request).await.expect("the service answers")
     }
 
     /// Returns the answer to an operation of the typed API.
     pub async fn to_call<T>(api: &Client, call: Call<T>) -> Self {
-        Self::to(api.request(call).expect("a body")).await
+        Self::receive(api.request(call).expect("a body")).await
     }
 
-    /// As [`Answer::to`]; returns an error if the service is unavailable.
+    /// Sends a request; returns an error if the service is unavailable.
     pub async fn attempt(request: RequestBuilder) -> Result<Self, reqwest::Error> {
         let (http, request) = request.build_split();
         let request = request?;

@@ -78,15 +78,15 @@ impl Backend {
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::GET, path)).await
+        Answer::receive(self.request(Method::GET, path)).await
     }
 
     pub async fn delete(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::DELETE, path)).await
+        Answer::receive(self.request(Method::DELETE, path)).await
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
-        Answer::to(self.request(Method::POST, path).json(body)).await
+        Answer::receive(self.request(Method::POST, path).json(body)).await
     }
 
     pub async fn init(&self, body: &Value) -> Answer {

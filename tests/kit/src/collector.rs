@@ -1,4 +1,4 @@
-//! A collector of spans and log records: an HTTP server for OTLP. Spans come as OpenTelemetry's own messages, log
+//! A collector of spans and log records: an HTTP server for OTLP. Spans come as OpenTelemetry messages, log
 //! records as JSON.
 
 use std::collections::BTreeMap;
@@ -98,14 +98,14 @@ impl Collector {
 
     /// Waits for a span that has this name and satisfies `predicate`.
     pub async fn span(&self, name: &str, predicate: impl Fn(&ReceivedSpan) -> bool) -> ReceivedSpan {
-        let found = || async { self.spans().into_iter().find(|span| span.name == name && predicate(span)) };
-        eventually(&format!("the span {name}"), TIMEOUT, found).await
+        let find = || async { self.spans().into_iter().find(|span| span.name == name && predicate(span)) };
+        eventually(&format!("the span {name}"), TIMEOUT, find).await
     }
 
     /// Returns the parent of a span.
     pub fn parent(&self, child: &ReceivedSpan) -> ReceivedSpan {
-        let found = self.spans().into_iter().find(|span| span.trace == child.trace && span.id == child.parent);
-        found.unwrap_or_else(|| panic!("no parent of {child:?}"))
+        let parent = self.spans().into_iter().find(|span| span.trace == child.trace && span.id == child.parent);
+        parent.unwrap_or_else(|| panic!("no parent of {child:?}"))
     }
 }
 

@@ -91,22 +91,23 @@ impl Crowd {
     /// Returns the answers per second to `clients` clients in a closed loop.
     pub async fn capacity(&self, clients: usize, span: Duration) -> f64 {
         let (is_over, mut tasks) = (Arc::new(AtomicBool::new(false)), JoinSet::new());
-        let answered = Arc::new(AtomicU64::new(0));
+        let answer_count = Arc::new(AtomicU64::new(0));
         for _ in 0..clients {
-            let (shared, is_over, answered) = (Arc::clone(&self.shared), Arc::clone(&is_over), Arc::clone(&answered));
+            let (shared, is_over, answer_count) =
+                (Arc::clone(&self.shared), Arc::clone(&is_over), Arc::clone(&answer_count));
             tasks.spawn(async move {
                 while !is_over.load(Ordering::Relaxed) {
                     let request = (shared.request)(shared.count.fetch_add(1, Ordering::Relaxed));
                     if matches!(shared.exchange(&request).await, Some((200, _))) {
-                        answered.fetch_add(1, Ordering::Relaxed);
+                        answer_count.fetch_add(1, Ordering::Relaxed);
                     }
                 }
             });
         }
         sleep(span / 4).await;
-        let (before, began) = (answered.load(Ordering::Relaxed), Instant::now());
+        let (before, began) = (answer_count.load(Ordering::Relaxed), Instant::now());
         sleep(span).await;
-        let rate = (answered.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
+        let rate = (answer_count.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
         is_over.store(true, Ordering::Relaxed);
         tasks.join_all().await;
         rate

@@ -130,7 +130,7 @@ impl TestEvent {
     /// Presses the button in a browser with these cookies.
     pub async fn press(&self, cookie: Option<&str>) -> Answer {
         let button = self.button(BROWSER);
-        Answer::to(match cookie {
+        Answer::receive(match cookie {
             Some(cookie) => button.header(COOKIE, cookie),
             None => button,
         })
@@ -140,12 +140,13 @@ impl TestEvent {
     /// Presses the button for another guest in a browser with these cookies.
     pub async fn press_for_another_guest(&self, cookie: &str) -> Answer {
         let button = self.http.post(self.addresses.public(&format!("/e/{}/start?another=1", self.id)));
-        Answer::to(button.header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin").header(COOKIE, cookie)).await
+        Answer::receive(button.header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin").header(COOKIE, cookie))
+            .await
     }
 
     /// Opens the page, presses the button and scans the code of the verify page.
     pub async fn scan(&self) -> Opened {
-        let page = Answer::to(self.visit(Method::GET, BROWSER)).await;
+        let page = Answer::receive(self.visit(Method::GET, BROWSER)).await;
         assert_eq!(page.status, 200, "{}", page.text);
         self.follow(&self.press(None).await).await
     }

@@ -212,11 +212,11 @@ impl Backend {
     }
 
     pub async fn try_open_flow(&self, flow: Flow, body: &Value) -> Answer {
-        Answer::to(self.flow_request(flow, body)).await
+        Answer::receive(self.flow_request(flow, body)).await
     }
 
     pub async fn open_flow_once(&self, key: &str, flow: Flow, body: &Value) -> Answer {
-        Answer::to(self.flow_request(flow, body).header("Idempotency-Key", key)).await
+        Answer::receive(self.flow_request(flow, body).header("Idempotency-Key", key)).await
     }
 
     pub async fn open_flow_with(&self, flow: Flow, body: &Value) -> OpenedFlow {

@@ -25,11 +25,11 @@ pub struct FlowFixture {
 
 impl FlowFixture {
     pub async fn start() -> Self {
-        Self::with(&[]).await
+        Self::start_with(&[]).await
     }
 
     /// Starts with further settings.
-    pub async fn with(settings: &[(&str, &str)]) -> Self {
+    pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let node = TestNode::ordering_from(&upstream, settings).await;
         let (backend, connector) = (node.backend(0).await, node.connector());

@@ -129,7 +129,7 @@ impl IdentityApp {
     }
 
     pub async fn post(&self, opened: &Opened, format: CallbackFormat, body: String) -> Answer {
-        Answer::to(self.request(&opened.callback_path(), format.content_type(), body)).await
+        Answer::receive(self.request(&opened.callback_path(), format.content_type(), body)).await
     }
 
     /// Posts a credential to the callback.

@@ -1,4 +1,4 @@
-//! A name server on a loopback address of its own, whose answers a test can change at any time.
+//! A name server on a separate loopback address, whose answers a test can change at any time.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ impl NameServer {
         self.questions.load(Ordering::SeqCst)
     }
 
-    /// Writes a `resolv.conf` with this name server alone.
+    /// Writes a `resolv.conf` with this name server only.
     pub fn resolv_conf(&self) -> String {
         format!("nameserver {}\n", self.address)
     }

@@ -1,4 +1,4 @@
-//! A node as a process of its own, on free ports and with its own store.
+//! A node in a separate process, on free ports and with its own store.
 //!
 //! A drop checks it: the ledger must add up, SIGTERM must end the process with exit code 0, no actor may have panicked,
 //! and no log line may contain a secret.
@@ -118,11 +118,11 @@ pub fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<Stri
 
 impl TestNode {
     pub async fn start() -> Self {
-        Self::with(&[]).await
+        Self::start_with(&[]).await
     }
 
     /// Starts with further settings, named as in the environment without `SAKSHI__`.
-    pub async fn with(settings: &[(&str, &str)]) -> Self {
+    pub async fn start_with(settings: &[(&str, &str)]) -> Self {
         let mut node = Self::unlaunched(settings);
         node.launch().await;
         node
@@ -302,7 +302,7 @@ impl TestNode {
 
     /// Sends a request without credentials to the public listener.
     pub async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.http.get(self.addresses.public(path))).await
+        Answer::receive(self.http.get(self.addresses.public(path))).await
     }
 
     /// Returns the output lines of all processes of this node.

@@ -30,7 +30,7 @@ impl Operator {
         Self { http, addresses, secrets, token: token.to_owned() }
     }
 
-    /// Returns an operator with connections of its own.
+    /// Returns an operator with separate connections.
     pub fn with_own_connections(&self) -> Self {
         let http = sakshi_client::http(Duration::from_secs(20), false).expect("an HTTP client");
         Self { http, ..self.clone() }
@@ -43,7 +43,7 @@ impl Operator {
 
     pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
         let request = self.api().plain(method, path);
-        Answer::to(match body {
+        Answer::receive(match body {
             Some(body) => request.json(body),
             None => request,
         })
@@ -73,7 +73,7 @@ impl Operator {
 
     /// Sends a request without the token to the internal listener.
     pub async fn probe(&self, path: &str) -> Answer {
-        Answer::to(self.http.get(self.addresses.internal(path))).await
+        Answer::receive(self.http.get(self.addresses.internal(path))).await
     }
 
     pub async fn create_client(&self) -> String {

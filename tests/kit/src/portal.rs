@@ -66,13 +66,13 @@ impl Browser {
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        Answer::to(self.request(Method::GET, path)).await
+        Answer::receive(self.request(Method::GET, path)).await
     }
 
     /// Sends these fields without a CSRF token.
     pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-        Answer::to(
+        Answer::receive(
             self.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body),
         )
         .await

@@ -18,10 +18,10 @@ pub const BINARY: &str = "SAKSHI_TEST_BINARY";
 
 /// Returns the binary of this package, or the binary of another release that the environment names.
 fn binary(environment: &BTreeMap<String, String>) -> OsString {
-    let of_package = || {
+    let binary_of_package = || {
         std::env::var_os("CARGO_BIN_EXE_sakshi").expect("this test belongs to the package sakshi and is run by cargo")
     };
-    environment.get(BINARY).map_or_else(of_package, OsString::from)
+    environment.get(BINARY).map_or_else(binary_of_package, OsString::from)
 }
 
 /// The output so far and the exit status of a process.

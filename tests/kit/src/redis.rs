@@ -171,7 +171,7 @@ impl RedisServer {
         self.signal("CONT");
     }
 
-    /// Sends a command on a connection of its own.
+    /// Sends a command on a new connection.
     pub fn ask(&self, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
         resp::ask(self.port, command)
     }
@@ -248,8 +248,8 @@ impl Drop for RedisServer {
 pub fn eventually<T>(what: &str, bound: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(result) = look() {
+            return result;
         }
         assert!(started.elapsed() < bound, "{what} did not happen within {bound:?}");
         thread::park_timeout(Duration::from_millis(5));

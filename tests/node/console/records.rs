@@ -187,8 +187,8 @@ async fn lost_webhooks_are_grouped_and_found_by_the_client_reference() {
     assert!(page.contains("status</span>") && !page.contains("planted"), "{page}");
     let list = browser.page("/console/clients").await;
     assert!(list.contains("3 of the newest"), "{list}");
-    let found = browser.page(&format!("/console/clients/{}/verifications?reference=ORDER-42", party.client)).await;
-    assert_eq!(found.matches("order-42</bdi>").count(), 4, "{found}");
+    let matching = browser.page(&format!("/console/clients/{}/verifications?reference=ORDER-42", party.client)).await;
+    assert_eq!(matching.matches("order-42</bdi>").count(), 4, "{matching}");
     let none = browser.page(&format!("/console/clients/{}/verifications?reference=other", party.client)).await;
     assert!(none.contains("Nothing was found here."), "{none}");
 }

@@ -77,8 +77,8 @@ fn scan_file(file: &[u8], kind: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns true for modules that carry data in a code of versions 2 to 6: not the three finders with the format beside
-/// them, the timing patterns, or the one alignment pattern (ISO/IEC 18004 §6.3).
+/// Returns true for modules that carry data in a code of versions 2 to 6: not the finders with the format information,
+/// the timing patterns, or the alignment pattern (ISO/IEC 18004 §6.3).
 fn carries_data(x: usize, y: usize, width: usize) -> bool {
     let far = width - 8;
     let finder = (x < 9 && (y < 9 || y >= far)) || (x >= far && y < 9);

@@ -56,8 +56,8 @@ async fn the_scans_of_an_event_add_up() {
     fixture.verify(&guests[0]).await;
     fixture.fail(&guests[1], "User Reject", "301").await;
     let page = event_page(&browser, &event).await;
-    let shown = ["scans", "registrations", "pending", "others", "abandoned"].map(|id| page.element_text(id));
-    assert_eq!(shown, ["3", "1", "1", "1", "0"]);
+    let counts = ["scans", "registrations", "pending", "others", "abandoned"].map(|id| page.element_text(id));
+    assert_eq!(counts, ["3", "1", "1", "1", "0"]);
 }
 
 #[actix_rt::test]

@@ -80,9 +80,8 @@ pub(super) async fn signed_in_as(fixture: &PagesFixture, role: UserRole) -> Brow
 }
 
 pub(super) async fn logged_actions(fixture: &PagesFixture) -> Vec<Action> {
-    let found =
-        list(&fixture.shared.service, fixture.first.client.clone(), Default::default(), None, 100).await.unwrap();
-    found.entries.into_iter().map(|entry| entry.action).collect()
+    let log = list(&fixture.shared.service, fixture.first.client.clone(), Default::default(), None, 100).await.unwrap();
+    log.entries.into_iter().map(|entry| entry.action).collect()
 }
 
 fn store(fixture: &PagesFixture) -> &Store {
@@ -102,16 +101,16 @@ async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
     let page = browser.get(&path).await;
     assert_eq!(page.status, 200, "{}", page.html);
     assert!(page.html.contains("Asha Rao") && page.html.contains("asha@example.com") && page.html.contains("<svg"));
-    let (sealed, shown) = (page.hidden_field("setup"), page.element_text("secret"));
-    assert_ne!(browser.get(&path).await.element_text("secret"), shown, "every view of the page has a new secret");
-    let secret = decode_secret(&shown);
+    let (sealed, secret_text) = (page.hidden_field("setup"), page.element_text("secret"));
+    assert_ne!(browser.get(&path).await.element_text("secret"), secret_text, "every view of the page has a new secret");
+    let secret = decode_secret(&secret_text);
     let good = code_at(&secret, fixture.clock.now().millis() / 30_000);
     for (password, code) in
         [("short", &*good), ("password1234", &good), ("asha@example.com", &good), (PASSWORD, "000000"), (PASSWORD, "")]
     {
         let refused = browser.post(&path, &[("setup", &sealed), ("password", password), ("code", code)]).await;
         assert_eq!(refused.status, 400, "{password} {code}: {}", refused.html);
-        assert_eq!(refused.element_text("secret"), shown, "the scanned secret stays valid");
+        assert_eq!(refused.element_text("secret"), secret_text, "the scanned secret stays valid");
         assert!(!refused.html.contains(password) || password == "asha@example.com" || password.is_empty());
     }
     let done = browser.post(&path, &[("setup", &sealed), ("password", PASSWORD), ("code", &good)]).await;

@@ -37,13 +37,9 @@ async fn details_are_shown_on_request_and_the_log_records_it() {
     assert!(log().await.is_empty());
     assert_eq!(browser.post(&format!("{path}/details"), &[]).await.status, 403, "a form of another page");
     assert!(log().await.is_empty());
-    let shown = browser.send(&format!("{path}/details"), &[]).await;
-    assert!(
-        shown.status == 200 && shown.html.contains("Asha Rao") && shown.html.contains("Full name"),
-        "{}",
-        shown.html
-    );
-    assert_eq!(shown.header("cache-control"), Some("no-store"));
+    let page = browser.send(&format!("{path}/details"), &[]).await;
+    assert!(page.status == 200 && page.html.contains("Asha Rao") && page.html.contains("Full name"), "{}", page.html);
+    assert_eq!(page.header("cache-control"), Some("no-store"));
     let [entry] = &log().await[..] else { panic!("one view makes one entry") };
     assert_eq!((entry.action, &entry.subjects[..]), (Action::DetailsShown, &[Subject::Transaction(passed.id)][..]));
     let reload = browser.get(&format!("{path}/details")).await;

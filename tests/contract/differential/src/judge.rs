@@ -105,7 +105,7 @@ pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &ServiceVerifiers,
     }
 }
 
-/// Returns the difference between this service's claims and those in a library's payload.
+/// Returns the difference between the claims of this service and the claims in a library's payload.
 fn difference(
     verified: &VerifiedCredential,
     payload: Option<Value>,

@@ -116,11 +116,11 @@ impl RedisCluster {
         let nodes: Vec<_> = (0..masters * (1 + replicas)).map(|_| RedisServer::start(&lines)).collect();
         let mut command = Command::new("redis-cli");
         command.args(["--cluster", "create"]).args(nodes.iter().map(RedisServer::address));
-        let made = command
+        let output = command
             .args(["--cluster-replicas", &replicas.to_string(), "--cluster-yes"])
             .output()
             .expect("redis-cli is installed");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         let cluster = Self { nodes };
         eventually("a complete cluster", TIMEOUT, || cluster.is_complete(replicas).then_some(()));
         cluster
@@ -178,9 +178,9 @@ impl RedisCluster {
     /// Waits until another node serves the slot and all agree.
     pub fn await_failover(&self, slot: u16, old: u16) -> &RedisServer {
         eventually("a promotion", TIMEOUT, || {
-            let seen: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
-            let new = seen.first().copied().flatten().filter(|&port| port != old)?;
-            let agreed = seen.iter().all(|&port| port == Some(new)) && self.running().all(is_ok);
+            let masters: Vec<_> = self.running().map(|node| master_port_of(node, slot)).collect();
+            let new = masters.first().copied().flatten().filter(|&port| port != old)?;
+            let agreed = masters.iter().all(|&port| port == Some(new)) && self.running().all(is_ok);
             agreed.then(|| self.nodes.iter().find(|node| node.port() == new)).flatten()
         })
     }
