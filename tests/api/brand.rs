@@ -97,7 +97,7 @@ async fn the_pages_of_an_event_show_its_own_brand_before_the_clients() {
     );
     let kiosk = page(&node, &format!("/e/{}/kiosk", event.id)).await.text;
     let guest = page(&node, &format!("/v/{}", event.scan().await.txn)).await.text;
-    for (name, text) in [("event", shown), ("kiosk", kiosk), ("guest", guest)] {
+    for (name, text) in [("event", html), ("kiosk", kiosk), ("guest", guest)] {
         for part in ["Innovation Hub", "Meridian Bank", logo, "/assets/brand/004d40.css"] {
             assert!(text.contains(part), "{name}: {part}: {text}");
         }

@@ -38,7 +38,7 @@ async fn the_register_lists_answered_verifications_with_purpose_and_without_clai
     assert!(page.contains(PURPOSE), "{page}");
     let declined = backend.open(&["gender"]).await;
     let unanswered = backend.open(&["name"]).await;
-    assert_eq!(register_entries(&node, &backend.client, "").await, [] as [Value; 0], "nobody has answered yet");
+    assert_eq!(register_entries(&node, &backend.client, "").await, [] as [Value; 0], "the person has not answered yet");
 
     identity_app.approve(&opened, "asha").await;
     identity_app.fail(&declined, "301", "User Reject").await;

@@ -88,7 +88,11 @@ async fn viewing_an_event_never_spends_a_credit() {
     }
     let get = node.get(&format!("/e/{}/start", event.id)).await;
     let page = format!("/e/{}", event.id);
-    assert_eq!((get.status, get.header("location")), (303, Some(&*page)), "a link leads to the page with the button");
+    assert_eq!(
+        (get.status, get.header("location")),
+        (303, Some(&*page)),
+        "a link to the start redirects to the page with the button"
+    );
     assert_eq!(event.counts().await, ("active".to_owned(), 0, 0, 0));
     assert_eq!(node.operator().balance(&organiser.client).await, 3);
 }

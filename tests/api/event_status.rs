@@ -50,7 +50,7 @@ async fn the_status_is_the_first_of_disabled_expired_at_capacity_and_active() {
         "enabling does not extend the event"
     );
     let extended = event.patch(&json!({"expires_at": timestamp_in(Duration::from_secs(60))})).await.ok();
-    assert_eq!(extended["status"], "at_capacity", "extending makes no room");
+    assert_eq!(extended["status"], "at_capacity", "a later end adds no places");
     assert_status(&event, "at_capacity", Some((409, "event_full"))).await;
     assert_eq!(event.patch(&json!({"max_guests": 2})).await.ok()["status"], "active");
     assert_status(&event, "active", None).await;

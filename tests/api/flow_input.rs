@@ -322,16 +322,16 @@ async fn every_flow_without_both_headers_gets_401() {
 }
 
 /// Repeats a request until the rate is used up.
-async fn assert_limited(what: &str, mut request: impl AsyncFnMut() -> Answer) {
+async fn assert_limited(operation: &str, mut request: impl AsyncFnMut() -> Answer) {
     for _ in 0..50 {
         let answer = request().await;
         if answer.status == 429 {
-            assert_eq!(answer.refusal(429), "rate_limited", "{what}");
+            assert_eq!(answer.refusal(429), "rate_limited", "{operation}");
             return;
         }
-        assert_eq!(answer.status, 200, "{what}: {}", answer.text);
+        assert_eq!(answer.status, 200, "{operation}: {}", answer.text);
     }
-    panic!("{what} was never limited");
+    panic!("{operation} was never limited");
 }
 
 #[tokio::test]

@@ -30,8 +30,8 @@ fn expected_with_file(opened: &OpenedFlow, golden: &str, file: &str) -> String {
 }
 
 /// Compares without printing ten megabytes.
-fn assert_same(one: &str, other: &str) {
-    assert!(one == other, "{} bytes differ from the expected {}", one.len(), other.len());
+fn assert_same(actual: &str, expected: &str) {
+    assert!(actual == expected, "{} bytes differ from the expected {}", actual.len(), expected.len());
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ async fn an_invitation_that_ends_during_downtime_expires_at_the_next_start() {
         (&json!(opened.id), &json!("Expired"), &Value::Null)
     );
     for signer in body["signerInfo"].as_array().expect("signers") {
-        assert_eq!(signer["signerStatus"], "Expired", "nobody can sign any more: {signer}");
+        assert_eq!(signer["signerStatus"], "Expired", "the link to sign is gone: {signer}");
     }
     assert_eq!(fixture.backend.poll(&opened).await.text, body_of(&arrived[0]));
     assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);

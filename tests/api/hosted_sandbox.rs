@@ -38,10 +38,10 @@ struct Listener {
 }
 
 impl Listener {
-    async fn start(node: &TestNode, backend: &Backend, more: &[&str]) -> Self {
+    async fn start(node: &TestNode, backend: &Backend, options: &[&str]) -> Self {
         let (directory, base) = (tempfile::tempdir().unwrap(), node.addresses.public(""));
-        let words = [&["listen", "--json", "--base", &base], more].concat();
-        let process = Process::start(&words, &environment(&backend.key, &backend.app), directory.path());
+        let arguments = [&["listen", "--json", "--base", &base], options].concat();
+        let process = Process::start(&arguments, &environment(&backend.key, &backend.app), directory.path());
         let mut listener = Self { process, url: String::new() };
         listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
         listener
@@ -79,7 +79,7 @@ async fn the_listen_command_of_the_portal_opens_an_inbox_for_the_app() {
         .replace('\'', "");
     let words: Vec<_> = words.split(' ').chain(["--json"]).collect();
     let directory = tempfile::tempdir().unwrap();
-    let process = Process::start(&words, &environment(&backend.key, ""), directory.path());
+    let process = Process::start(&arguments, &environment(&backend.key, ""), directory.path());
     let mut listener = Listener { process, url: String::new() };
     listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
     let polled = approve_transaction(&node, &backend, &listener.url).await;
@@ -230,7 +230,7 @@ async fn a_local_listener_forwards_webhooks_too() {
     let backend = node.backend(1).await;
     let target = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
     let (directory, to) = (tempfile::tempdir().unwrap(), target.url("/"));
-    let words = ["listen", "--json", "--port", "0", "--forward", &to];
+    let arguments = ["listen", "--json", "--port", "0", "--forward", &to];
     let listener = Listener { process: Process::start(&words, &BTreeMap::new(), directory.path()), url: String::new() };
     let url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
     let result = approve_transaction(&node, &backend, &url).await;
@@ -252,7 +252,7 @@ async fn listen_reports_missing_settings_and_a_replaced_inbox() {
     for (words, key, message) in [
         (&["--base", &*base][..], "", "--key"),
         (&["--base", &base], "sk_wrong", "does not take this API key"),
-        (&["--base", &internal], &backend.key, "it is no sandbox"),
+        (&["--base", &internal], &backend.key, "the node is not a sandbox"),
         (&["--base", &base, "--hang"], &backend.key, "cannot be used with"),
         (&["--forward", "ftp://a.example/"], &backend.key, "must be an http or https URL"),
     ] {

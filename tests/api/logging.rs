@@ -37,9 +37,9 @@ async fn a_request_is_logged_in_one_line_with_its_route_caller_and_transaction()
 }
 
 /// Waits for a log line that contains both texts.
-async fn line_with(node: &TestNode, one: &str, other: &str) -> String {
+async fn line_with(node: &TestNode, message: &str, field: &str) -> String {
     eventually("the line", TIMEOUT, || async {
-        node.log().into_iter().find(|line| line.contains(one) && line.contains(other))
+        node.log().into_iter().find(|line| line.contains(message) && line.contains(field))
     })
     .await
 }

@@ -133,9 +133,5 @@ async fn an_unavailable_collector_loses_spans_and_nothing_else() {
     })
     .await;
     let output = node.stop();
-    assert!(
-        output.err.contains("WARN") || output.err.contains("ERROR"),
-        "the log says that spans were lost: {}",
-        output.err
-    );
+    assert!(output.err.contains("WARN") || output.err.contains("ERROR"), "the log reports lost spans: {}", output.err);
 }

@@ -64,9 +64,9 @@ impl PagesFixture {
         addresses.kiosk_url.split_once('?').unwrap().1.to_owned()
     }
 
-    pub(crate) async fn with_settings(more: &[(&str, &str)]) -> Self {
+    pub(crate) async fn with_settings(overrides: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let settings = settings(&directory.path().join("store"), more);
+        let settings = settings(&directory.path().join("store"), overrides);
         let clock = Arc::new(ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(1_700_000_000_000)));
         let keys = keys::read_all(&settings).unwrap();
         let vault = Arc::clone(&keys.vault);
@@ -275,13 +275,13 @@ pub(crate) fn redirecting_to(address: &str) -> impl FnOnce(&mut Terms) + use<> {
     move |terms| terms.extras = Some(Box::new(OptionalTerms { redirect_url, ..OptionalTerms::default() }))
 }
 
-fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
+fn settings(store: &std::path::Path, overrides: &[(&str, &str)]) -> Settings {
     let mut sources = Sources::default();
     sources.overrides.push(("store.path".to_owned(), store.to_string_lossy().into_owned()));
     if let Some(directory) = store.parent() {
         sources.overrides.push(("authority.intent_key".to_owned(), write_intent_key(directory)));
     }
-    sources.overrides.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    sources.overrides.extend(overrides.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     *load(&sources).unwrap().settings
 }
 

@@ -173,8 +173,10 @@ async fn a_report_without_memory_gets_503_with_retry_after() {
     let fixture = StoreFixture::new();
     let flow = create_party(&fixture).await.open_locker(&fixture.store).await;
     let body = flow.locker_report("Fetched");
-    let memory_limit =
-        |most: usize| MemoryBudgets { reports: MemoryBudget::new("reports", most), ..MemoryBudgets::default() };
+    let memory_limit = |bytes_max: usize| MemoryBudgets {
+        reports: MemoryBudget::new("reports", bytes_max),
+        ..MemoryBudgets::default()
+    };
     let too_small = InternalDeps { memory: memory_limit(100), ..fixture.internal() };
     let (status, headers, refused) =
         send_report(&listener(too_small).await, report("doclocker", &body), CONNECTOR_TOKEN).await;

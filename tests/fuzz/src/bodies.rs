@@ -59,7 +59,7 @@ fn read_request_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Sc
             let written = serde_json::to_vec(&body).expect("a body is written");
             assert_described::<B>(schemas, &serde_json::from_slice(&written).expect("what is written is JSON"));
             let reread: B =
-                Sent::read(&written).expect("it is an object").request(context()).expect("what is written is read");
+                Sent::read(&written).expect("a body is an object").request(context()).expect("what is written is read");
             assert_eq!(serde_json::to_vec(&reread).expect("a body is written"), written);
         }
         Err(invalid) => assert_echoes_nothing(&invalid),

@@ -95,7 +95,7 @@ pub(crate) fn signed(data: &[u8]) {
         .expect("at once")
         .expect("an intent is signed")
         .jwt;
-    let claims = verify(&jwt, &signer().public_jwks()[0]).expect("what the signer makes is read");
+    let claims = verify(&jwt, &signer().public_jwks()[0]).expect("a signed intent is readable");
     assert_eq!((claims.requested(), claims.txn, claims.ht), (pending.terms.claims, id.to_string(), name_hint));
     assert_eq!(
         (claims.cb, claims.lang, claims.m),

@@ -26,7 +26,7 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
     for word in ["oneOf", "anyOf"] {
         if let Some(choices) = schema[word].as_array() {
             let fits = choices.iter().any(|choice| check(schemas, choice, value).is_ok());
-            return if fits { Ok(()) } else { mismatch("none of the choices") };
+            return if fits { Ok(()) } else { mismatch("no choice fits") };
         }
     }
     let kinds: Vec<&str> = match &schema["type"] {
@@ -40,14 +40,14 @@ fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String>
     if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
         return mismatch("another word");
     }
-    let within = |least: &str, most: &str, number: u64| {
-        schema[least].as_u64().is_none_or(|least| number >= least)
-            && schema[most].as_u64().is_none_or(|most| number <= most)
+    let is_within = |minimum: &str, maximum: &str, number: u64| {
+        schema[minimum].as_u64().is_none_or(|minimum| number >= minimum)
+            && schema[maximum].as_u64().is_none_or(|maximum| number <= maximum)
     };
     let is_in_bounds = match value {
-        Value::String(text) => within("minLength", "maxLength", text.chars().count() as u64),
-        Value::Number(number) => number.as_u64().is_none_or(|number| within("minimum", "maximum", number)),
-        Value::Array(items) => within("minItems", "maxItems", items.len() as u64),
+        Value::String(text) => is_within("minLength", "maxLength", text.chars().count() as u64),
+        Value::Number(number) => number.as_u64().is_none_or(|number| is_within("minimum", "maximum", number)),
+        Value::Array(items) => is_within("minItems", "maxItems", items.len() as u64),
         _ => true,
     };
     if !is_in_bounds {

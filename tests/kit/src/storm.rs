@@ -198,20 +198,20 @@ impl Worker {
             0 => return true,
             1 => {
                 let poll = Answer::attempt(self.backend.request(Method::GET, &public::result_path(&opened.txn))).await;
-                return matches!(self.successful("poll", poll), Ok(Some(_)));
+                return matches!(self.expect_success("poll", poll), Ok(Some(_)));
             }
             2 => Callback::Rejection,
             _ => Callback::Credential(self.identity_app.credential(&opened, "asha")),
         };
         let answer = self.notes.post(&self.identity_app, &opened, &callback).await;
-        matches!(self.successful("callback", answer), Ok(Some(_)))
+        matches!(self.expect_success("callback", answer), Ok(Some(_)))
     }
 
     async fn open(&mut self) -> Option<Opened> {
         let key = (self.random.below(2) == 0).then(|| format!("key-{:016x}", self.random.next()));
         let asked_at = self.notes.now();
         let answer = init(&self.backend, key.as_deref(), &self.webhook).await;
-        match self.successful("init", answer) {
+        match self.expect_success("init", answer) {
             Ok(Some(answer)) => {
                 let opened = Opened::read(&answer.json());
                 self.notes.record_opened(&opened.txn, asked_at);
@@ -228,13 +228,17 @@ impl Worker {
         }
     }
 
-    /// Returns a successful answer. Records an answer that must never occur.
-    fn successful(&self, what: &str, answer: Result<Answer, reqwest::Error>) -> Result<Option<Answer>, NoAnswer> {
+    /// Returns a successful answer, and records an answer that must never occur.
+    fn expect_success(
+        &self,
+        request: &str,
+        answer: Result<Answer, reqwest::Error>,
+    ) -> Result<Option<Answer>, NoAnswer> {
         match answer {
             Ok(answer) if answer.status == 200 => Ok(Some(answer)),
             Ok(answer) if answer.status >= 500 && self.notes.has_other_nodes => Err(NoAnswer),
             Ok(answer) => {
-                self.notes.journal.problem(format!("{what}: {} {}", answer.status, answer.text));
+                self.notes.journal.problem(format!("{request}: {} {}", answer.status, answer.text));
                 Ok(None)
             }
             Err(_) => Err(NoAnswer),
@@ -285,10 +289,10 @@ impl StormClient {
         }
     }
 
-    /// Waits until a count in the notes has increased by `more`.
-    pub async fn wait_for_growth(&self, what: &str, count: impl Fn(&Notes) -> usize, more: usize) {
-        let goal = count(&self.notes) + more;
-        eventually(what, TIMEOUT, || async { (count(&self.notes) >= goal).then_some(()) }).await;
+    /// Waits until a count in the notes has increased by `increase`.
+    pub async fn wait_for_growth(&self, event: &str, count: impl Fn(&Notes) -> usize, increase: usize) {
+        let goal = count(&self.notes) + increase;
+        eventually(event, TIMEOUT, || async { (count(&self.notes) >= goal).then_some(()) }).await;
     }
 
     /// Retries unanswered requests until all are answered.

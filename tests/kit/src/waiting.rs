@@ -14,18 +14,18 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Processor time of the work that measures the machine's load.
 const WORK: Duration = Duration::from_millis(30);
 
-/// Number of processes that handle a request, each after the other.
+/// Number of processes that handle a request, one after another.
 const PROCESSES_PER_REQUEST: f64 = 3.0;
 
-/// Fails if something took longer than `bound`. On a busy machine the bound is extended.
-pub fn assert_within(took: Duration, bound: Duration, what: &str) {
-    if took < bound {
+/// Fails if an action took longer than `bound`. On a busy machine the bound is extended.
+pub fn assert_within(elapsed: Duration, bound: Duration, action: &str) {
+    if elapsed < bound {
         return;
     }
     let factor = busy_factor();
     assert!(
-        took < bound.mul_f64(factor),
-        "{what} took {took:?}; the bound is {bound:?} times {factor:.1} on this machine"
+        elapsed < bound.mul_f64(factor),
+        "{action} took {elapsed:?}; the bound is {bound:?} times {factor:.1} on this machine"
     );
 }
 
@@ -43,7 +43,7 @@ fn slowness() -> f64 {
 }
 
 /// Checks until there is a result; fails the test after `bound`, or later on a busy machine.
-pub async fn eventually<T, Check>(what: &str, bound: Duration, mut check: impl FnMut() -> Check) -> T
+pub async fn eventually<T, Check>(event: &str, bound: Duration, mut check: impl FnMut() -> Check) -> T
 where
     Check: Future<Output = Option<T>>,
 {
@@ -53,7 +53,7 @@ where
             return result;
         }
         let waited = started.elapsed();
-        assert!(waited < bound || waited < bound.mul_f64(busy_factor()), "{what} did not happen within {bound:?}");
+        assert!(waited < bound || waited < bound.mul_f64(busy_factor()), "{event} did not happen within {bound:?}");
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -58,7 +58,7 @@ async fn the_identity_app_has_the_name_icon_and_stores_of_the_settings() {
     assert_eq!(
         header("content-security-policy"),
         "default-src 'none'; style-src 'unsafe-inline'; sandbox",
-        "its scripts are not ours"
+        "scripts in the file do not run"
     );
 }
 

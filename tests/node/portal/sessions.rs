@@ -129,7 +129,7 @@ async fn signing_out_ends_the_session_itself() {
     let answer = browser.send("/portal/sign-out", &[]).await;
     assert!(answer.redirects_to_sign_in() && answer.cookie.unwrap().contains("Max-Age=0"));
     assert!(browser.get("/portal").await.redirects_to_sign_in(), "although the cookie is sent");
-    assert_eq!(other.get("/portal").await.status, 200, "another session of the same key goes on");
+    assert_eq!(other.get("/portal").await.status, 200, "another session of the key continues");
 }
 
 #[actix_rt::test]
@@ -178,7 +178,7 @@ async fn a_sandbox_link_signs_in_once_and_viewing_does_not_spend_it() {
         let page = browser.get(&path).await;
         assert!(page.status == 200 && page.cookie.is_none() && page.html.contains("Open the portal"), "{}", page.html);
     }
-    assert_eq!(browser.post_from("https://evil.example", &path, &[]).await.status, 403, "a page of somebody else");
+    assert_eq!(browser.post_from("https://evil.example", &path, &[]).await.status, 403, "a page of another site");
     let entered = browser.post(&path, &[]).await;
     assert_eq!((entered.status, entered.location.as_str()), (303, "/portal"));
     browser.cookie = entered.cookie.as_ref().and_then(|cookie| cookie.split(';').next()).map(str::to_owned);

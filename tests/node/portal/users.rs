@@ -271,7 +271,7 @@ async fn a_disabled_user_loses_every_session_and_a_new_role_applies_at_once() {
     change(UserPatch { role: None, disabled: Some(true) }).await.unwrap();
     assert!(browser.get("/portal/keys").await.redirects_to_sign_in());
     change(UserPatch { role: None, disabled: Some(false) }).await.unwrap();
-    assert!(browser.get("/portal/keys").await.redirects_to_sign_in(), "the session does not come back");
+    assert!(browser.get("/portal/keys").await.redirects_to_sign_in(), "the old session stays ended");
     assert_eq!(browser.sign_in_with_next_code(&user).await.status, 303);
     let suspended = ClientPatch { suspended: Some(true), ..ClientPatch::default() };
     store(&fixture).patch_client(user.client_id.clone(), suspended, fixture.clock.now()).await.unwrap();

@@ -33,7 +33,7 @@ impl Tree {
         }
         match self {
             Self::Object(members) => members,
-            _ => unreachable!("it is an object"),
+            _ => unreachable!("the value is an object"),
         }
     }
 
