@@ -123,13 +123,14 @@ async fn one_of_several_concurrent_callbacks_wins() {
     for _ in 0..10 {
         let opened = backend.open(&["name"]).await;
         let credentials = ["asha", "vikram", "asha", "vikram", "asha", "vikram"]
-            .map(|who| (who, identity_app.credential(&opened, who)));
-        let sent = credentials.iter().map(|(who, credential)| {
+            .map(|resident| (resident, identity_app.credential(&opened, resident)));
+        let sent = credentials.iter().map(|(resident, credential)| {
             let (opened, identity_app) = (&opened, &identity_app);
-            async move { (*who, identity_app.present(opened, credential).await.status) }
+            async move { (*resident, identity_app.present(opened, credential).await.status) }
         });
         let answers = join_all(sent).await;
-        let winners: Vec<&str> = answers.iter().filter(|(_, status)| *status == 200).map(|(who, _)| *who).collect();
+        let winners: Vec<&str> =
+            answers.iter().filter(|(_, status)| *status == 200).map(|(resident, _)| *resident).collect();
         assert_eq!(winners.len(), 1, "{answers:?}");
         assert!(answers.iter().all(|(_, status)| matches!(status, 200 | 409)), "{answers:?}");
         let name = if winners[0] == "asha" { "Asha Rao" } else { "Vikram Namuna" };

@@ -173,22 +173,22 @@ async fn another_apps_event_looks_like_an_unknown_event() {
     let (organiser, stranger) = (node.backend(1).await, node.backend(1).await);
     let sibling = organiser.with_credentials(&organiser.key, &node.operator().create_app(&organiser.client).await);
     let event = TestEvent::open(&node, &organiser, &terms(10)).await;
-    for (who, id) in [
+    for (backend, id) in [
         (&stranger, event.id.as_str()),
         (&sibling, &event.id),
         (&organiser, "0000000000000"),
         (&organiser, "seven"),
         (&organiser, "%00"),
     ] {
-        for answer in call_each_operation(who, id).await {
+        for answer in call_each_operation(backend, id).await {
             assert_eq!(answer.refusal(404), "not_found", "{id}");
             assert_eq!(answer.json()["message"], "There is no such event.", "{id}");
         }
     }
-    for who in [&stranger, &sibling] {
-        assert_eq!(who.get(EVENTS).await.ok()["events"], json!([]));
+    for backend in [&stranger, &sibling] {
+        assert_eq!(backend.get(EVENTS).await.ok()["events"], json!([]));
         for code in ["poster", "qr.png"] {
-            assert_eq!(who.get(&format!("{}/{code}", event.path())).await.refusal(404), "not_found");
+            assert_eq!(backend.get(&format!("{}/{code}", event.path())).await.refusal(404), "not_found");
         }
     }
     for answer in call_each_operation(&organiser.with_credentials("wrong", &organiser.app), &event.id).await {

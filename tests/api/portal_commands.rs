@@ -45,7 +45,7 @@ fn output_of(outputs: &[(String, String)], title: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_commands_of_a_trial_open_another_one_encode_it_and_poll_it() {
+async fn the_commands_of_a_trial_open_encode_and_poll_a_transaction() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let browser = Browser::signed_in(&node, &backend).await;

@@ -1,4 +1,4 @@
-//! HTTP itself: unreadable, too large or misdirected requests get the envelope too.
+//! HTTP: unreadable, too large or misdirected requests get the common error envelope.
 
 use reqwest::Method;
 use serde_json::json;

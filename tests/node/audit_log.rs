@@ -10,7 +10,7 @@ use sakshi_domain::clock::Clock as _;
 use serde_json::{Value, json};
 
 use crate::cli::{printed_value, run_admin, serve};
-use crate::operator::{ask, document, listener};
+use crate::operator::{call, document, listener};
 use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 
@@ -28,10 +28,10 @@ async fn an_entry_names_operator_operation_ids_and_outcome() {
     let app = fixture.create_app(&client).await;
     let uri = format!("/admin/v1/apps/{app}");
     let first = json!({"consent_webhook_url": "https://one.example/planted-secret?key=planted"});
-    assert_eq!(ask(&service, "PATCH", &uri, Some(first)).await.0, 200);
+    assert_eq!(call(&service, "PATCH", &uri, Some(first)).await.0, 200);
     let second = json!({"consent_webhook_url": "https://two.example/planted-secret", "payload_spelling": "camelCase"});
-    assert_eq!(ask(&service, "PATCH", &uri, Some(second)).await.0, 200);
-    let (_, log) = ask(&service, "GET", LOG, None).await;
+    assert_eq!(call(&service, "PATCH", &uri, Some(second)).await.0, 200);
+    let (_, log) = call(&service, "GET", LOG, None).await;
     let [.., asked, answered] = log["entries"].as_array().unwrap().as_slice() else { panic!("{log}") };
     assert_eq!((&log["head"]["number"], &log["head"]["hash"]), (&json!(4), &answered["hash"]));
     assert_eq!((&asked["number"], &asked["previous_hash"]), (&json!(3), &log["entries"][1]["hash"]));
@@ -70,14 +70,14 @@ async fn every_change_is_logged_without_keys_and_digests() {
         let body =
             &document["paths"][path][method.to_lowercase()]["requestBody"]["content"]["application/json"]["example"];
         let uri = example_uri(path).replace("cl_1", client.as_str());
-        let (status, _) = ask(&service, method, &uri, (!body.is_null()).then(|| body.clone())).await;
+        let (status, _) = call(&service, method, &uri, (!body.is_null()).then(|| body.clone())).await;
         assert!([200, 404].contains(&status), "{id}: {status}");
         // While data is lost, the store accepts no entry before the change.
         expected.extend((id != "acceptLoss").then(|| json!([id, "asked", null])));
         expected.push(json!([id, "answered", status]));
     }
     assert!(expected.len() >= 18);
-    let (_, log) = ask(&service, "GET", LOG, None).await;
+    let (_, log) = call(&service, "GET", LOG, None).await;
     let entries = log["entries"].as_array().unwrap().iter().map(|entry| &entry["entry"]);
     assert_eq!(
         entries.map(|entry| json!([entry["operation"], entry["stage"], entry["status"]])).collect::<Vec<_>>(),
@@ -93,16 +93,16 @@ async fn reads_and_invalid_requests_are_not_logged() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     for uri in ["/admin/v1/clients", "/admin/v1/credits/audit", "/admin/v1/apps/app_1"] {
-        ask(&service, "GET", uri, None).await;
+        call(&service, "GET", uri, None).await;
     }
-    assert_eq!(ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await.0, 400);
+    assert_eq!(call(&service, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await.0, 400);
     let request = TestRequest::post().uri("/admin/v1/clients").set_json(json!({"name": "Acme"}));
     assert_eq!(service.call(request.to_request()).await.unwrap().status(), 401);
     let report = TestRequest::post()
         .uri("/internal/v1/flows/esign")
         .insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
     service.call(report.set_json(json!({})).to_request()).await.unwrap();
-    let (_, log) = ask(&service, "GET", LOG, None).await;
+    let (_, log) = call(&service, "GET", LOG, None).await;
     assert_eq!((&log["entries"], &log["head"]["number"]), (&json!([]), &json!(0)));
 }
 
@@ -112,11 +112,11 @@ async fn a_change_that_cannot_be_logged_is_refused_and_not_made() {
     let service = listener(fixture.internal()).await;
     let refuse = "CREATE TRIGGER no_room BEFORE INSERT ON audit_list BEGIN SELECT raise(ABORT, 'no room'); END";
     open_database(&fixture).execute_batch(refuse).unwrap();
-    let (status, refused) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
+    let (status, refused) = call(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
     assert_eq!((status, &refused["code"]), (503, &json!("storage_unavailable")));
-    assert_eq!(ask(&service, "GET", "/admin/v1/clients", None).await.1["total"], 0);
+    assert_eq!(call(&service, "GET", "/admin/v1/clients", None).await.1["total"], 0);
     open_database(&fixture).execute_batch("DROP TRIGGER no_room").unwrap();
-    assert_eq!(ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
+    assert_eq!(call(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
 }
 
 #[actix_rt::test]
@@ -126,11 +126,11 @@ async fn the_log_can_be_read_from_a_number_or_a_time() {
     let mut times = Vec::new();
     for number in 0..5 {
         times.push(fixture.clock.now());
-        ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": format!("Client {number}")}))).await;
+        call(&service, "POST", "/admin/v1/clients", Some(json!({"name": format!("Client {number}")}))).await;
         fixture.clock.advance(Duration::from_secs(60));
     }
     let numbers = async |query: &str| {
-        let (status, page) = ask(&service, "GET", &format!("/admin/v1/audit-log?{query}"), None).await;
+        let (status, page) = call(&service, "GET", &format!("/admin/v1/audit-log?{query}"), None).await;
         let entries = page["entries"].as_array().into_iter().flatten();
         (status, entries.map(|entry| entry["number"].as_u64().unwrap()).collect::<Vec<_>>())
     };

@@ -13,7 +13,7 @@ use sakshi_operator::{FailedLogins, InternalDeps};
 use serde_json::{Value, json};
 
 use crate::document::assert_described;
-use crate::operator::{ask, document, listener, metrics_renderer};
+use crate::operator::{call, document, listener, metrics_renderer};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 const CLIENTS: &str = "/admin/v1/clients";
@@ -41,7 +41,7 @@ where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
 {
-    let (_, log) = ask(service, "GET", "/admin/v1/audit-log?limit=100", None).await;
+    let (_, log) = call(service, "GET", "/admin/v1/audit-log?limit=100", None).await;
     let entries = log["entries"].as_array().unwrap().iter().map(|entry| entry["entry"].clone());
     entries.filter(|entry| entry["operation"] == "login").collect()
 }
@@ -111,7 +111,7 @@ async fn only_the_first_failure_of_an_address_is_logged_at_once() {
         "count": 1});
     assert_eq!(first, expected);
     // Pending entries are written before this change is answered.
-    ask(&service, "POST", CLIENTS, Some(json!({"name": "Acme"}))).await;
+    call(&service, "POST", CLIENTS, Some(json!({"name": "Acme"}))).await;
     let entries = login_entries(&service).await;
     assert!(entries.len() as u64 <= 1 + begun.elapsed().as_secs() / 60, "{entries:?}");
 }

@@ -8,8 +8,8 @@ use sakshi_operator::InternalDeps;
 use serde_json::{Value, json};
 
 use crate::cli::{printed_value, run_admin, run_command, serve_with};
-use crate::operator::{ask, listener};
-use crate::operators::{add_operator, ask_with};
+use crate::operator::{call, listener};
+use crate::operators::{add_operator, call_with};
 use crate::store_fixture::StoreFixture;
 
 const REQUESTS: &str = "/admin/v1/credits/requests";
@@ -28,27 +28,27 @@ async fn a_grant_above_the_limit_waits_until_another_operator_confirms_it() {
     let client = fixture.create_client().await;
     let uri = format!("/admin/v1/clients/{client}/credits");
     let grant = |amount: u64| Some(json!({"amount": amount, "reference": "invoice-8"}));
-    let (status, requested) = ask_with(&service, &one, "POST", &uri, grant(101)).await;
+    let (status, requested) = call_with(&service, &one, "POST", &uri, grant(101)).await;
     assert_eq!((status, &requested["balance"], &requested["entry"]), (200, &json!(0), &Value::Null));
     assert_eq!(
         (&requested["request"]["state"], &requested["request"]["asked_by_name"]),
         (&json!("pending"), &json!("Asha"))
     );
-    let (_, again) = ask_with(&service, &other, "POST", &uri, grant(101)).await;
+    let (_, again) = call_with(&service, &other, "POST", &uri, grant(101)).await;
     assert_eq!(again["request"], requested["request"], "a repeated request returns the same grant request");
-    let (status, refused) = ask_with(&service, &other, "POST", &uri, grant(102)).await;
+    let (status, refused) = call_with(&service, &other, "POST", &uri, grant(102)).await;
     assert_eq!((status, &refused["code"]), (409, &json!("reference_reused")));
     let confirm = format!("{REQUESTS}/{}/confirm", requested["request"]["grant_id"].as_str().unwrap());
-    let (status, refused) = ask_with(&service, &one, "POST", &confirm, None).await;
+    let (status, refused) = call_with(&service, &one, "POST", &confirm, None).await;
     assert_eq!((status, &refused["code"]), (409, &json!("second_person_required")));
     for _ in 0..2 {
-        let (status, moved) = ask_with(&service, &other, "POST", &confirm, None).await;
+        let (status, moved) = call_with(&service, &other, "POST", &confirm, None).await;
         assert_eq!((status, &moved["balance"], &moved["entry"]["amount"]), (200, &json!(101), &json!(101)));
         assert_eq!(moved["request"]["decided_by_name"], "Ravi");
     }
-    let (status, repeated) = ask_with(&service, &one, "POST", &uri, grant(101)).await;
+    let (status, repeated) = call_with(&service, &one, "POST", &uri, grant(101)).await;
     assert_eq!((status, &repeated["entry"]["amount"], &repeated["request"]), (200, &json!(101), &Value::Null));
-    let (status, refused) = ask_with(&service, &one, "POST", &confirm.replace("/confirm", "/refuse"), None).await;
+    let (status, refused) = call_with(&service, &one, "POST", &confirm.replace("/confirm", "/refuse"), None).await;
     assert_eq!((status, &refused["code"]), (409, &json!("already_decided")));
 }
 
@@ -61,16 +61,16 @@ async fn small_grants_and_deductions_need_no_confirmation() {
         Some(json!({"kind": kind, "amount": amount, "reference": format!("{kind} {amount}")}))
     };
     for (kind, amount, balance) in [("grant", 100, 100), ("adjust", 100, 200), ("adjust", -150, 50)] {
-        let (status, moved) = ask(&service, "POST", &uri, movement(kind, amount)).await;
+        let (status, moved) = call(&service, "POST", &uri, movement(kind, amount)).await;
         assert_eq!((status, &moved["balance"]), (200, &json!(balance)), "{kind} {amount}");
     }
-    let (_, requested) = ask(&service, "POST", &uri, movement("adjust", 101)).await;
+    let (_, requested) = call(&service, "POST", &uri, movement("adjust", 101)).await;
     assert_eq!(
         (&requested["balance"], &requested["entry"]),
         (&json!(50), &Value::Null),
         "a large adjustment needs confirmation too"
     );
-    assert_eq!(ask(&service, "POST", "/admin/v1/clients/cl_none/credits", movement("grant", 101)).await.0, 404);
+    assert_eq!(call(&service, "POST", "/admin/v1/clients/cl_none/credits", movement("grant", 101)).await.0, 404);
 }
 
 #[actix_rt::test]
@@ -82,18 +82,18 @@ async fn a_refused_or_expired_grant_request_grants_nothing() {
     let grant = |reference: &str| Some(json!({"amount": 500, "reference": reference}));
     let mut paths = Vec::new();
     for reference in ["refused", "too old"] {
-        let (_, requested) = ask(&service, "POST", &uri, grant(reference)).await;
+        let (_, requested) = call(&service, "POST", &uri, grant(reference)).await;
         paths.push(format!("{REQUESTS}/{}", requested["request"]["grant_id"].as_str().unwrap()));
     }
-    let (status, refused) = ask(&service, "POST", &format!("{}/refuse", paths[0]), None).await;
+    let (status, refused) = call(&service, "POST", &format!("{}/refuse", paths[0]), None).await;
     assert_eq!((status, &refused["state"]), (200, &json!("refused")), "the requesting operator may withdraw it");
-    assert_eq!(ask_with(&service, &other, "POST", &format!("{}/confirm", paths[0]), None).await.0, 409);
-    let (_, listed) = ask(&service, "GET", REQUESTS, None).await;
+    assert_eq!(call_with(&service, &other, "POST", &format!("{}/confirm", paths[0]), None).await.0, 409);
+    let (_, listed) = call(&service, "GET", REQUESTS, None).await;
     assert_eq!(listed["requests"].as_array().unwrap().len(), 2);
     fixture.clock.advance(GRANT_REQUEST_TTL + Duration::from_millis(1));
-    assert_eq!(ask_with(&service, &other, "POST", &format!("{}/confirm", paths[1]), None).await.0, 404);
-    assert_eq!(ask(&service, "GET", REQUESTS, None).await.1, json!({"requests": []}));
-    assert_eq!(ask(&service, "GET", &uri, None).await.1, json!({"balance": 0}));
+    assert_eq!(call_with(&service, &other, "POST", &format!("{}/confirm", paths[1]), None).await.0, 404);
+    assert_eq!(call(&service, "GET", REQUESTS, None).await.1, json!({"requests": []}));
+    assert_eq!(call(&service, "GET", &uri, None).await.1, json!({"balance": 0}));
 }
 
 #[actix_rt::test]
@@ -102,10 +102,10 @@ async fn the_audit_log_names_both_operators_of_a_grant() {
     let service = listener(deps_with_limit(&fixture)).await;
     let (id, other) = add_operator(&service, json!({"name": "Ravi", "role": "owner"})).await;
     let uri = format!("/admin/v1/clients/{}/credits", fixture.create_client().await);
-    let (_, requested) = ask(&service, "POST", &uri, Some(json!({"amount": 500, "reference": "invoice-9"}))).await;
+    let (_, requested) = call(&service, "POST", &uri, Some(json!({"amount": 500, "reference": "invoice-9"}))).await;
     let grant = requested["request"]["grant_id"].as_str().unwrap();
-    ask_with(&service, &other, "POST", &format!("{REQUESTS}/{grant}/confirm"), None).await;
-    let (_, log) = ask(&service, "GET", "/admin/v1/audit-log?limit=100", None).await;
+    call_with(&service, &other, "POST", &format!("{REQUESTS}/{grant}/confirm"), None).await;
+    let (_, log) = call(&service, "GET", "/admin/v1/audit-log?limit=100", None).await;
     let entries = log["entries"].as_array().unwrap();
     let [.., answered, confirmed, moved] = entries.as_slice() else { panic!("{log}") };
     assert_eq!(answered["entry"]["after"]["request"]["asked_by"], "settings");

@@ -8,7 +8,7 @@ use sakshi_operator::{InternalDeps, LogLevel};
 use serde_json::{Value, json};
 
 use crate::cli::{printed_value, run_admin, serve_with};
-use crate::operator::{ask, listener};
+use crate::operator::{call, listener};
 use crate::store_fixture::StoreFixture;
 
 const PATH: &str = "/admin/v1/log-level";
@@ -27,22 +27,22 @@ async fn a_temporary_log_level_reverts_by_itself() {
     let (deps, applied) = deps();
     let service = listener(deps).await;
     let usual = json!({ "level": "info", "usual": "info", "until": null });
-    assert_eq!(ask(&service, "GET", PATH, None).await, (200, usual.clone()));
-    let (status, changed) = ask(&service, "PUT", PATH, Some(json!({ "level": "trace" }))).await;
+    assert_eq!(call(&service, "GET", PATH, None).await, (200, usual.clone()));
+    let (status, changed) = call(&service, "PUT", PATH, Some(json!({ "level": "trace" }))).await;
     // The clock of the fixture stands at 2023-11-14T22:13:20Z.
     assert_eq!(
         (status, &changed["level"], &changed["until"]),
         (200, &json!("trace"), &json!("2023-11-14T22:28:20.000Z"))
     );
-    assert_eq!(ask(&service, "GET", PATH, None).await.1, changed);
-    let (_, changed) = ask(&service, "PUT", PATH, Some(json!({ "level": "sakshi_store=debug", "for_s": 1 }))).await;
+    assert_eq!(call(&service, "GET", PATH, None).await.1, changed);
+    let (_, changed) = call(&service, "PUT", PATH, Some(json!({ "level": "sakshi_store=debug", "for_s": 1 }))).await;
     assert_eq!(changed["until"], "2023-11-14T22:13:21.000Z");
     eventually("the usual level", TIMEOUT, || async {
-        (ask(&service, "GET", PATH, None).await.1 == usual).then_some(())
+        (call(&service, "GET", PATH, None).await.1 == usual).then_some(())
     })
     .await;
     assert_eq!(*applied.lock().unwrap(), ["info,info,sakshi=trace", "info,sakshi_store=debug", "info"]);
-    let (_, log) = ask(&service, "GET", "/admin/v1/audit-log?limit=100", None).await;
+    let (_, log) = call(&service, "GET", "/admin/v1/audit-log?limit=100", None).await;
     let entries: Vec<&Value> = log["entries"].as_array().unwrap().iter().map(|row| &row["entry"]).collect();
     assert_eq!(entries[0]["operation"], "changeLogLevel");
     assert_eq!(entries[2]["asked"], json!({ "level": "sakshi_store=debug", "for_s": 1 }));
@@ -60,7 +60,7 @@ async fn a_level_that_may_show_secrets_is_refused_with_its_field() {
         (json!({ "level": "debug", "for_s": 0 }), "for_s", "1"),
         (json!({}), "level", ""),
     ] {
-        let (status, refused) = ask(&service, "PUT", PATH, Some(body)).await;
+        let (status, refused) = call(&service, "PUT", PATH, Some(body)).await;
         assert_eq!((status, &refused["errors"][0]["field"]), (400, &json!(field)), "{refused}");
         assert!(refused["errors"][0].to_string().contains(sentence), "{refused}");
     }

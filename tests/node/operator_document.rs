@@ -128,9 +128,9 @@ async fn the_document_and_the_table_of_routes_name_the_same_operations() {
 async fn every_documented_route_answers_only_its_methods() {
     let service = listener(StoreFixture::new().internal()).await;
     for (path, item) in document(&service).await["paths"].as_object().unwrap() {
-        let ask =
+        let request =
             |method: &str| TestRequest::default().method(method.parse().unwrap()).uri(&example_uri(path)).to_request();
-        let refused = service.call(ask("TRACE")).await.unwrap();
+        let refused = service.call(request("TRACE")).await.unwrap();
         assert_eq!(refused.status(), 405, "{path}");
         let mut methods: BTreeSet<String> =
             item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
@@ -140,7 +140,7 @@ async fn every_documented_route_answers_only_its_methods() {
         let allow = refused.headers().get(ALLOW).unwrap().to_str().unwrap();
         assert_eq!(allow.split(", ").map(str::to_owned).collect::<BTreeSet<_>>(), methods, "{path}");
         for method in methods {
-            let status = service.call(ask(&method)).await.unwrap().status();
+            let status = service.call(request(&method)).await.unwrap().status();
             let is_open = item["get"]["security"] == json!([]);
             assert_eq!(status, if is_open { 200 } else { 401 }, "{method} {path}");
         }

@@ -11,7 +11,7 @@ use sakshi_domain::clock::Clock as _;
 use serde_json::{Value, json};
 
 use crate::cli::{printed_value, run_admin, run_command, serve};
-use crate::operator::{ask, document, listener};
+use crate::operator::{call, document, listener};
 use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 
@@ -23,12 +23,12 @@ where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
 {
-    let (status, added) = ask(service, "POST", "/admin/v1/operators", Some(body)).await;
+    let (status, added) = call(service, "POST", "/admin/v1/operators", Some(body)).await;
     assert_eq!(status, 200, "{added}");
     (added["operator_id"].as_str().unwrap().to_owned(), added["token"].as_str().unwrap().to_owned())
 }
 
-pub(crate) async fn ask_with<S, B>(
+pub(crate) async fn call_with<S, B>(
     service: &S,
     token: &str,
     method: &str,
@@ -59,15 +59,15 @@ async fn each_role_may_do_exactly_what_the_table_says() {
             let may = reads || role == "owner" || role == "support" && SUPPORT_OPERATIONS.contains(&id);
             assert_eq!(operation["x-roles"].as_array().unwrap().contains(&json!(role)), may, "{role} {id}");
             let body = ["POST", "PUT", "PATCH"].contains(&method).then(|| json!({"planted": 1}));
-            let (status, answer) = ask_with(&service, &token, method, &example_uri(path), body).await;
+            let (status, answer) = call_with(&service, &token, method, &example_uri(path), body).await;
             assert_eq!(status == 403, !may, "{role} {id}: {status}");
             assert!(may || answer["code"] == "forbidden", "{answer}");
             assert_ne!(status, 401, "{role} {id}");
         }
-        let (status, _) = ask_with(&service, &token, "POST", "/internal/v1/flows/esign", Some(json!({}))).await;
+        let (status, _) = call_with(&service, &token, "POST", "/internal/v1/flows/esign", Some(json!({}))).await;
         assert_eq!(status, 401, "reports are for connectors");
     }
-    assert_eq!(ask_with(&service, CONNECTOR_TOKEN, "GET", "/admin/v1/operators", None).await.0, 401);
+    assert_eq!(call_with(&service, CONNECTOR_TOKEN, "GET", "/admin/v1/operators", None).await.0, 401);
 }
 
 #[actix_rt::test]
@@ -79,20 +79,20 @@ async fn a_token_works_until_its_operator_is_revoked_or_it_expires() {
     let (_, other) = add_operator(&service, json!({"name": "Ravi", "role": "owner", "expires_at": end})).await;
     // A malformed body is not read before the caller is known.
     let status = async |token: &str| {
-        let (status, _) = ask_with(&service, token, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await;
+        let (status, _) = call_with(&service, token, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await;
         status
     };
     assert_eq!((status(&one).await, status(&other).await), (400, 400));
-    let (code, answer) = ask(&service, "DELETE", &format!("/admin/v1/operators/{revoked}"), None).await;
+    let (code, answer) = call(&service, "DELETE", &format!("/admin/v1/operators/{revoked}"), None).await;
     assert_eq!((code, &answer["revoked_at"]), (200, &json!(fixture.clock.now())));
     assert_eq!((status(&one).await, status(&other).await), (401, 400));
     fixture.clock.advance(Duration::from_secs(60));
     assert_eq!(status(&other).await, 401);
-    assert_eq!(ask(&service, "DELETE", "/admin/v1/operators/op_none", None).await.0, 404);
+    assert_eq!(call(&service, "DELETE", "/admin/v1/operators/op_none", None).await.0, 404);
     let past = json!({"name": "Mira", "role": "owner", "expires_at": fixture.clock.now()});
-    assert_eq!(ask(&service, "POST", "/admin/v1/operators", Some(past)).await.0, 400);
+    assert_eq!(call(&service, "POST", "/admin/v1/operators", Some(past)).await.0, 400);
     assert_eq!(
-        ask(&service, "POST", "/admin/v1/operators", Some(json!({"name": "Mira", "role": "king"}))).await.0,
+        call(&service, "POST", "/admin/v1/operators", Some(json!({"name": "Mira", "role": "king"}))).await.0,
         400
     );
 }
@@ -102,8 +102,8 @@ async fn the_audit_log_names_the_operator() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
     let (id, token) = add_operator(&service, json!({"name": "Asha", "role": "support"})).await;
-    assert_eq!(ask_with(&service, &token, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
-    let (_, log) = ask(&service, "GET", "/admin/v1/audit-log", None).await;
+    assert_eq!(call_with(&service, &token, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
+    let (_, log) = call(&service, "GET", "/admin/v1/audit-log", None).await;
     let entry = |place: usize| &log["entries"][place]["entry"];
     assert_eq!(
         (&entry(0)["asked"], &entry(1)["after"]),
@@ -120,9 +120,9 @@ async fn forbidden_attempts_are_in_the_audit_log() {
     let service = listener(StoreFixture::new().internal()).await;
     let (id, token) = add_operator(&service, json!({"name": "Asha", "role": "auditor"})).await;
     let secret = json!({"data_webhook_url": "https://elsewhere.example/planted"});
-    assert_eq!(ask_with(&service, &token, "PATCH", "/admin/v1/apps/app_1", Some(secret)).await.0, 403);
-    assert_eq!(ask_with(&service, &token, "GET", "/admin/v1/clients/cl_1/export", None).await.0, 403);
-    let (_, log) = ask(&service, "GET", "/admin/v1/audit-log", None).await;
+    assert_eq!(call_with(&service, &token, "PATCH", "/admin/v1/apps/app_1", Some(secret)).await.0, 403);
+    assert_eq!(call_with(&service, &token, "GET", "/admin/v1/clients/cl_1/export", None).await.0, 403);
+    let (_, log) = call(&service, "GET", "/admin/v1/audit-log", None).await;
     let refused: Vec<_> = log["entries"]
         .as_array()
         .unwrap()
@@ -144,13 +144,13 @@ async fn forbidden_attempts_are_in_the_audit_log() {
 #[actix_rt::test]
 async fn full_urls_are_shown_to_owners_only() {
     let service = listener(StoreFixture::new().internal()).await;
-    let (_, client) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
+    let (_, client) = call(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
     let apps = format!("/admin/v1/clients/{}/apps", client["client_id"].as_str().unwrap());
-    let (_, app) = ask(&service, "POST", &apps, Some(json!({"name": "Till"}))).await;
+    let (_, app) = call(&service, "POST", &apps, Some(json!({"name": "Till"}))).await;
     let app = format!("/admin/v1/apps/{}", app["app_id"].as_str().unwrap());
     let full_url = "https://hooks.example:8443/secret-path?token=planted";
     assert_eq!(
-        ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": full_url, "data_webhook_url": full_url})))
+        call(&service, "PATCH", &app, Some(json!({"consent_webhook_url": full_url, "data_webhook_url": full_url})))
             .await
             .0,
         200
@@ -159,8 +159,8 @@ async fn full_urls_are_shown_to_owners_only() {
         [("owner", full_url), ("support", "https://hooks.example:8443/"), ("auditor", "https://hooks.example:8443/")]
     {
         let (_, token) = add_operator(&service, json!({"name": "Asha", "role": role})).await;
-        let (_, one) = ask_with(&service, &token, "GET", &app, None).await;
-        let (_, all) = ask_with(&service, &token, "GET", &apps, None).await;
+        let (_, one) = call_with(&service, &token, "GET", &app, None).await;
+        let (_, all) = call_with(&service, &token, "GET", &apps, None).await;
         for view in [&one, &all["apps"][0]] {
             assert_eq!(
                 (&view["consent_webhook_url"], &view["data_webhook_url"]),

@@ -236,7 +236,7 @@ impl PagesFixture {
         self.tree = tree;
     }
 
-    pub(crate) async fn ask(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
+    pub(crate) async fn call(&self, request: TestRequest) -> ServiceResponse<BoxBody> {
         let request = request.peer_addr("203.0.113.7:4444".parse().unwrap()).to_request();
         call_service(&init_service(public::app(&self.shared)).await, request).await.map_into_boxed_body()
     }
@@ -244,7 +244,7 @@ impl PagesFixture {
     /// Requests a path of the API as the first client.
     pub(crate) async fn get_as_client(&self, path: &str) -> ServiceResponse<BoxBody> {
         let key = ("x-api-key", self.first.key.reveal().to_owned());
-        self.ask(
+        self.call(
             TestRequest::get().uri(path).insert_header(key).insert_header(("x-api-app-id", self.first.app.as_str())),
         )
         .await
@@ -254,7 +254,7 @@ impl PagesFixture {
     pub(crate) async fn page(&self, path: &str, agent: &str) -> (u16, String) {
         let accept = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         let response =
-            self.ask(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
+            self.call(TestRequest::get().uri(path).insert_header(("user-agent", agent)).insert_header(accept)).await;
         let status = response.status().as_u16();
         (status, text(response).await)
     }

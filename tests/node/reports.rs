@@ -17,7 +17,7 @@ use sakshi_web::edge::edge;
 use serde_json::{Value, json};
 
 use crate::document::assert_described;
-use crate::operator::{ask, document, listener, metrics_renderer};
+use crate::operator::{call, document, listener, metrics_renderer};
 use crate::operator_document::{OPERATIONS, example_uri};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
@@ -221,7 +221,7 @@ async fn the_operator_sees_a_flow_and_its_webhooks_without_personal_data() {
     fixture.store.set_webhook_url(party.app.clone(), ApiType::ESign, Some(hook)).await.unwrap();
     let flow = party.open_document(&fixture.store).await;
     let uri = format!("/admin/v1/flows/{}/deliveries", flow.id);
-    let (status, view) = ask(&service, "GET", &uri, None).await;
+    let (status, view) = call(&service, "GET", &uri, None).await;
     assert_eq!(
         (status, &view["kind"], &view["state"], &view["deliveries"]),
         (200, &json!("esign"), &json!("Pending"), &json!([]))
@@ -230,7 +230,7 @@ async fn the_operator_sees_a_flow_and_its_webhooks_without_personal_data() {
         send_report(&service, report("esign", &flow.document_report("Completed")), CONNECTOR_TOKEN).await.0,
         200
     );
-    let (_, view) = ask(&service, "GET", &uri, None).await;
+    let (_, view) = call(&service, "GET", &uri, None).await;
     assert_eq!(
         (&view["state"], &view["app_id"], &view["kept_until"]),
         (&json!("Completed"), &json!(party.app), &json!("2023-11-14T23:13:20.000Z"))
@@ -241,13 +241,13 @@ async fn the_operator_sees_a_flow_and_its_webhooks_without_personal_data() {
         (&json!("esign Completed"), &json!("waiting"), &json!("https://client.example"))
     );
     assert!(!view.to_string().contains("Asha") && !view.to_string().contains("secret-path"), "{view}");
-    let (status, urls) = ask(&service, "GET", &format!("/admin/v1/apps/{}/webhook-urls", party.app), None).await;
+    let (status, urls) = call(&service, "GET", &format!("/admin/v1/apps/{}/webhook-urls", party.app), None).await;
     assert_eq!(
         (status, urls),
         (200, json!({"webhook_urls": [{"apiType": "ESign", "origin": "https://client.example"}]}))
     );
     let nobody = "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries";
     for uri in [nobody, "/admin/v1/flows/none/deliveries", "/admin/v1/apps/app_none/webhook-urls"] {
-        assert_eq!(ask(&service, "GET", uri, None).await.0, 404, "{uri}");
+        assert_eq!(call(&service, "GET", uri, None).await.0, 404, "{uri}");
     }
 }

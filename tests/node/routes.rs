@@ -17,12 +17,12 @@ async fn a_path_accepts_exactly_the_methods_that_its_405_lists() {
     )
     .await;
     for row in ROUTES.into_iter().flatten() {
-        let ask = |method: &Method| TestRequest::default().method(method.clone()).uri(row.path).to_request();
-        let refused = call_service(&app, ask(&Method::TRACE)).await;
+        let request = |method: &Method| TestRequest::default().method(method.clone()).uri(row.path).to_request();
+        let refused = call_service(&app, request(&Method::TRACE)).await;
         assert_eq!(refused.status(), 405, "{}", row.path);
         let allow = refused.headers().get(ALLOW).unwrap().to_str().unwrap().to_owned();
         for method in [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-            let is_accepted = call_service(&app, ask(&method)).await.status() != 405;
+            let is_accepted = call_service(&app, request(&method)).await.status() != 405;
             assert_eq!(
                 is_accepted,
                 allow.split(", ").any(|listed| listed == method.as_str()),

@@ -22,7 +22,7 @@ use sakshi_web::edge::edge;
 use serde_json::json;
 use url::form_urlencoded;
 
-use crate::operator::ask;
+use crate::operator::call;
 use crate::store_fixture::{StoreFixture, TOKEN};
 
 const HOST: &str = "console.example:8081";
@@ -93,7 +93,7 @@ where
 
     /// Adds an operator with this role; returns a browser signed in as them, and the operator's id.
     async fn with_role(service: &'a S, role: &str) -> (Self, String) {
-        let (_, added) = ask_api(
+        let (_, added) = call_api(
             service,
             "POST",
             "/admin/v1/operators",
@@ -104,7 +104,7 @@ where
         (browser, added["operator_id"].as_str().unwrap().to_owned())
     }
 
-    async fn ask(&self, request: TestRequest) -> Answer {
+    async fn call(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("accept", "text/html,*/*;q=0.8")).insert_header(("host", HOST));
         let cookie = self.cookie.borrow().clone();
         let request = cookie.iter().fold(request, |request, cookie| request.insert_header((COOKIE, cookie.as_str())));
@@ -126,7 +126,7 @@ where
     }
 
     async fn get(&self, path: &str) -> Answer {
-        self.ask(TestRequest::get().uri(path)).await
+        self.call(TestRequest::get().uri(path)).await
     }
 
     /// Returns the text of a page, which must exist.
@@ -139,7 +139,7 @@ where
     async fn post_from(&self, origin: &str, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let request = TestRequest::post().uri(path).insert_header((ORIGIN, origin));
-        self.ask(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
+        self.call(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
     }
 
     async fn post(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
@@ -176,7 +176,7 @@ fn hidden_field(html: &str, name: &str) -> String {
 }
 
 /// Calls the API with the token of the settings.
-async fn ask_api<S, B>(
+async fn call_api<S, B>(
     service: &S,
     method: &str,
     uri: &str,
@@ -186,7 +186,7 @@ where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,
 {
-    ask(service, method, uri, body).await
+    call(service, method, uri, body).await
 }
 
 /// Returns the entries of the audit log.

@@ -60,7 +60,7 @@ async fn a_sign_in_token_appears_in_no_page_or_cookie() {
     let request = request
         .insert_header(("content-type", "application/x-www-form-urlencoded"))
         .set_payload(format!("token={TOKEN}"));
-    assert!(secure.ask(request).await.cookie.unwrap().ends_with("; Secure"));
+    assert!(secure.call(request).await.cookie.unwrap().ends_with("; Secure"));
     let entry = audit_log(&fixture).await.pop().unwrap();
     assert_eq!((&entry["operation"], &entry["operator"]), (&"signIn".into(), &"settings".into()));
 }

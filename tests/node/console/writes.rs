@@ -7,7 +7,7 @@ use sakshi_service::api_key::ApiKey;
 use serde_json::{Value, json};
 
 use super::records::{create_party, open_transaction};
-use super::{Browser, CONSOLE_ORIGIN, HOST, ask_api, audit_log, listener};
+use super::{Browser, CONSOLE_ORIGIN, HOST, audit_log, call_api, listener};
 use crate::store_fixture::StoreFixture;
 
 /// Returns the last two entries of the audit log: the request and its outcome.
@@ -167,7 +167,7 @@ async fn a_brand_is_changed_with_a_logo_from_a_file() {
             .insert_header(("origin", CONSOLE_ORIGIN))
             .insert_header(("host", HOST));
         let request = request.insert_header(("content-type", "multipart/form-data; boundary=b"));
-        browser.ask(request.set_payload(body + "--b--\r\n")).await
+        browser.call(request.set_payload(body + "--b--\r\n")).await
     };
     let brand = async || fixture.store.load_client(client.clone()).await.unwrap().unwrap().brand;
     let answer = send("#7a1f3d", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "").await;
@@ -254,6 +254,6 @@ async fn an_operator_without_permission_gets_no_form_and_a_logged_refusal() {
         assert_eq!((&entry["stage"], &entry["operator_id"]), (&json!("refused"), &json!(operator)), "{path}");
     }
     assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(0)));
-    let (_, stored) = ask_api(&service, "GET", &format!("/admin/v1/clients/{client}"), None).await;
+    let (_, stored) = call_api(&service, "GET", &format!("/admin/v1/clients/{client}"), None).await;
     assert_eq!(stored["suspended_at"], Value::Null);
 }

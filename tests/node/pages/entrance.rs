@@ -31,7 +31,7 @@ fn start_address(html: &str) -> String {
 
 async fn request_status(fixture: &PagesFixture, method: Method, path: &str, accept: &str) -> u16 {
     let request = TestRequest::default().method(method).uri(path).insert_header(("accept", accept));
-    fixture.ask(request).await.status().as_u16()
+    fixture.call(request).await.status().as_u16()
 }
 
 #[actix_rt::test]
@@ -67,7 +67,7 @@ async fn a_kiosk_code_is_valid_for_a_minute_and_its_page_for_minutes_more() {
     assert_eq!(request_status(&fixture, Method::POST, &code.replace("?code", "/start?code"), "text/html").await, 403);
 
     fixture.clock.advance(240 * SECOND);
-    let guest = fixture.ask(TestRequest::post().uri(&start).insert_header(("sec-fetch-site", "same-origin"))).await;
+    let guest = fixture.call(TestRequest::post().uri(&start).insert_header(("sec-fetch-site", "same-origin"))).await;
     fixture.verify(&fixture.load_pending(started_txn(&guest)).await).await;
     fixture.clock.advance(330 * SECOND);
     assert_eq!(

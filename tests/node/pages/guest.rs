@@ -20,7 +20,7 @@ pub(super) async fn press_start(
     if let Some(cookie) = cookie {
         request = request.insert_header(("cookie", cookie));
     }
-    fixture.ask(request).await
+    fixture.call(request).await
 }
 
 fn header(response: &ServiceResponse<BoxBody>, name: &str) -> String {
@@ -51,7 +51,7 @@ async fn the_event_page_shows_name_claims_and_one_button() {
 async fn the_event_page_lets_browsers_send_their_origin() {
     let fixture = PagesFixture::new().await;
     let event = fixture.create_event(|_| {}).await;
-    let response = fixture.ask(TestRequest::get().uri(&format!("/e/{}", event.id))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/e/{}", event.id))).await;
     assert_eq!(header(&response, "referrer-policy"), "same-origin", "with no-referrer a browser sends Origin: null");
     assert!(header(&response, "content-security-policy").contains("form-action 'self'"));
 }

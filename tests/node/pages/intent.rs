@@ -6,7 +6,7 @@ use sakshi_authority::intent::decode_unverified;
 use crate::pages_fixture::{PagesFixture, WINDOW, text};
 
 async fn fetch(fixture: &PagesFixture, path: &str, accept: &str) -> (u16, String, String) {
-    let response = fixture.ask(TestRequest::get().uri(path).insert_header(("accept", accept))).await;
+    let response = fixture.call(TestRequest::get().uri(path).insert_header(("accept", accept))).await;
     let kind = response.headers().get("content-type").unwrap().to_str().unwrap().to_owned();
     (response.status().as_u16(), kind, text(response).await)
 }

@@ -17,7 +17,7 @@ struct Stream(Pin<Box<BoxBody>>);
 
 impl Stream {
     async fn open(fixture: &PagesFixture, path: &str) -> Self {
-        let response = fixture.ask(TestRequest::get().uri(path)).await;
+        let response = fixture.call(TestRequest::get().uri(path)).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers().get("content-type").unwrap(), "text/event-stream");
         Self(Box::pin(response.into_body()))
@@ -185,7 +185,7 @@ async fn a_drain_ends_the_stream_and_an_unknown_event_gets_404() {
     fixture.shared.service.drain.begin();
     assert_eq!(stream.next_text().await.unwrap(), "retry: 2000\n\n");
     assert_eq!(stream.next_text().await, None);
-    assert_eq!(fixture.ask(TestRequest::get().uri("/e/00000000000000000/kiosk/events")).await.status(), 404);
+    assert_eq!(fixture.call(TestRequest::get().uri("/e/00000000000000000/kiosk/events")).await.status(), 404);
 }
 
 #[actix_rt::test]

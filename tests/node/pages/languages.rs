@@ -14,18 +14,18 @@ fn language(name: &str) -> Language {
 async fn page_for(fixture: &PagesFixture, request: TestRequest, accept_language: &str) -> String {
     text(
         fixture
-            .ask(request.insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html")))
+            .call(request.insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html")))
             .await,
     )
     .await
 }
 
 /// Returns the page of a 429: repeats until the rate limit refuses, because a slow machine may stay within it.
-async fn rate_limited(fixture: &PagesFixture, request: impl Fn() -> TestRequest, accept_language: &str) -> String {
+async fn rate_limited_page(fixture: &PagesFixture, request: impl Fn() -> TestRequest, accept_language: &str) -> String {
     loop {
         let request =
             request().insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"));
-        let response = fixture.ask(request).await;
+        let response = fixture.call(request).await;
         if response.status() == 429 {
             return text(response).await;
         }
@@ -101,9 +101,9 @@ async fn a_refusal_at_an_event_is_in_the_language_of_the_event() {
 
     let event = fixture.create_event(|terms| terms.language = language("hindi")).await;
     let start = format!("/e/{}/start", event.id);
-    let html = rate_limited(&fixture, || TestRequest::post().uri(&start), "ur").await;
+    let html = rate_limited_page(&fixture, || TestRequest::post().uri(&start), "ur").await;
     assert_language(&html, "hi", "ltr", "<h1>बहुत अधिक प्रयास</h1>");
-    let html = rate_limited(&fixture, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
+    let html = rate_limited_page(&fixture, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
     assert_language(&html, "ta", "ltr", &format!("href=\"/e/{}?lang=ta\"", event.id));
 }
 
@@ -123,11 +123,11 @@ async fn unknown_links_use_the_browsers_language_or_english() {
         ("de", "en", "ltr", "Too many attempts"),
     ] {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
-            let html = rate_limited(&fixture, || TestRequest::get().uri(path), wanted).await;
+            let html = rate_limited_page(&fixture, || TestRequest::get().uri(path), wanted).await;
             assert_language(&html, tag, direction, &format!("<h1>{heading}</h1>"));
         }
     }
-    let response = fixture.ask(unknown()).await;
+    let response = fixture.call(unknown()).await;
     assert_eq!(response.headers().get("vary").unwrap(), "accept, accept-language, user-agent");
 }
 
@@ -166,7 +166,7 @@ async fn a_chosen_language_is_kept_on_all_links() {
     let event = fixture.create_event(|_| {}).await;
     let (_, html) = fixture.page(&format!("/e/{}?lang=ta", event.id), ANDROID).await;
     assert_language(&html, "ta", "ltr", &format!("action=\"/e/{}/start?lang=ta\"", event.id));
-    let started = fixture.ask(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
+    let started = fixture.call(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
     let next = started.headers().get("location").unwrap().to_str().unwrap().to_owned();
     assert!(next.starts_with("/v/") && next.ends_with("?lang=ta"), "{next}");
     let key = fixture.kiosk_key(&event);

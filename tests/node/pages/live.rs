@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::pages_fixture::{PagesFixture, WINDOW, redirecting_to, text};
 
 async fn status(fixture: &PagesFixture, path: &str) -> (u16, Value) {
-    let response = fixture.ask(TestRequest::get().uri(&format!("{path}/status"))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("{path}/status"))).await;
     (response.status().as_u16(), serde_json::from_str(&text(response).await).unwrap())
 }
 
@@ -45,7 +45,7 @@ async fn a_stream_reports_the_outcome_at_once_and_ends() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(redirecting_to("https://shop.example/back")).await;
     let path = format!("/v/{}", pending.id);
-    let response = fixture.ask(TestRequest::get().uri(&format!("{path}/events"))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("{path}/events"))).await;
     let both = async { tokio::join!(stream_states(response), fixture.fail(&pending, "User Reject", "301")).0 };
     let states = tokio::time::timeout(Duration::from_secs(4), both).await.unwrap();
     let last = json!({"state": "not_verified", "remaining_s": 0, "redirect_url": "https://shop.example/back"});
@@ -57,7 +57,7 @@ async fn a_stream_of_an_ended_transaction_reports_it_and_ends() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     fixture.clock.advance(WINDOW);
-    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     assert_eq!(stream_states(response).await, [json!({"state": "expired", "remaining_s": 0})]);
 }
 
@@ -65,7 +65,7 @@ async fn a_stream_of_an_ended_transaction_reports_it_and_ends() {
 async fn a_quiet_stream_repeats_its_state_and_ends_after_a_minute() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     tokio::time::pause();
     let began = tokio::time::Instant::now();
     let stream = text(response).await;
@@ -79,7 +79,7 @@ async fn a_quiet_stream_repeats_its_state_and_ends_after_a_minute() {
 async fn a_drain_ends_every_stream_and_browsers_reconnect() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     fixture.shared.service.drain.begin();
     let stream = tokio::time::timeout(Duration::from_secs(10), text(response)).await.unwrap();
     assert!(stream.ends_with("\n\nretry: 2000\n\n"), "{stream}");
@@ -90,7 +90,7 @@ async fn a_drain_ends_every_stream_and_browsers_reconnect() {
 async fn an_open_stream_counts_as_in_flight() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    let response = fixture.ask(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
+    let response = fixture.call(TestRequest::get().uri(&format!("/v/{}/events", pending.id))).await;
     assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 1);
     drop(response);
     assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0);
@@ -100,8 +100,9 @@ async fn an_open_stream_counts_as_in_flight() {
 async fn an_unknown_stream_gets_404_and_head_opens_none() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
-    assert_eq!(fixture.ask(TestRequest::get().uri("/v/none/events")).await.status(), 404);
-    let head = fixture.ask(TestRequest::default().method(Method::HEAD).uri(&format!("/v/{}/events", pending.id))).await;
+    assert_eq!(fixture.call(TestRequest::get().uri("/v/none/events")).await.status(), 404);
+    let head =
+        fixture.call(TestRequest::default().method(Method::HEAD).uri(&format!("/v/{}/events", pending.id))).await;
     assert_eq!(head.status(), 200);
     assert_eq!(fixture.shared.service.drain.finish(Duration::ZERO).await, 0);
 }

@@ -141,7 +141,7 @@ async fn a_rate_limited_page_says_when_to_retry() {
     let fixture = PagesFixture::with_settings(&[("limits.pages_per_second_per_address", "1")]).await;
     let path = "/v/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     assert_eq!(fixture.page(path, ANDROID).await.0, 404);
-    let response = fixture.ask(TestRequest::get().uri(path)).await;
+    let response = fixture.call(TestRequest::get().uri(path)).await;
     assert_eq!(response.status(), 429);
     assert_eq!(response.headers().get("retry-after").unwrap(), "1");
     let html = text(response).await;
@@ -155,7 +155,7 @@ async fn an_overloaded_node_returns_a_503_page_with_retry_after() {
     let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
     fixture.refuse_actor_requests().await;
-    let response = fixture.ask(TestRequest::get().uri(&path)).await;
+    let response = fixture.call(TestRequest::get().uri(&path)).await;
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
     assert!(text(response).await.contains("One moment, please"));

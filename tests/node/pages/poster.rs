@@ -180,7 +180,7 @@ async fn the_poster_shows_name_code_steps_organiser_purpose_and_end() {
             && html.contains(&format!("https://v.example/e/{}", event.id))
     );
     let style = html.split("https://v.example").nth(1).unwrap().split('"').next().unwrap();
-    let style = fixture.ask(TestRequest::get().uri(style)).await;
+    let style = fixture.call(TestRequest::get().uri(style)).await;
     assert!(style.status() == 200 && text(style).await.contains("@page{size:A4"));
 
     let (status, kind, svg) = fetch_file(&fixture, &event, "poster.svg").await;
@@ -219,7 +219,7 @@ async fn only_the_organiser_gets_poster_and_codes() {
     fixture.shared.service.store.create_event(stranger).await.unwrap();
     for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {
         let path = format!("/api/v1/nationalid-ovse/events/{}/{name}", event.id);
-        assert_eq!(fixture.ask(TestRequest::get().uri(&path)).await.status(), 401, "{name}");
+        assert_eq!(fixture.call(TestRequest::get().uri(&path)).await.status(), 401, "{name}");
         assert_eq!(fetch_file(&fixture, &foreign, name).await.0, 404, "{name}");
     }
     for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {

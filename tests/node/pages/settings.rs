@@ -52,7 +52,7 @@ async fn the_identity_app_has_the_name_icon_and_stores_of_the_settings() {
     assert!(fixture.page(&format!("{path}?lang=hi"), ANDROID).await.1.contains("<bdi>परिचय</bdi>"));
     assert!(fixture.page(&format!("{path}?lang=ta"), ANDROID).await.1.contains("<bdi>Parichay"));
 
-    let response = fixture.ask(TestRequest::get().uri("/assets/app-icon")).await;
+    let response = fixture.call(TestRequest::get().uri("/assets/app-icon")).await;
     let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap().to_owned();
     assert_eq!((response.status().as_u16(), header("content-type").as_str()), (200, "image/svg+xml"));
     assert_eq!(

@@ -10,7 +10,8 @@ use crate::pages_fixture::{ANDROID, PagesFixture, text};
 
 /// Returns the status, and the error code of a JSON response or the heading of a page.
 async fn fetch_error(fixture: &PagesFixture, method: Method, path: &str, accept: &str) -> (u16, String) {
-    let response = fixture.ask(TestRequest::default().method(method).uri(path).insert_header(("accept", accept))).await;
+    let response =
+        fixture.call(TestRequest::default().method(method).uri(path).insert_header(("accept", accept))).await;
     let status = response.status().as_u16();
     let json = response.headers().get("content-type").is_some_and(|kind| kind == "application/json");
     let body = text(response).await;

@@ -135,7 +135,7 @@ async fn every_page_has_the_strict_headers() {
     let pending = fixture.open(|_| {}).await;
     for path in [format!("/v/{}", pending.id), "/v/nothing".to_owned()] {
         for method in [Method::GET, Method::HEAD] {
-            let response = fixture.ask(TestRequest::default().method(method).uri(&path)).await;
+            let response = fixture.call(TestRequest::default().method(method).uri(&path)).await;
             let header = |name: &str| {
                 response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
             };

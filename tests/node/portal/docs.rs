@@ -199,7 +199,7 @@ async fn gzip_shortens_documents_and_files_and_head_matches_get() {
         "/assets/page.css",
         "/assets/page.js",
     ] {
-        let ask = |method, accepted| {
+        let call = |method, accepted| {
             let request = live.http.request(method, live.url(path)).header("accept-encoding", accepted);
             async move {
                 let response = request.send().await.unwrap();
@@ -209,8 +209,8 @@ async fn gzip_shortens_documents_and_files_and_head_matches_get() {
                 (about, response.bytes().await.unwrap().len())
             }
         };
-        let (plain, plain_bytes) = ask(Method::GET, "identity").await;
-        let (gzip, gzip_bytes) = ask(Method::GET, "br, gzip;q=0.9").await;
+        let (plain, plain_bytes) = call(Method::GET, "identity").await;
+        let (gzip, gzip_bytes) = call(Method::GET, "br, gzip;q=0.9").await;
         assert_eq!((plain[0].as_deref(), gzip[0].as_deref()), (None, Some("gzip")), "{path}");
         assert!(gzip_bytes * 10 < plain_bytes * 7, "{path}: {gzip_bytes} of {plain_bytes}");
         assert_eq!(
@@ -218,7 +218,7 @@ async fn gzip_shortens_documents_and_files_and_head_matches_get() {
             [Some(&*plain_bytes.to_string()), Some(&*gzip_bytes.to_string())]
         );
         assert!(plain[2] == gzip[2] && plain[3] != gzip[3] && plain[4] == gzip[4], "{path}: {plain:?} {gzip:?}");
-        assert_eq!(ask(Method::HEAD, "gzip").await, (gzip, 0), "{path}");
+        assert_eq!(call(Method::HEAD, "gzip").await, (gzip, 0), "{path}");
     }
     live.stop().await;
 }

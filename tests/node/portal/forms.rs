@@ -39,7 +39,7 @@ async fn a_form_of_another_site_or_session_is_refused_without_effect() {
     }
     let json =
         TestRequest::post().uri("/portal/trial").insert_header(("origin", super::PORTAL_ORIGIN)).set_payload("{}");
-    assert_eq!(browser.ask(json.insert_header(("content-type", "application/json"))).await.status, 415);
+    assert_eq!(browser.call(json.insert_header(("content-type", "application/json"))).await.status, 415);
     assert_eq!(browser.balance().await, 1_000);
     assert_eq!(browser.get("/portal").await.status, 200, "the session continues");
     let stranger = Browser::new(&fixture);

@@ -57,12 +57,12 @@ impl<'a> Browser<'a> {
         answer
     }
 
-    async fn ask(&self, request: TestRequest) -> Answer {
+    async fn call(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("accept", "text/html,*/*;q=0.8"));
         let cookies: Vec<&str> =
             [&self.cookie, &self.known_browser].into_iter().flatten().map(String::as_str).collect();
         let request = if cookies.is_empty() { request } else { request.insert_header((COOKIE, cookies.join("; "))) };
-        let response = self.fixture.ask(request).await;
+        let response = self.fixture.call(request).await;
         let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
         let headers = response
             .headers()
@@ -75,14 +75,14 @@ impl<'a> Browser<'a> {
     }
 
     async fn get(&self, path: &str) -> Answer {
-        self.ask(TestRequest::get().uri(path)).await
+        self.call(TestRequest::get().uri(path)).await
     }
 
     /// Sends a form unchanged, from a page of this origin.
     async fn post_from(&self, origin: &str, path: &str, pairs: &[(&str, &str)]) -> Answer {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let request = TestRequest::post().uri(path).insert_header((ORIGIN, origin));
-        self.ask(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
+        self.call(request.insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload(body)).await
     }
 
     async fn post(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
