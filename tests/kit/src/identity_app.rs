@@ -89,7 +89,7 @@ impl IdentityApp {
         Self { issuer: Arc::new(issuer), holders: Arc::default(), http, addresses, secrets }
     }
 
-    /// Uses a new key of the sandbox issuer, for a server that has made none.
+    /// Returns an app with a new key of the sandbox issuer, for a server without such a key.
     pub fn with_new_issuer(http: reqwest::Client, addresses: Addresses, secrets: Secrets) -> Self {
         let issuer = SandboxIssuer::generate(SANDBOX_ISSUER).expect("a key");
         Self { issuer: Arc::new(issuer), holders: Arc::default(), http, addresses, secrets }

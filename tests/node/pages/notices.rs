@@ -5,7 +5,7 @@ use actix_web::test::TestRequest;
 use crate::pages_fixture::{ANDROID, PagesFixture, WINDOW, redirecting_to, text};
 
 #[actix_rt::test]
-async fn a_verified_person_reads_it_and_goes_on_without_any_claim_shown() {
+async fn a_verified_person_sees_the_success_and_no_claim() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(redirecting_to("https://shop.example/back?order=7&step=2")).await;
     let path = format!("/v/{}", pending.id);

@@ -99,7 +99,7 @@ async fn the_footer_of_every_page_shows_provider_retention_and_privacy_notice() 
         );
         assert!(
             html.contains(" checks identities for the service that asks."),
-            "{path}: above, where the person waits"
+            "{path}: the page shows it, in its footer or above"
         );
         assert!(footer.contains(expected) && !footer.contains(other), "{path}: {footer}");
         assert!(footer.contains(" <a href=\"https://bank.example/privacy\">Privacy</a></p>"), "{footer}");

@@ -12,6 +12,7 @@ use sakshi_wire::json::{Json, ValuesLeft, read};
 use crate::facts::Fact;
 use crate::issuer::{ISSUER, KID, Keys, NOW, encode};
 
+/// The facts found so far, and the number of JSON values read.
 pub(crate) struct Reading {
     facts: BTreeSet<Fact>,
     values: usize,

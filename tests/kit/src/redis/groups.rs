@@ -126,7 +126,7 @@ impl RedisCluster {
         cluster
     }
 
-    /// Returns the URLs for a client: all nodes.
+    /// Returns the URLs of all nodes.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(RedisServer::url).collect()
     }
