@@ -60,7 +60,7 @@ impl Guest {
             }
         }
         let txn = redirect_txn(&pressed).to_owned();
-        notes.opened(&txn, asked);
+        notes.record_opened(&txn, asked);
         let opened = self.event.fetch(&txn).await?;
         let callback = match self.random.below(8) {
             0 => return Ok(()),
