@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_kit::crowd::{Crowd, Manners, Requests};
-use sakshi_kit::overload::{AS_BEFORE, NOTICEABLE, Outcome, Parts, overload};
+use sakshi_kit::crowd::{Crowd, Requests, RetryPolicy};
+use sakshi_kit::overload::{Outcome, P99_ALWAYS_ALLOWED, P99_FACTOR_MAX, Parts, overload};
 use tokio::net::TcpStream;
 
 use crate::connection::Connection;
@@ -27,12 +27,12 @@ const MILLION: f64 = 1e6;
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("overload");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let polite = runtime.block_on(storm(scale, Manners::Polite))?;
-    let rude = runtime.block_on(storm(scale, Manners::Rude))?;
-    let both = [&polite, &rude];
+    let with_budget = runtime.block_on(storm(scale, RetryPolicy::Budget))?;
+    let without = runtime.block_on(storm(scale, RetryPolicy::NoBudget))?;
+    let both = [&with_budget, &without];
     report.figure("capacity, inits per s", &both.map(|run| run.capacity));
-    report.figure("p99 at half of it, ms", &both.map(|run| run.calm.as_secs_f64() * 1e3));
-    for (run, how) in [(&polite, ""), (&rude, ", no jitter, no budget of retries")] {
+    report.figure("p99 at half of it, ms", &both.map(|run| run.calm_p99.as_secs_f64() * 1e3));
+    for (run, how) in [(&with_budget, ""), (&without, ", no jitter, no budget of retries")] {
         let ratio = run.goodput / run.capacity;
         report.judged(
             &format!("**served at twice the capacity ÷ capacity**{how}"),
@@ -41,14 +41,14 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         );
         report.judged(
             &format!("**seconds at half of it until all is as before**{how}"),
-            &[run.normal as f64],
+            &[run.seconds_to_normal as f64],
             Target::AtMost(NORMAL_WITHIN),
         );
-        report.figure(&format!("clients that gave up after five attempts, %{how}"), &[run.gave_up * 100.0]);
+        report.figure(&format!("clients that gave up after five attempts, %{how}"), &[run.gave_up_share * 100.0]);
     }
     report.lines.push(Line::of(
-        ("inits at twice the capacity, per s", &[polite.goodput]),
-        ("capacity", &[polite.capacity]),
+        ("inits at twice the capacity, per s", &[with_budget.goodput]),
+        ("capacity", &[with_budget.capacity]),
         Some(Target::AtLeast(GOODPUT_MIN)),
     ));
     let bytes = runtime.block_on(idle())?;
@@ -58,17 +58,17 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
         "Open loop: clients come whether or not others are served, {} s at twice the capacity. Each tries five times, \
          after Retry-After and up to half as long again, while the budget of its \
          backend lasts (`clients/`). All is as before in the first second after which no request \
-         is refused, and of those who come a hundredth takes at most {AS_BEFORE} times as long as before, or \
-         {NOTICEABLE:?}. A process takes no more connections than it has descriptors for (docs/security.md), so a \
-         million needs as many descriptors on as many nodes as have the memory.",
+         is refused, and of those who come a hundredth takes at most {P99_FACTOR_MAX} times as long as before, or \
+         {P99_ALWAYS_ALLOWED:?}. A process takes no more connections than it has descriptors for (docs/security.md), so \
+         a million needs as many descriptors on as many nodes as have the memory.",
         scale.overload.as_secs()
     ));
     Ok(report)
 }
 
-async fn storm(scale: Scale, manners: Manners) -> Result<Outcome, Failure> {
+async fn storm(scale: Scale, retry_policy: RetryPolicy) -> Result<Outcome, Failure> {
     let service = Service::start(None)?;
-    let crowd = Crowd::new(service.server.address, manners, inits(&service)?);
+    let crowd = Crowd::new(service.server.address, retry_policy, inits(&service)?);
     Ok(overload(&crowd, Parts { capacity: scale.span, overload: scale.overload, afterwards: AFTERWARDS }).await)
 }
 

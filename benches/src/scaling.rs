@@ -112,7 +112,11 @@ enum Shared {
 
 impl Shared {
     fn of(masters: usize) -> Self {
-        if masters == 1 { Self::One(redis("everysec")) } else { Self::Cluster(RedisCluster::of(masters, 0, LINES)) }
+        if masters == 1 {
+            Self::One(redis("everysec"))
+        } else {
+            Self::Cluster(RedisCluster::with_masters(masters, 0, LINES))
+        }
     }
 
     fn servers(&self) -> &[RedisServer] {
