@@ -227,7 +227,7 @@ impl<T: Describe> Describe for Undescribed<T> {
     }
 
     fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
-        object.has_more = true;
+        object.has_undescribed = true;
     }
 }
 

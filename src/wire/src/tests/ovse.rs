@@ -82,7 +82,7 @@ fn a_failure_tells_its_reason_twice_and_its_code_once() {
 #[test]
 fn the_pending_stub_carries_both_ids() {
     let id: TxnId = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap();
-    let stub = serde_json::to_value(OvsePending::of(id)).unwrap();
+    let stub = serde_json::to_value(OvsePending::new(id)).unwrap();
     assert_eq!(stub, json!({"success": true, "pending": true, "data": {"txnId": id, "txn_id": id, "pending": true}}));
 }
 
@@ -98,6 +98,6 @@ fn what_is_written_is_what_is_described() {
         let OvseResult::Outcome(outcome) = read else { panic!("{written}") };
         assert_eq!(matches!(outcome.data, OutcomeData::Snake(_)), case == KeyCase::SnakeCase);
     }
-    let stub = serde_json::to_value(OvsePending::of("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap())).unwrap();
+    let stub = serde_json::to_value(OvsePending::new("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap())).unwrap();
     assert!(matches!(serde_json::from_value(stub).unwrap(), OvseResult::Pending(_)));
 }

@@ -121,12 +121,12 @@ fn polls_of_pending_flows_are_stubs_with_what_is_known_and_of_ended_ones_the_web
     same("esign", ESIGN_COMPLETED, &EsignStatus::from(ended));
 
     let id = FLOW.parse().unwrap();
-    same("doclocker", include_str!("../golden/doclocker_poll_pending.json"), &DocLockerDetails::of(id, None));
+    same("doclocker", include_str!("../golden/doclocker_poll_pending.json"), &DocLockerDetails::new(id, None));
     let ended = read_report::<DocLockerOutcome>(DOCLOCKER_FETCHED.as_bytes()).unwrap();
-    same("doclocker", DOCLOCKER_FETCHED, &DocLockerDetails::of(id, Some(ended)));
+    same("doclocker", DOCLOCKER_FETCHED, &DocLockerDetails::new(id, Some(ended)));
     let waiting = edited(DOCLOCKER_FETCHED, |body| body["data"]["docs"][1]["status"] = json!("Pending"));
     let waiting = read_report::<DocLockerOutcome>(&waiting).unwrap();
-    let poll = serde_json::to_value(DocLockerDetails::of(id, Some(waiting))).unwrap();
+    let poll = serde_json::to_value(DocLockerDetails::new(id, Some(waiting))).unwrap();
     assert_eq!((&poll["pending"], &poll["data"]["pending"]), (&json!(true), &json!(true)));
     assert_eq!(poll["data"]["docs"][0]["status"], "Fetched");
     assert_eq!(poll["data"]["docs"].as_array().map(Vec::len), Some(2));
