@@ -23,7 +23,7 @@ impl Field for Consent {
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
         let (consent, text) = (fields.text(name), fields.text("consent_text"));
-        fields.agreed(ConsentGiven::parse(consent.as_deref(), text.as_deref())).map(Self)
+        fields.accept(ConsentGiven::parse(consent.as_deref(), text.as_deref())).map(Self)
     }
 }
 
@@ -64,7 +64,7 @@ impl Field for NotedConsent {
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
         let (consent, text) = (fields.text(name), fields.text("consent_text"));
-        fields.agreed(ConsentGiven::parse_optional(consent.as_deref(), text.as_deref())).map(Self)
+        fields.accept(ConsentGiven::parse_optional(consent.as_deref(), text.as_deref())).map(Self)
     }
 }
 

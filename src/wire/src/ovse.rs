@@ -139,7 +139,7 @@ impl Field for ChannelChoice {
             Some(_) => place.refuse("must be web, qr or app"),
         });
         let (app_id, app_signature) = (fields.text("app_id"), fields.text("app_signature"));
-        fields.agreed(Channel::parse(&channel?, app_id.as_deref(), app_signature.as_deref())).map(Self)
+        fields.accept(Channel::parse(&channel?, app_id.as_deref(), app_signature.as_deref())).map(Self)
     }
 }
 
@@ -305,7 +305,8 @@ macro_rules! ovse_data {
                 /// The reason for a failure; absent if the verification passed.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
                 message: String,
-                /// The code of a failure: that of the identity app such as `301`, or of this service such as `claims_missing`.
+                /// The code of a failure: from the identity app, such as `301`, or from this service, such as
+                /// `claims_missing`.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
                 error_code as $code: String,
                 /// Your own reference from the request; absent without one.

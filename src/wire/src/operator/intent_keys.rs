@@ -37,7 +37,8 @@ body! { response
         algorithm: String,
         /// The setting that configures the key.
         setting: String,
-        /// The time from which the key signs by the settings; null for the first key, and for a key that is only published.
+        /// The time from which the key signs by the settings; null for the first key, and for a published key that
+        /// never signs.
         signs_from: Option<Timestamp>,
         /// True if the key signs now.
         signs: bool,

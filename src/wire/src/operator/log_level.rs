@@ -52,8 +52,8 @@ const OWN_TARGETS_RULE: &str =
 const LEVEL: &str =
     "(off|error|warn|info|debug|trace|[A-Za-z0-9_:]+=(off|error|warn|info)|sakshi[A-Za-z0-9_:]*=(debug|trace))";
 
-/// Log levels by target. Libraries may log secrets at `debug` and `trace`, so these two levels are only for the service's
-/// own targets.
+/// Log levels by target. Libraries may log secrets at `debug` and `trace`, so these two levels are only for targets of
+/// the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LogFilter(String);
