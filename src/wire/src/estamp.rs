@@ -64,7 +64,7 @@ impl Field for EStampKind {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         place.parsed(value, |text| {
             let api_type: Option<ApiType> = text.parse().ok();
-            api_type.ok_or("must be RegistryEStamp or PhysicalEStamp").and_then(Self::of)
+            api_type.ok_or("must be RegistryEStamp or PhysicalEStamp").and_then(Self::from_api_type)
         })
     }
 }
