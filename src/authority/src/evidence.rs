@@ -1,5 +1,5 @@
-//! Evidence of a verification: the credential as received, and the data that verified it, in a sealed file. The file can
-//! be checked years later without this service.
+//! Evidence of a verification: the credential as received, and the data that verified it, in a sealed file. The file
+//! can be checked years later without this service.
 //!
 //! The file is a JWS in flattened JSON form (RFC 7515 §7.2.2), signed with the intent key, whose public half is in the
 //! header. The payload has the SD-JWT with its disclosures (RFC 9901), the issuer's key, and the issuer's answer about
@@ -32,8 +32,8 @@ const STATUS_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// The proof that a node stores after verifying a credential. It contains all shared claims.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The credential as received, with its key binding if present. Disclosures that were not requested are removed, and
-    /// with them the key binding, which covers all disclosures.
+    /// The credential as received, with its key binding if present. Disclosures that were not requested are removed,
+    /// and with them the key binding, which covers all disclosures.
     pub credential: String,
     /// True if the holder had bound the credential to the transaction.
     pub holder_bound: bool,
@@ -275,8 +275,8 @@ impl Evidence {
         })
     }
 
-    /// Checks that the times are in order, within the skew of nodes' clocks, and that the status answer was current when
-    /// the credential was received.
+    /// Checks that the times are in order, within the skew of nodes' clocks, and that the status answer was current
+    /// when the credential was received.
     fn check_times(&self) -> Result<(), EvidenceFault> {
         let received = self.proof.received_at;
         let is_current = |status: &StatusProof| {

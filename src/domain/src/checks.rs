@@ -1,8 +1,8 @@
 //! Checks: verifications with an immediate response (specification, "What the service does" 2), one file per kind.
 //!
 //! [`CHECKS`] is the table behind routes, requests, queries to sources and their responses, settings, the OpenAPI
-//! document and the sandbox. A check opens no transaction, stores no result and costs no credit. A number unknown to its
-//! source is a valid result.
+//! document and the sandbox. A check opens no transaction, stores no result and costs no credit. A number unknown to
+//! its source is a valid result.
 
 mod bank_account;
 mod gst;

@@ -139,8 +139,8 @@ impl TransferredApp {
 }
 
 impl TransferredKey {
-    /// Returns the key after the import, which never extends the validity of a key: the first revocation and the earlier
-    /// expiry apply.
+    /// Returns the key after the import, which never extends the validity of a key: the first revocation and the
+    /// earlier expiry apply.
     fn onto(&self, known: Option<&Self>) -> Self {
         let Some(Self { key: known, .. }) = known else { return self.clone() };
         let earlier = |first: Option<Timestamp>, second: Option<Timestamp>| first.into_iter().chain(second).min();

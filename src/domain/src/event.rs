@@ -283,8 +283,8 @@ impl Event {
         self.is_funded && self.remaining() >= guests && budget >= guests.into()
     }
 
-    /// Returns the limit on pending scans, which bounds the credits that strangers can waste by scanning a printed code.
-    /// Default: three per free place, at least [`PENDING_SCANS_MIN`].
+    /// Returns the limit on pending scans, which bounds the credits that strangers can waste by scanning a printed
+    /// code. Default: three per free place, at least [`PENDING_SCANS_MIN`].
     #[must_use]
     pub fn pending_max(&self) -> u32 {
         self.terms.max_pending.map_or_else(|| self.remaining().saturating_mul(3).max(PENDING_SCANS_MIN), MaxGuests::get)

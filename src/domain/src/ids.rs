@@ -1,8 +1,8 @@
 //! Identifiers, each with its own type.
 //!
-//! A transaction id is a UUID (version 4). The first six bits are the store partition of the client, and the second byte
-//! picks the shard. Three bytes are an approximate time, so that ids of the same time share pages of an index. The other
-//! 84 bits are random: an id is also the path of a public page, so it must be unguessable.
+//! A transaction id is a UUID (version 4). The first six bits are the store partition of the client, and the second
+//! byte picks the shard. Three bytes are an approximate time, so that ids of the same time share pages of an index. The
+//! other 84 bits are random: an id is also the path of a public page, so it must be unguessable.
 
 use std::fmt;
 use std::str::FromStr;

@@ -37,8 +37,8 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads an ISO 8601 date and time with an offset; `None` if it is malformed. Seconds, their fraction and the minutes
-    /// of the offset are optional.
+    /// Reads an ISO 8601 date and time with an offset; `None` if it is malformed. Seconds, their fraction and the
+    /// minutes of the offset are optional.
     #[must_use]
     pub fn parse_iso8601(text: &str) -> Option<Self> {
         let read = |text: &str| DateTime::parse_from_rfc3339(text).ok();

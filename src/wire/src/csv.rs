@@ -10,8 +10,8 @@ const SEPARATORS: [char; 5] = [';', '|', '\t', '\r', '\n'];
 /// Number of digits from which a spreadsheet rewrites or rounds a number.
 const REWRITTEN_DIGITS_MIN: usize = 12;
 
-/// Quotes a value as a cell. Puts an apostrophe before a formula, also after a character that separates cells in another
-/// locale, and before a number or date that a spreadsheet would rewrite.
+/// Quotes a value as a cell. Puts an apostrophe before a formula, also after a character that separates cells in
+/// another locale, and before a number or date that a spreadsheet would rewrite.
 #[must_use]
 pub fn cell(value: &str) -> String {
     let guarded = value.split_inclusive(SEPARATORS).map(|part| {
@@ -25,8 +25,8 @@ pub fn cell(value: &str) -> String {
     format!("\"{}\"", guarded.collect::<String>())
 }
 
-/// Returns true if a spreadsheet would rewrite the text: a long number, a leading zero, an exponent, or two numbers that
-/// look like a date.
+/// Returns true if a spreadsheet would rewrite the text: a long number, a leading zero, an exponent, or two numbers
+/// that look like a date.
 fn is_rewritten(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number(text) {

@@ -208,8 +208,8 @@ body! { report
     }
 }
 
-/// Returns the status of a document with these signers. A rejection outranks an expiry, and an expiry outranks a pending
-/// signature.
+/// Returns the status of a document with these signers. A rejection outranks an expiry, and an expiry outranks a
+/// pending signature.
 fn document_status_of(signers: &[EsignSigner]) -> SigningStatus {
     let has_any = |status: &SigningStatus| signers.iter().any(|signer| signer.signer_status == *status);
     let by_rank = [SigningStatus::Rejected, SigningStatus::Expired, SigningStatus::Pending];

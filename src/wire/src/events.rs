@@ -39,8 +39,8 @@ body! { request
         max_pending: Option<MaxGuests>,
         /// The maximum number of credits that guests of this event may spend. Default: your whole balance.
         credit_budget: Option<CreditBudget>,
-        /// `open`: anyone with the printed code can start. `kiosk`: guests must scan the code on the kiosk screen, which
-        /// changes every 30 seconds. Default: `open`.
+        /// `open`: anyone with the printed code can start. `kiosk`: guests must scan the code on the kiosk screen,
+        /// which changes every 30 seconds. Default: `open`.
         entry: Option<EventEntry>,
         /// The handling of a person who registers again, with the same credential, device, or name and date of birth.
         /// `allow`: not detected. `flag`: registered and marked. `refuse`: not registered. Default: `flag`.

@@ -297,8 +297,8 @@ macro_rules! ovse_data {
                 pending: Always<false>,
                 /// True if the person was verified and shared every requested claim.
                 verification_passed as $passed: bool,
-                /// The claims as the issuer signed them, by their names in the credential, such as `residentName`, `dob`
-                /// or `address`. A value may be any JSON value.
+                /// The claims as the issuer signed them, by their names in the credential, such as `residentName`,
+                /// `dob` or `address`. A value may be any JSON value.
                 verified_claims as $claims: BTreeMap<String, Value>,
                 /// The time of completion.
                 verified_at as $at: Timestamp,

@@ -22,7 +22,8 @@ impl PageUrl {
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let refusal =
             "must be an absolute http or https URL of at most 2048 visible ASCII characters without credentials";
-        // Clients get the text unparsed, so it must not contain anything that parsers read differently or browsers hide.
+        // Clients get the text unparsed, so it must not contain anything that parsers read differently or browsers
+        // hide.
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         let is_unambiguous = is_plain && text.len() <= URL_CHARS_MAX && names_authority(text);
         let url = is_unambiguous.then(|| Url::parse(text).ok()).flatten().ok_or(refusal)?;

@@ -208,7 +208,8 @@ impl FlowReport {
 }
 
 impl AdmittedReport {
-    /// Computes the transition of the flow, or of the reported fetch. `fetch` is the stored state of that fetch, if any.
+    /// Computes the transition of the flow, or of the reported fetch. `fetch` is the stored state of that fetch, if
+    /// any.
     ///
     /// # Errors
     /// [`ReportRefusal`] with the reason why the flow refuses the report.

@@ -209,8 +209,8 @@ impl Describe for Language {
         let names: Vec<&str> = Self::all().filter_map(Self::accepted_name).collect();
         let about = "A language: its name in any case, or its code as number or text. Examples: `hindi`, `6`.";
         let names = json!({ "type": "string", "enum": names, "description": "The name of a language." });
-        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "The code of a language in the \
-            identity app." });
+        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "The code of a \
+            language in the identity app." });
         schemas.insert(
             "Language".to_owned(),
             choice("anyOf", about, &[reference("LanguageName"), reference("LanguageCode")]),

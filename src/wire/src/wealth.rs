@@ -144,8 +144,8 @@ body! { report
 }
 
 body! { report
-    /// A completed historical fetch: the body of a webhook. Deduplicate webhooks by `consentId`, `accountId`, `fromDate`
-    /// and `toDate`.
+    /// A completed historical fetch: the body of a webhook. Deduplicate webhooks by `consentId`, `accountId`,
+    /// `fromDate` and `toDate`.
     #[derive(PartialEq)]
     pub struct WealthHistoricalNotice {
         /// As returned by `requestWealthConsent`.

@@ -1,5 +1,5 @@
-//! The signing key for intents: RSA with at least 2048 bits for RS256, or P-256 for ES256. It is in this process, or in a
-//! hardware token or vault.
+//! The signing key for intents: RSA with at least 2048 bits for RS256, or P-256 for ES256. It is in this process, or in
+//! a hardware token or vault.
 
 use std::fmt;
 use std::pin::Pin;

@@ -198,8 +198,9 @@ impl IntentSigner {
         Ok(SignedIntent { jwt, kept })
     }
 
-    /// Rebuilds an intent from its stored bytes. Returns `None` if the result would differ, another key signs now, or the
-    /// intent has expired. An intent that expires before its transaction is reused only for a quarter of its lifetime.
+    /// Rebuilds an intent from its stored bytes. Returns `None` if the result would differ, another key signs now, or
+    /// the intent has expired. An intent that expires before its transaction is reused only for a quarter of its
+    /// lifetime.
     #[must_use]
     pub fn again(&self, pending: &Pending, callback: &CallbackAddress, kept: &[u8], now: Timestamp) -> Option<String> {
         let StoredIntent { at, jti, kid, signature } = StoredIntent::from_bytes(kept)?;

@@ -24,7 +24,8 @@ pub(super) struct Requested {
 /// Selects the requested claims of a processed payload.
 ///
 /// # Errors
-/// [`CredentialRefusal::ClaimRepeated`] if a claim, requested or not, occurs in two spellings and is therefore ambiguous.
+/// [`CredentialRefusal::ClaimRepeated`] if a claim, requested or not, occurs in two spellings and is therefore
+/// ambiguous.
 pub(super) fn requested_claims(
     payload: Map<String, Value>,
     requested: ClaimSet,

@@ -37,7 +37,8 @@ pub struct VerifiedCredential {
     /// SHA-256 of everything up to and including the last tilde. Without the key binding, a redelivery with a
     /// new key binding has the same digest.
     pub digest: AnswerDigest,
-    /// True if a key binding proves that the holder made this presentation for this transaction. It is not a replay then.
+    /// True if a key binding proves that the holder made this presentation for this transaction. It is not a replay
+    /// then.
     pub holder_bound: bool,
     /// The place where the state of the credential is published.
     pub status: CredentialStatus,

@@ -138,8 +138,8 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Returns the transactions whose webhook must arrive: those of registered guests at an event, otherwise all accepted
-    /// and declined ones.
+    /// Returns the transactions whose webhook must arrive: those of registered guests at an event, otherwise all
+    /// accepted and declined ones.
     fn webhooks_owed(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.union(&self.accepted).copied().collect(),

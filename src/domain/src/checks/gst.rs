@@ -42,8 +42,8 @@ fn is_gstin(text: &str) -> bool {
     !body.starts_with("00") && check_digit(body) == last.chars().next()
 }
 
-/// Computes the base-36 check digit of digits and capitals: every second value is doubled, and the base-36 digits of all
-/// values are added.
+/// Computes the base-36 check digit of digits and capitals: every second value is doubled, and the base-36 digits of
+/// all values are added.
 fn check_digit(text: &str) -> Option<char> {
     let mut sum = 0;
     for (index, character) in text.chars().enumerate() {

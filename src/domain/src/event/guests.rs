@@ -33,8 +33,8 @@ impl OnDuplicate {
     }
 }
 
-/// A random key of an event, which derives the codes of guests and the digests that recognise a person. These are useless
-/// at another event.
+/// A random key of an event, which derives the codes of guests and the digests that recognise a person. These are
+/// useless at another event.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventSecret(Uuid);

@@ -18,8 +18,8 @@ impl ConsentGiven {
     /// Reads `consent` and `consent_text`.
     ///
     /// # Errors
-    /// [`Invalid`] for a `consent` other than `Y`, and for a `consent_text` that is blank, longer than 4,096 characters,
-    /// or contains control characters other than line ends and tabs.
+    /// [`Invalid`] for a `consent` other than `Y`, and for a `consent_text` that is blank, longer than 4,096
+    /// characters, or contains control characters other than line ends and tabs.
     pub fn parse(consent: Option<&str>, consent_text: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
         if consent.is_none() {

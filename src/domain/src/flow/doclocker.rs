@@ -87,7 +87,8 @@ impl DocLockerFlow {
     /// Checks a report against the flow and fills in the correlation id.
     ///
     /// # Errors
-    /// [`ReportRefusal::NotThisFlow`] for another flow or app; [`ReportRefusal::Contradicts`] for another correlation id.
+    /// [`ReportRefusal::NotThisFlow`] for another flow or app; [`ReportRefusal::Contradicts`] for another correlation
+    /// id.
     pub fn admit<P: DocLockerReport>(&self, report: Report<P>) -> Result<Admitted<P>, ReportRefusal> {
         let Report { app, mut payload } = report;
         self.header().check_ids(&app, payload.transaction())?;

@@ -109,8 +109,8 @@ impl FlowState {
         }
     }
 
-    /// Returns the time until which to keep the flow after a report at `now`. An ended flow is kept for
-    /// `result_ttl`, a pending one until `result_ttl` past its deadline; a pending flow is never kept shorter than `before`.
+    /// Returns the time until which to keep the flow after a report at `now`. An ended flow is kept for `result_ttl`, a
+    /// pending one until `result_ttl` past its deadline; a pending flow is never kept shorter than `before`.
     #[must_use]
     pub fn kept_until(&self, before: Timestamp, now: Timestamp, result_ttl: Duration) -> Timestamp {
         if self.has_ended() {

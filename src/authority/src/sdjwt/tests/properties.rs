@@ -29,7 +29,8 @@ fn hostile_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_verifier_panic(text in ".{0,300}", tokens in "(~|\\.|[A-Za-z0-9_-]{1,12}|=|e30|W10|bnVsbA){0,40}") {
+    fn no_text_makes_the_verifier_panic(text in ".{0,300}",
+        tokens in "(~|\\.|[A-Za-z0-9_-]{1,12}|=|e30|W10|bnVsbA){0,40}") {
         let fixture = Fixture::new();
         prop_assert!(fixture.verify(&text).is_err());
         prop_assert!(fixture.verify(&tokens).is_err());

@@ -13,8 +13,8 @@ const COUNTS: &str = "the counts of check-ins agree";
 /// 10:00 in India, in milliseconds since the Unix epoch.
 const MORNING: i64 = 1_767_241_800_000;
 
-/// A run in which eight guests are checked in, a minute apart, alternately at two gates. The first guest is also scanned
-/// at the second gate, which sends the scan later.
+/// A run in which eight guests are checked in, a minute apart, alternately at two gates. The first guest is also
+/// scanned at the second gate, which sends the scan later.
 fn checked_in() -> Evidence {
     let mut evidence = faultless();
     let mut guests = registered(&evidence);

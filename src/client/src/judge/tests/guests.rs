@@ -29,8 +29,8 @@ fn mark(evidence: &mut Evidence, txn: &str, original: Option<&str>) {
     guest(evidence, txn).possible_duplicate_of = original.map(str::to_owned);
 }
 
-/// A run with `flag`: guests 5 and 7 are the person of guest 3, guest 8 is that of guest 6, guest 9 that of guest 2, who
-/// left.
+/// A run with `flag`: guests 5 and 7 are the person of guest 3, guest 8 is that of guest 6, guest 9 that of guest 2,
+/// who left.
 fn flagged() -> Evidence {
     let mut evidence = faultless();
     evidence.guests = Some(registered(&evidence));
