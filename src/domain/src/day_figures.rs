@@ -144,7 +144,7 @@ impl AddAssign<&Self> for DayFigures {
 mod tests {
     use super::*;
 
-    fn answered(seconds: &[u64]) -> DayFigures {
+    fn figures_with_answers(seconds: &[u64]) -> DayFigures {
         let mut figures = DayFigures { opened: 9, ..DayFigures::default() };
         seconds.iter().for_each(|seconds| figures.answer(AnswerKind::Verified, Duration::from_secs(*seconds)));
         figures
@@ -152,18 +152,18 @@ mod tests {
 
     #[test]
     fn the_median_lies_in_the_bucket_of_the_middle_answer() {
-        assert_eq!(answered(&[]).median(), None);
+        assert_eq!(figures_with_answers(&[]).median(), None);
         for (seconds, from, to) in
             [(&[1][..], 0, 2), (&[1, 40, 40], 30, 45), (&[1, 1, 40, 800], 0, 5), (&[70, 80, 2_000], 60, 90)]
         {
-            let median = answered(seconds).median().unwrap().as_secs();
+            let median = figures_with_answers(seconds).median().unwrap().as_secs();
             assert!((from..=to).contains(&median), "{seconds:?}: {median}");
         }
     }
 
     #[test]
     fn answers_count_by_code_and_other_openings_as_unanswered() {
-        let mut figures = answered(&[3, 4]);
+        let mut figures = figures_with_answers(&[3, 4]);
         for code in [Some("301"), Some("302"), None] {
             figures.answer(AnswerKind::of(false, code), Duration::ZERO);
         }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::credits::EntryKind;
 
-    fn by(id: &str) -> Signatory {
+    fn signatory(id: &str) -> Signatory {
         Signatory { id: id.to_owned(), name: "Asha Rao".to_owned() }
     }
 
@@ -77,7 +77,7 @@ mod tests {
             id: GrantId::generate(),
             client: ClientId::generate(),
             movement: CreditMove { kind: EntryKind::Grant, amount: 10, reference: "invoice 7".to_owned() },
-            asked_by: by("op_1"),
+            asked_by: signatory("op_1"),
             asked_at: Timestamp::from_millis(0),
             ends_at: Timestamp::from_millis(1),
             state,
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn only_another_operator_confirms_but_the_requester_may_withdraw() {
         let pending = request(GrantState::Pending);
-        assert_eq!(pending.check(&by("op_1"), GrantState::Confirmed), Err(DecisionRefusal::SamePerson));
-        assert_eq!(pending.check(&by("op_2"), GrantState::Confirmed), Ok(()));
-        assert_eq!(pending.check(&by("op_1"), GrantState::Refused), Ok(()));
+        assert_eq!(pending.check(&signatory("op_1"), GrantState::Confirmed), Err(DecisionRefusal::SamePerson));
+        assert_eq!(pending.check(&signatory("op_2"), GrantState::Confirmed), Ok(()));
+        assert_eq!(pending.check(&signatory("op_1"), GrantState::Refused), Ok(()));
     }
 
     #[test]
@@ -99,8 +99,8 @@ mod tests {
             [(GrantState::Confirmed, GrantState::Refused), (GrantState::Refused, GrantState::Confirmed)]
         {
             let decided = request(before);
-            assert_eq!(decided.check(&by("op_2"), before), Ok(()));
-            assert_eq!(decided.check(&by("op_2"), after), Err(DecisionRefusal::Decided(before)));
+            assert_eq!(decided.check(&signatory("op_2"), before), Ok(()));
+            assert_eq!(decided.check(&signatory("op_2"), after), Err(DecisionRefusal::Decided(before)));
         }
     }
 }

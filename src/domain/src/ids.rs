@@ -46,7 +46,7 @@ impl Partition {
     }
 
     /// Returns the partition in the first byte of an id.
-    pub(crate) const fn of_byte(first: u8) -> Self {
+    pub(crate) const fn from_byte(first: u8) -> Self {
         Self(first >> 2)
     }
 }
@@ -81,7 +81,7 @@ macro_rules! uuid_id {
             /// Returns the partition of the owning client.
             #[must_use]
             pub const fn partition(&self) -> $crate::ids::Partition {
-                $crate::ids::Partition::of_byte(self.as_bytes()[0])
+                $crate::ids::Partition::from_byte(self.as_bytes()[0])
             }
 
             /// Returns the byte that picks the shard: a node with N shards serves the id on shard `shard_byte % N`.
@@ -165,7 +165,7 @@ impl EventId {
     /// Returns the partition of the owning client.
     #[must_use]
     pub const fn partition(&self) -> Partition {
-        Partition::of_byte(self.0[0])
+        Partition::from_byte(self.0[0])
     }
 
     /// Returns the byte that picks the shard, as for a transaction.

@@ -146,17 +146,17 @@ fn es256_key(jwk: &Value) -> Result<(&str, ParsedPublicKey), OddKey> {
 
 /// Returns true if the JWK is declared as a P-256 key for ES256 signatures.
 fn may_verify_es256(jwk: &Map<String, Value>) -> bool {
-    let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
-    let absent_or = |name: &str, value: &str| !jwk.contains_key(name) || is(name, value);
-    is("kty", "EC") && is("crv", "P-256") && absent_or("use", "sig") && absent_or("alg", "ES256")
+    let has_member = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
+    let absent_or = |name: &str, value: &str| !jwk.contains_key(name) || has_member(name, value);
+    has_member("kty", "EC") && has_member("crv", "P-256") && absent_or("use", "sig") && absent_or("alg", "ES256")
 }
 
 /// Returns the P-256 public key of a JWK (RFC 7518 §6.2.1); `None` for any other kind of key.
 pub(super) fn p256_key(jwk: &Map<String, Value>) -> Option<ParsedPublicKey> {
-    let is = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
+    let has_member = |name: &str, value: &str| jwk.get(name).and_then(Value::as_str) == Some(value);
     let coordinate =
         |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url).filter(|bytes| bytes.len() == 32);
-    if !is("kty", "EC") || !is("crv", "P-256") {
+    if !has_member("kty", "EC") || !has_member("crv", "P-256") {
         return None;
     }
     let mut point = [4; 65];

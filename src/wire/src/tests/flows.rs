@@ -80,14 +80,14 @@ fn every_problem_of_an_esign_request_is_reported_by_its_path() {
 #[test]
 fn a_file_has_at_most_ten_mebibytes() {
     // Three bytes become four characters.
-    let with = |bytes: usize| {
+    let with_file = |bytes: usize| {
         let mut body = document();
         body["documentInfo"]["content"] =
             format!("{}{}", "QUFB".repeat(bytes / 3), ["", "QQ==", "QUE="][bytes % 3]).into();
         body.to_string()
     };
-    assert!(invalid_fields::<EsignRequest>(&with(FILE_BYTES_MAX)).is_empty());
-    assert_eq!(invalid_fields::<EsignRequest>(&with(FILE_BYTES_MAX + 1)), ["documentInfo.content"]);
+    assert!(invalid_fields::<EsignRequest>(&with_file(FILE_BYTES_MAX)).is_empty());
+    assert_eq!(invalid_fields::<EsignRequest>(&with_file(FILE_BYTES_MAX + 1)), ["documentInfo.content"]);
 }
 
 #[test]

@@ -86,11 +86,11 @@ fn collect_members(value: &Value, path: &str, pointer: &str, found: &mut Vec<(St
 
 /// Returns every member of a report except those inside `details`, which belong to the issuer.
 fn members_of(report: &Value) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    collect_members(report, "", "", &mut found);
-    found.retain(|(path, _)| !path.contains(".details."));
-    assert!(found.len() > 8);
-    found
+    let mut members = Vec::new();
+    collect_members(report, "", "", &mut members);
+    members.retain(|(path, _)| !path.contains(".details."));
+    assert!(members.len() > 8);
+    members
 }
 
 /// Replaces a member of a report, or removes it.
@@ -113,11 +113,11 @@ fn names_field(invalid: Option<Invalid>, path: &str) -> bool {
 #[test]
 fn every_member_that_is_not_nullable_is_required() {
     for (validate, golden, nullable) in KINDS {
-        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        for (path, pointer) in members_of(&whole) {
+        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        for (path, pointer) in members_of(&valid) {
             let optional = nullable.iter().any(|name| path == *name || path.rsplit('.').next() == Some(name));
             for value in [None, Some(Value::Null)] {
-                let refused = validate(&with_member(&whole, &pointer, value));
+                let refused = validate(&with_member(&valid, &pointer, value));
                 assert_eq!(names_field(refused.clone(), &path), !optional, "{path}: {refused:?}");
             }
         }
@@ -127,14 +127,14 @@ fn every_member_that_is_not_nullable_is_required() {
 #[test]
 fn a_member_of_another_type_is_refused_by_its_path() {
     for (validate, golden, _) in KINDS {
-        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        for (path, pointer) in members_of(&whole) {
+        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        for (path, pointer) in members_of(&valid) {
             let wrong =
-                if whole.pointer(&pointer).unwrap().is_object() { json!("text") } else { json!({"an": "object"}) };
+                if valid.pointer(&pointer).unwrap().is_object() { json!("text") } else { json!({"an": "object"}) };
             let refused = if path.ends_with("details") || path.ends_with("issued") || path.ends_with("AuditInfo") {
-                validate(&with_member(&whole, &pointer, Some(json!("text"))))
+                validate(&with_member(&valid, &pointer, Some(json!("text"))))
             } else {
-                validate(&with_member(&whole, &pointer, Some(wrong)))
+                validate(&with_member(&valid, &pointer, Some(wrong)))
             };
             assert!(names_field(refused.clone(), &path), "{path}: {refused:?}");
         }
@@ -156,8 +156,8 @@ fn values_are_not_converted_to_the_type_of_a_member() {
         (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("9999-12-31T23:59:59-00:01")),
         (esign_form, ESIGN_COMPLETED, "/signerInfo/0/invitationExpireTimeStamp", json!("2026-02-07T09:30:00")),
     ] {
-        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = validate(&with_member(&whole, field, Some(wrong)));
+        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = validate(&with_member(&valid, field, Some(wrong)));
         assert!(refused.is_some_and(|refused| !refused.to_string().contains("Base64!")), "{field}");
     }
 }
@@ -165,16 +165,16 @@ fn values_are_not_converted_to_the_type_of_a_member() {
 #[test]
 fn an_unknown_member_is_refused_at_every_level() {
     for (validate, golden, _) in KINDS {
-        let whole: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let valid: Value = serde_json::from_slice(&report(golden, |_| ())).unwrap();
         let mut places = vec![(String::new(), String::new())];
         places.extend(
-            members_of(&whole)
+            members_of(&valid)
                 .into_iter()
-                .filter(|(path, pointer)| whole.pointer(pointer).unwrap().is_object() && !path.ends_with("details")),
+                .filter(|(path, pointer)| valid.pointer(pointer).unwrap().is_object() && !path.ends_with("details")),
         );
         for (path, pointer) in places {
             let expected = if path.is_empty() { "shoe_size".to_owned() } else { format!("{path}.shoe_size") };
-            let refused = validate(&with_member(&whole, &format!("{pointer}/shoe_size"), Some(json!(42))));
+            let refused = validate(&with_member(&valid, &format!("{pointer}/shoe_size"), Some(json!(42))));
             assert!(names_field(refused.clone(), &expected), "{expected}: {refused:?}");
         }
     }
@@ -230,8 +230,8 @@ fn an_unknown_status_is_refused_with_the_accepted_ones() {
         ),
     ];
     for (validate, golden, pointer, expected) in cases {
-        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = validate(&with_member(&whole, pointer, Some(json!("Bogus")))).unwrap();
+        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = validate(&with_member(&valid, pointer, Some(json!("Bogus")))).unwrap();
         assert_eq!(refused.to_string(), expected);
     }
 }
@@ -249,8 +249,8 @@ fn members_that_contradict_each_other_are_refused() {
         (historical_form, HISTORICAL, "/toDate", json!("2020-03-31"), "toDate"),
     ];
     for (validate, golden, pointer, value, expected) in cases {
-        let whole = serde_json::from_slice(&report(golden, |_| ())).unwrap();
-        let refused = validate(&with_member(&whole, pointer, Some(value)));
+        let valid = serde_json::from_slice(&report(golden, |_| ())).unwrap();
+        let refused = validate(&with_member(&valid, pointer, Some(value)));
         assert!(names_field(refused.clone(), expected), "{pointer}: {refused:?}");
     }
 }
@@ -277,14 +277,14 @@ fn all_problems_are_reported_together() {
 
 #[test]
 fn missing_empty_and_repeated_members_have_different_errors() {
-    let whole: Value = serde_json::from_slice(&report(CONSENT_ACCEPTED, |_| ())).unwrap();
+    let valid: Value = serde_json::from_slice(&report(CONSENT_ACCEPTED, |_| ())).unwrap();
     let too_few = format!("must hold 1 to {ACCOUNTS_MAX} objects");
     for (accounts, sentence) in [(None, "is required"), (Some(Value::Null), "is required"), (Some(json!([])), &too_few)]
     {
-        let refused = consent_form(&with_member(&whole, "/accounts", accounts)).unwrap();
+        let refused = consent_form(&with_member(&valid, "/accounts", accounts)).unwrap();
         assert_eq!(refused.to_string(), format!("accounts: {sentence}"));
     }
-    let refused = consent_form(whole.to_string().replacen('{', r#"{"consentId": "c", "#, 1).as_bytes()).unwrap();
+    let refused = consent_form(valid.to_string().replacen('{', r#"{"consentId": "c", "#, 1).as_bytes()).unwrap();
     assert_eq!(refused.to_string(), "consentId: is given twice");
 }
 
@@ -327,16 +327,19 @@ fn an_error_for_a_malformed_or_too_large_body_does_not_repeat_it() {
 
 #[test]
 fn details_of_a_document_are_free_form_but_bounded_and_unambiguous() {
-    let with = |details: &str| {
+    let validate_details = |details: &str| {
         let text =
             String::from_utf8(report(DOCLOCKER_FETCHED, |body| body["data"]["docs"][0]["details"] = json!("HERE")))
                 .unwrap();
         doclocker_form(text.replace("\"HERE\"", details).as_bytes())
     };
-    assert_eq!(with(r#"{"marks": [{"subject": "Maths", "score": 91.5, "passed": true, "note": null}]}"#), None);
+    assert_eq!(
+        validate_details(r#"{"marks": [{"subject": "Maths", "score": 91.5, "passed": true, "note": null}]}"#),
+        None
+    );
     let deep = format!("{}1{}", "{\"a\":".repeat(9), "}".repeat(9));
     for details in [&*deep, r#"{"a": 1, "a": 2}"#, "[]", "7"] {
-        assert!(names_field(with(details), "data.docs[0].details"), "{details}");
+        assert!(names_field(validate_details(details), "data.docs[0].details"), "{details}");
     }
 }
 

@@ -118,20 +118,20 @@ fn the_deadline_is_the_earliest_expiry_of_an_open_invitation() {
 #[test]
 fn retention_counts_from_the_deadline_or_the_end_of_a_flow() {
     let ttl = Duration::from_secs(3_600);
-    let kept = |flow: EsignFlow, before| FlowState::ESign(flow).kept_until(before, before_expiry(), ttl);
+    let kept_until = |flow: EsignFlow, before| FlowState::ESign(flow).kept_until(before, before_expiry(), ttl);
     let (deadline, late) = (pending(&esign()).deadline(), at("2026-06-01T00:00:00Z"));
     assert!(before_expiry() < deadline && deadline < late);
-    assert_eq!(kept(esign(), before_expiry()), deadline + ttl);
-    assert_eq!(kept(esign(), late), late, "never shorter than before");
+    assert_eq!(kept_until(esign(), before_expiry()), deadline + ttl);
+    assert_eq!(kept_until(esign(), late), late, "never shorter than before");
     let mut signed = pending(&esign()).clone();
     signed.signers.iter_mut().for_each(|signer| signer.status = SigningStatus::Completed);
-    assert_eq!(kept(EsignFlow::Pending(signed), before_expiry()), before_expiry() + ttl, "no invitation is open");
+    assert_eq!(kept_until(EsignFlow::Pending(signed), before_expiry()), before_expiry() + ttl, "no invitation is open");
     let Ok(Transition::WebhookDue { next, .. }) =
         report_to(&esign(), &report(ESIGN_COMPLETED, |_| ()), before_expiry())
     else {
         panic!()
     };
-    assert_eq!(kept(next, late), before_expiry() + ttl);
+    assert_eq!(kept_until(next, late), before_expiry() + ttl);
 }
 
 #[test]
@@ -140,9 +140,10 @@ fn an_expired_invitation_expires_the_document_with_one_webhook() {
     let latest = || read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
     let end = pending(&flow).deadline();
     assert!(flow.lapse(latest(), Timestamp::from_millis(end.millis() - 1)).is_none());
-    let of_another = edited(ESIGN_COMPLETED, |body| body["documentId"] = json!("00000000-0000-4000-8000-000000000000"));
+    let for_other_document =
+        edited(ESIGN_COMPLETED, |body| body["documentId"] = json!("00000000-0000-4000-8000-000000000000"));
     assert!(
-        flow.lapse(read_report::<EsignOutcome>(&of_another).unwrap(), end).is_none(),
+        flow.lapse(read_report::<EsignOutcome>(&for_other_document).unwrap(), end).is_none(),
         "the payload is of another document"
     );
 
