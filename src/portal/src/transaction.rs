@@ -292,7 +292,7 @@ async fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError
         Channel::Android(_) => Way::Link { address: authority.links.android_native(&intent), system: "Android" },
         Channel::Ios => Way::Link { address: authority.links.ios(&intent), system: "iOS" },
     };
-    let stub = serde_json::to_string(&OvsePending::of(pending.id)).map_err(ApiError::internal)?;
+    let stub = serde_json::to_string(&OvsePending::new(pending.id)).map_err(ApiError::internal)?;
     Ok(Stage::Waiting {
         left: TimeLeft::of(pending, now),
         until: When::time(pending.expires_at),

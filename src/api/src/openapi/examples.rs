@@ -86,7 +86,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
         "checked_in_at": times[1], "gate": "Gate B", "verification_passed": true,
         "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
     let mut polled = outcomes(spelling);
-    polled["pending"] = named("Waiting for the person", json!(OvsePending::of(TxnId::from_bytes(*TXN.as_bytes()))));
+    polled["pending"] = named("Waiting for the person", json!(OvsePending::new(TxnId::from_bytes(*TXN.as_bytes()))));
 
     let mut put = |path: &str, method: &str, place: &[&str], key: &str, value: Value| {
         let mut at = &mut document["paths"][path][method];

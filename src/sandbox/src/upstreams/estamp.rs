@@ -72,7 +72,7 @@ impl EStampDraft {
     /// Checks the members of the order besides its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<EStamp, Invalid> {
         let api_type: Option<ApiType> = self.api_type.and_then(|word| word.parse().ok());
-        let api_type = api_type.filter(|api_type| EStampKind::of(*api_type).is_ok());
+        let api_type = api_type.filter(|api_type| EStampKind::from_api_type(*api_type).is_ok());
         let api_type = invalid.check("apiType", api_type.ok_or("must be RegistryEStamp or PhysicalEStamp"));
         let paper = self.document.unwrap_or_default();
         let document_name = text(&mut invalid, "document.documentName", paper.document_name.as_deref());
