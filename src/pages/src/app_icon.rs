@@ -11,7 +11,7 @@ pub(super) const APP_ICON: &str = "/assets/app-icon";
 /// Policy for the icon: an SVG opened by itself could otherwise run scripts on our origin.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/// Answers with the icon.
+/// Responds with the icon.
 ///
 /// # Errors
 /// 404 if none is set.

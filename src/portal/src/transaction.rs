@@ -252,7 +252,7 @@ fn ended(service: &Service, record: CompletedRecord, user: &PortalUser, details:
             }
         }
         Outcome::NotVerified(failure) => {
-            let reason = Texts::of(Language::ENGLISH).reason(&failure);
+            let reason = Texts::for_language(Language::ENGLISH).reason(&failure);
             Stage::NotVerified { reason, code: failure.code, body: Some(body()?) }
         }
     })
@@ -294,7 +294,7 @@ async fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError
     };
     let stub = serde_json::to_string(&OvsePending::of(pending.id)).map_err(ApiError::internal)?;
     Ok(Stage::Waiting {
-        left: TimeLeft::of(pending, now),
+        left: TimeLeft::until_expiry(pending, now),
         until: When::time(pending.expires_at),
         sandbox: authority.sandbox.then(|| format!("/sandbox/app?from=portal&req={intent}")),
         way,

@@ -82,7 +82,7 @@ pub(super) fn asked(claim: Claim) -> &'static str {
         Claim::CredentialDate => "Date of the credential",
         Claim::RegionalAddress => "Regional address",
         Claim::CareOf => "Care of",
-        other => (Texts::of(Language::ENGLISH).claim)(other),
+        other => (Texts::for_language(Language::ENGLISH).claim)(other),
     }
 }
 

@@ -50,7 +50,7 @@ impl Row {
         let why = match found.status {
             TransactionStatus::Passed => String::new(),
             TransactionStatus::Failed => why(found.code.as_deref()).to_owned(),
-            TransactionStatus::Pending => format!("{} left", TimeLeft::of(&found.opened, now)),
+            TransactionStatus::Pending => format!("{} left", TimeLeft::until_expiry(&found.opened, now)),
             TransactionStatus::Expired if found.page_seen_at.is_some() => "Page opened, no answer".to_owned(),
             TransactionStatus::Expired => "Nobody opened the page".to_owned(),
         };

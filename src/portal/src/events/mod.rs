@@ -49,5 +49,5 @@ impl Standing {
 
 /// Formats a moment by the clock of the event, as its guests read it.
 fn event_time(event: &Event, at: Timestamp) -> EventTime {
-    EventTime { at, words: date_and_time(at, event.terms.time_zone, Texts::of(Language::ENGLISH)) }
+    EventTime { at, words: date_and_time(at, event.terms.time_zone, Texts::for_language(Language::ENGLISH)) }
 }
