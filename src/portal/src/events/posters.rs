@@ -1,4 +1,4 @@
-//! An event's codes for print, for a developer who has signed in: the same files as the API's.
+//! An event's codes for print: the files of the API, for people who have signed in.
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
