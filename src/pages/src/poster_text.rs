@@ -261,11 +261,11 @@ fn text_width(text: &str) -> f64 {
 
 fn place_lines(lines: Vec<String>, first: f64, leading: f64) -> Vec<Line> {
     let mut y = first - leading;
-    let mut place = |text| {
+    let mut place_line = |text| {
         y += leading;
         Line { text, y: round_to_hundredths(y) }
     };
-    lines.into_iter().map(&mut place).collect()
+    lines.into_iter().map(&mut place_line).collect()
 }
 
 /// Breaks a text into lines of at most `width_max`, in letter sizes. Longer words are cut, but never within a grapheme

@@ -169,12 +169,15 @@ mod tests {
             MaskPattern::Diamonds,
             MaskPattern::Meadow,
         ];
-        let all = masks.map(|mask| {
+        let candidates = masks.map(|mask| {
             let mut canvas = encode_unmasked(text, EcLevel::Q).unwrap();
             canvas.apply_mask(mask);
             canvas.into_colors()
         });
-        assert!(all.contains(&printed.colors) && all.contains(&super::QrCode::for_entrance(text).unwrap().colors));
+        assert!(
+            candidates.contains(&printed.colors)
+                && candidates.contains(&super::QrCode::for_entrance(text).unwrap().colors)
+        );
     }
 
     #[test]

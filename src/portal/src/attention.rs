@@ -72,12 +72,12 @@ async fn credit_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice
     if balance == 0 {
         return Ok(vec![notice("No credits are left. No verification can be opened.".to_owned()).urgent()]);
     }
-    let mut used = 0;
+    let mut credits_used = 0;
     for app in service.store.list_apps(client.clone()).await? {
         let days = service.store.day_figures(app.app_id, today).await?;
-        used += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
+        credits_used += days.iter().rev().take(PACE_DAYS).map(|(_, figures)| figures.opened).sum::<u64>();
     }
-    let days_left = balance.saturating_mul(PACE_DAYS as u64).checked_div(used);
+    let days_left = balance.saturating_mul(PACE_DAYS as u64).checked_div(credits_used);
     let is_low = caller.limits.low_credits.is_some_and(|low| balance <= low);
     let words = match days_left.filter(|days| *days < CREDIT_DAYS_MIN) {
         Some(0) => format!("{balance} credits are left, less than for a day."),
@@ -105,10 +105,10 @@ async fn event_notices(service: &Service, caller: &Caller) -> Result<Vec<Notice>
     };
     let mut notices: Vec<_> = newest.iter().filter_map(notice).collect();
     if notices.len() > EVENTS_NAMED_MAX {
-        let more = notices.len() - EVENTS_NAMED_MAX;
+        let remaining = notices.len() - EVENTS_NAMED_MAX;
         notices.truncate(EVENTS_NAMED_MAX);
         notices.push(Notice::new(
-            format!("{more} more events turn guests away or are full."),
+            format!("{remaining} more events turn guests away or are full."),
             "/portal/events",
             "Events",
         ));

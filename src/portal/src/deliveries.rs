@@ -40,7 +40,7 @@ struct Row {
     at: When,
     receiver: String,
     tag: DeliveryTag,
-    took: String,
+    duration: String,
     /// Page of the verification or order.
     path: String,
     /// Kind and short id of the verification or order.
@@ -78,7 +78,7 @@ impl Row {
             at: When::recent(sent.delivery.claimed_at.unwrap_or(sent.delivery.queued_at), now),
             receiver: sent.delivery.origin.clone(),
             tag: DeliveryTag::of(&sent.delivery),
-            took: sent.delivery.attempt.map(|attempt| format!("{} ms", attempt.duration_ms)).unwrap_or_default(),
+            duration: sent.delivery.attempt.map(|attempt| format!("{} ms", attempt.duration_ms)).unwrap_or_default(),
             subject: format!("{kind} {short}"),
             path,
         }

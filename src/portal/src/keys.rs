@@ -76,7 +76,7 @@ struct Page {
     layout: Layout,
     rows: Vec<Row>,
     form: Form,
-    done: bool,
+    is_revoked: bool,
     /// Text of the key that has just been issued.
     issued: Option<String>,
     environments: &'static [Profile],
@@ -88,19 +88,19 @@ struct Page {
 struct Outcome {
     status: StatusCode,
     form: Form,
-    done: bool,
+    is_revoked: bool,
     issued: Option<String>,
 }
 
 async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> Result<HttpResponse, PortalError> {
-    let Outcome { status, form, done, issued } = outcome;
+    let Outcome { status, form, is_revoked, issued } = outcome;
     let now = service.clock.now();
     let keys = list(&service.store, user.caller.client.clone()).await?;
     let template = Page {
         layout: user.layout(Section::Keys, service),
         rows: keys.into_iter().rev().map(|key| Row::new(key, now)).collect(),
         form,
-        done,
+        is_revoked,
         issued,
         environments: &[Profile::Sandbox, Profile::Stage, Profile::Production],
         overlaps: OVERLAPS,
@@ -117,7 +117,8 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    render_page(&user, &service, Outcome { done: request.query_string() == "done=revoked", ..Outcome::default() }).await
+    render_page(&user, &service, Outcome { is_revoked: request.query_string() == "done=revoked", ..Outcome::default() })
+        .await
 }
 
 /// Issues a key, and shows its text.

@@ -112,8 +112,8 @@ impl ListFilters {
 
     /// Returns the active filters.
     pub(super) fn chips(&self, events: &[(String, String, bool)]) -> Vec<Chip> {
-        let words = |name: &str, value: &str| {
-            let known: Option<&str> = match name {
+        let value_label = |name: &str, value: &str| {
+            let label: Option<&str> = match name {
                 "status" => STATUSES.iter().find(|(known, ..)| *known == value).map(|(_, label, _)| *label),
                 "why" => Some(why(Some(value))),
                 "webhook" => WEBHOOKS.iter().find(|(known, _)| known.as_str() == value).map(|(_, label)| *label),
@@ -121,12 +121,12 @@ impl ListFilters {
                 "event" => events.iter().find(|(id, ..)| id == value).map(|(_, name, _)| name.as_str()),
                 _ => None,
             };
-            known.unwrap_or(value).to_owned()
+            label.unwrap_or(value).to_owned()
         };
         let active = FIELDS.iter().zip(&self.values).filter(|(_, value)| !value.is_empty());
         active
             .map(|((name, label), value)| Chip {
-                words: format!("{label}: {}", words(name, value)),
+                words: format!("{label}: {}", value_label(name, value)),
                 query_without: self.query_with(&[(name, "")]),
             })
             .collect()

@@ -86,7 +86,7 @@ pub(super) struct SharedClaim {
 
 impl SharedClaim {
     /// Returns the claims in the order of the specification; claims that it does not name come last.
-    pub(super) fn all(claims: &VerifiedClaims) -> Vec<Self> {
+    pub(super) fn list(claims: &VerifiedClaims) -> Vec<Self> {
         let index = |name: &str| Claim::ALL.into_iter().position(|claim| credential_name(claim) == name);
         let shared_claim = |(name, value): (&String, &Value)| {
             let value = unquoted(value);
@@ -94,9 +94,9 @@ impl SharedClaim {
             // The first bytes of every JPEG, in Base64.
             Self { name: name.clone(), label, is_photo: value.starts_with("/9j/"), value }
         };
-        let mut all: Vec<_> = claims.as_map().iter().map(shared_claim).collect();
-        all.sort_by_key(|shared| index(&shared.name).unwrap_or(usize::MAX));
-        all
+        let mut shared_claims: Vec<_> = claims.as_map().iter().map(shared_claim).collect();
+        shared_claims.sort_by_key(|shared| index(&shared.name).unwrap_or(usize::MAX));
+        shared_claims
     }
 }
 
@@ -247,7 +247,7 @@ fn completed_stage(
     let body = || String::from_utf8(body).map(JsonBody::new).map_err(ApiError::internal);
     Ok(match completed.outcome {
         Outcome::Verified(claims) => {
-            let shared = SharedClaim::all(&claims);
+            let shared = SharedClaim::list(&claims);
             let names = shared.iter().map(|claim| (claim.label.clone(), claim.name.clone())).collect();
             let is_shown = details == Details::Shown;
             Stage::Verified {

@@ -36,9 +36,9 @@ pub(super) struct Row {
     pub(super) opened: When,
     pub(super) status: &'static str,
     pub(super) label: &'static str,
-    pub(super) why: String,
+    pub(super) reason: String,
     pub(super) webhook: Option<DeliveryTag>,
-    pub(super) took: String,
+    pub(super) duration: String,
     /// Event of the verification, and its name.
     pub(super) event: Option<(EventId, String)>,
 }
@@ -47,7 +47,7 @@ impl Row {
     pub(super) fn new(summary: TransactionSummary, names: &HashMap<EventId, String>, now: Timestamp) -> Self {
         let (status, label, _) =
             STATUSES.into_iter().find(|(.., status)| *status == summary.status).unwrap_or(STATUSES[0]);
-        let why = match summary.status {
+        let reason = match summary.status {
             TransactionStatus::Passed => String::new(),
             TransactionStatus::Failed => why(summary.code.as_deref()).to_owned(),
             TransactionStatus::Pending => format!("{} left", TimeLeft::until_expiry(&summary.opened, now)),
@@ -58,9 +58,9 @@ impl Row {
             opened: When::recent(summary.opened.opened_at, now),
             status,
             label,
-            why,
+            reason,
             webhook: summary.delivery.as_ref().map(DeliveryTag::of),
-            took: summary.verified_at.map(|at| clock(at.since(summary.opened.opened_at))).unwrap_or_default(),
+            duration: summary.verified_at.map(|at| clock(at.since(summary.opened.opened_at))).unwrap_or_default(),
             event: summary.opened.event.and_then(|event| Some((event, names.get(&event)?.clone()))),
             summary,
         }

@@ -63,7 +63,7 @@ fn line(summary: &TransactionSummary, event: &str) -> String {
     let TransactionSummary { opened, status, page_seen_at, verified_at, code, polled_at, delivery } = summary;
     let time = |at: Option<sakshi_domain::time::Timestamp>| at.map(|at| at.to_string()).unwrap_or_default();
     let claims: Vec<&str> = opened.terms.claims.iter().map(Claim::name).collect();
-    let took = verified_at.map(|at| format!("{:.3}", at.since(opened.opened_at).as_secs_f64())).unwrap_or_default();
+    let duration = verified_at.map(|at| format!("{:.3}", at.since(opened.opened_at).as_secs_f64())).unwrap_or_default();
     [
         opened.id.to_string(),
         cell(reference(opened).unwrap_or_default()),
@@ -76,7 +76,7 @@ fn line(summary: &TransactionSummary, event: &str) -> String {
         opened.opened_at.to_string(),
         time(*page_seen_at),
         time(*verified_at),
-        took,
+        duration,
         WebhookState::of(delivery.as_ref()).as_str().to_owned(),
         delivery.as_ref().and_then(|delivery| delivery.attempt).map(result).unwrap_or_default(),
         time(*polled_at),

@@ -46,7 +46,7 @@ impl Row {
 struct Page {
     layout: Layout,
     rows: Vec<Row>,
-    done: bool,
+    is_saved: bool,
     trouble: Option<String>,
     /// Time for which a result can be fetched.
     result_ttl: String,
@@ -65,7 +65,7 @@ async fn render_page(
     status: StatusCode,
     user: &PortalUser,
     form: &Form,
-    done: bool,
+    is_saved: bool,
     service: &Service,
 ) -> Result<HttpResponse, PortalError> {
     let urls = service.store.webhook_urls(user.caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
@@ -81,7 +81,7 @@ async fn render_page(
     let template = Page {
         layout: user.layout(Section::Webhooks, service),
         rows: TYPES.map(row).into(),
-        done,
+        is_saved,
         trouble: form.problem("apiType"),
         result_ttl: in_words(service.rules.result_ttl),
         listen: service.authority.sandbox.then(|| curl.listen(&user.caller.app.app_id)),

@@ -120,9 +120,11 @@ pub(crate) async fn show(
     let mut query = Query::of(request.query_string());
     let search_text = query.text("q").unwrap_or_default();
     let (code, state) = (query.text("guest").unwrap_or_default(), query.text("state").unwrap_or_default());
-    let (done, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());
+    let (new_check_in, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());
     let result = match code.parse() {
-        Ok(code) => Some(guest_card(&open, (&state, done), guest_with(&service, &open.event, code).await?, now)),
+        Ok(code) => {
+            Some(guest_card(&open, (&state, new_check_in), guest_with(&service, &open.event, code).await?, now))
+        }
         Err(_) if state.is_empty() => None,
         Err(_) => Some(guest_card(&open, (&state, None), None, now)),
     };
@@ -158,11 +160,11 @@ pub(crate) async fn show(
     ))
 }
 
-/// Describes a guest. `state` and `done` come from the address and prove nothing: the store decides whether the guest
-/// is checked in, and since when.
+/// Describes a guest. `state` and `new_check_in` come from the address and prove nothing: the store decides whether the
+/// guest is checked in, and since when.
 fn guest_card(
     open: &OpenDoor,
-    (state, done): (&str, Option<CheckInId>),
+    (state, new_check_in): (&str, Option<CheckInId>),
     guest: Option<ListedGuest>,
     now: Timestamp,
 ) -> GuestCard {
@@ -181,7 +183,7 @@ fn guest_card(
     let is_new = guest
         .check_in
         .as_ref()
-        .is_some_and(|check_in| Some(check_in.id) == done && now.since(check_in.at) <= NEW_CHECK_IN_MAX);
+        .is_some_and(|check_in| Some(check_in.id) == new_check_in && now.since(check_in.at) <= NEW_CHECK_IN_MAX);
     let (look, heading) = match (&inside, state) {
         (Some(when), _) if is_new => ("good", format!("Checked in at {when}")),
         (Some(when), _) => ("warn", format!("Already in at {when}")),

@@ -42,7 +42,7 @@ impl Refusal {
         let PageLanguage { texts, .. } = language;
         // A path goes into a link only if it is an event's id.
         let path = path.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
-        let here = if request.method().is_safe() { request.path() } else { &path };
+        let page_address = if request.method().is_safe() { request.path() } else { &path };
         let is_safe = request.method().is_safe();
         let event = &texts.event;
         let (look, heading, words, label) = match &self.error {
@@ -71,7 +71,7 @@ impl Refusal {
             ApiError::CrossSite => (CROSS, event.elsewhere_heading, vec![event.elsewhere], Some(event.to_event)),
             error => {
                 let retry = if is_safe { Retry::Automatic } else { Retry::ByHand };
-                return Ok(render_busy(service, error, language, here, retry));
+                return Ok(render_busy(service, error, language, page_address, retry));
             }
         };
         // A guest must not learn the organiser's balance, not from the status either.
@@ -80,7 +80,7 @@ impl Refusal {
         let retention = self.event.as_ref().map_or_else(ClientRetention::default, |event| event.terms.retention);
         let Subject { requester, event } = Subject::load_for_event(service, self.event.as_deref()).await;
         let notice = Notice {
-            layout: Layout::new(service, language, here).for_guests(service, retention).requested_by(requester),
+            layout: Layout::new(service, language, page_address).for_guests(service, retention).requested_by(requester),
             look,
             event,
             heading,

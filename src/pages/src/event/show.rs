@@ -107,13 +107,13 @@ async fn render_page(
         check_start(&event, admission.as_ref()).map_err(|refusal| Refusal::for_event(&event, refusal.into()))?;
     }
     let PageLanguage { texts, .. } = language;
-    let (here, start) = match &admission {
+    let (page_address, start) = match &admission {
         Some(admission) => (admission.address(&path), language.localise(&start_address(admission, &path, None))),
         // The button continues the verification that this browser has started.
         None => (path.clone(), String::new()),
     };
     let template = Page {
-        layout: Layout::new(service, language, &here)
+        layout: Layout::new(service, language, &page_address)
             .for_guests(service, event.terms.retention)
             .requested_by(Requester::load_for_event(service, &event).await),
         groups: group_claims(&event.terms.claims, texts),

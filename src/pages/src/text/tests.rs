@@ -79,7 +79,7 @@ list_texts! {
 }
 
 /// Lists every text of a language.
-fn all(texts: &Texts) -> Vec<&'static str> {
+fn list_all(texts: &Texts) -> Vec<&'static str> {
     let claims = Claim::ALL.map(texts.claim);
     [texts.all_texts(), vec![texts.app_names.before, texts.app_names.after], claims.to_vec()].concat()
 }
@@ -120,7 +120,7 @@ fn every_language_has_texts_or_is_listed_as_unwritten() {
 #[test]
 fn every_text_is_present_and_in_the_script_of_its_language() {
     for texts in TABLES {
-        for text in all(texts) {
+        for text in list_all(texts) {
             assert!(!text.trim().is_empty(), "{}: an empty text", texts.tag);
             let plain = NAMES.iter().fold(text.to_owned(), |text, name| text.replace(name, ""));
             for letter in plain.chars().filter(|letter| !letter.is_ascii() || letter.is_ascii_alphabetic()) {
@@ -172,7 +172,7 @@ fn no_text_contains_a_misleading_word() {
     ];
     for (tag, word) in words {
         let texts = Texts::with_tag(tag).unwrap();
-        for text in all(texts) {
+        for text in list_all(texts) {
             assert!(!text.contains(word), "{tag}: {word} in {text}");
         }
     }
@@ -186,7 +186,7 @@ fn sentences_end_as_their_script_ends_them() {
             "ur" => &['.', ',', ';', '?', '।', '\''],
             _ => &['।', '\''],
         };
-        for text in all(texts) {
+        for text in list_all(texts) {
             assert!(!text.contains(foreign), "{}: {text}", texts.tag);
         }
     }
@@ -196,9 +196,12 @@ fn sentences_end_as_their_script_ends_them() {
 fn no_text_is_copied_from_another_language() {
     for texts in TABLES {
         for other in TABLES.iter().filter(|other| other.tag != texts.tag) {
-            let same =
-                all(texts).into_iter().zip(all(other)).filter(|(text, other)| text == other && text.len() > 60).count();
-            assert_eq!(same, 0, "{} and {}", texts.tag, other.tag);
+            let copied = list_all(texts)
+                .into_iter()
+                .zip(list_all(other))
+                .filter(|(text, other)| text == other && text.len() > 60)
+                .count();
+            assert_eq!(copied, 0, "{} and {}", texts.tag, other.tag);
         }
     }
 }

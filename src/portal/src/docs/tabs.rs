@@ -33,10 +33,10 @@ pub(super) fn pieces(name: &str) -> impl Iterator<Item = (&'static str, &'static
 /// Renders a command, if any, and the pieces as tabs that need no script. `number` is unique on the page.
 pub(super) fn render(name: &str, shell: Option<&str>, number: usize) -> String {
     let shell = shell.map(|shell| ("curl", shell.to_owned()));
-    let all: Vec<(&str, String)> =
+    let tabs: Vec<(&str, String)> =
         shell.into_iter().chain(pieces(name).map(|(language, _, piece)| (language, piece))).collect();
     let mut html = "<fieldset class=\"tabs\"><legend class=\"unseen\">Language</legend>\n".to_owned();
-    for (index, (language, _)) in all.iter().enumerate() {
+    for (index, (language, _)) in tabs.iter().enumerate() {
         let id = format!("tab-{number}-{index}");
         let checked = if index == 0 { " checked" } else { "" };
         let language = escape(language);
@@ -45,7 +45,7 @@ pub(super) fn render(name: &str, shell: Option<&str>, number: usize) -> String {
         ));
         html.push_str(&format!("<label for=\"{id}\">{language}</label>\n"));
     }
-    for (language, code) in &all {
+    for (language, code) in &tabs {
         html.push_str(&command(code, &format!("{name}, {language}")));
     }
     html + "</fieldset>\n"

@@ -94,9 +94,9 @@ impl Arrivals {
 
     /// Returns the bars as one path. An interval with any arrival has a visible bar.
     pub(super) fn path(&self) -> String {
-        let most = self.busiest().max(1);
+        let busiest = self.busiest().max(1);
         let bar = |(x, count): (i64, &u64)| {
-            let height = (count * HEIGHT / most).max(3);
+            let height = (count * HEIGHT / busiest).max(3);
             format!("M{} {}h16v{height}h-16z", x + 2, HEIGHT - height)
         };
         (0..).step_by(20).zip(&self.counts).filter(|(_, count)| **count > 0).map(bar).collect()

@@ -58,7 +58,7 @@ struct Page {
     layout: Layout,
     event: Arc<Event>,
     /// Success message.
-    done: Option<&'static str>,
+    confirmation: Option<&'static str>,
     /// Form of the settings.
     form: Form,
     /// Form that opens a door.
@@ -73,7 +73,7 @@ struct Page {
 #[derive(Default)]
 struct Outcome {
     status: StatusCode,
-    done: Option<&'static str>,
+    confirmation: Option<&'static str>,
     form: Form,
     door_form: Form,
     /// Value of the field [`TAG`]; `None` for the event's current version.
@@ -129,13 +129,13 @@ pub(crate) async fn show(
     request: actix_web::HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let done = match request.query_string() {
+    let confirmation = match request.query_string() {
         "done=saved" => Some("Saved. The change takes effect at once."),
         "done=opened" => Some("The door is open. Send its link, and tell the PIN in another way."),
         "done=closed" => Some("The door is closed."),
         _ => None,
     };
-    render_page(&user, &path, Outcome { done, ..Outcome::default() }, &service).await
+    render_page(&user, &path, Outcome { confirmation, ..Outcome::default() }, &service).await
 }
 
 /// Changes the event, unless it was changed since the form was opened.
@@ -184,14 +184,14 @@ pub(crate) async fn doors(
     let SessionForm { user, mut form } = submitted;
     let app = &user.caller.app.app_id;
     let door = form.take("close");
-    let done = match &door {
+    let result = match &door {
         Some(door) => close_door(&service, app, &path, door).await.map(|()| "closed"),
         None => open_named_door(&service, app, &path, form.value(GATE).trim()).await.map(|()| "opened"),
     };
-    match done {
-        Ok(done) => {
+    match result {
+        Ok(change) => {
             user.log(&service, Action::DoorsChanged, path.parse().map(Subject::Event).into_iter().collect()).await?;
-            Ok(redirect(&format!("/portal/events/{}/settings?done={done}", *path)))
+            Ok(redirect(&format!("/portal/events/{}/settings?done={change}", *path)))
         }
         Err(error) => {
             let (status, door_form) = form.with_error(error)?;
@@ -216,7 +216,7 @@ async fn render_page(
     outcome: Outcome,
     service: &Service,
 ) -> Result<HttpResponse, PortalError> {
-    let Outcome { status, done, form, door_form, tag } = outcome;
+    let Outcome { status, confirmation, form, door_form, tag } = outcome;
     let event = own_event(service, &user.caller.app.app_id, path).await?;
     let now = service.clock.now();
     let door = |door: &sakshi_domain::event::Door| OpenDoor {
@@ -228,7 +228,7 @@ async fn render_page(
     };
     let template = Page {
         layout: user.layout(Section::Events, service),
-        done,
+        confirmation,
         form,
         door_form,
         tag: tag.unwrap_or_else(|| event_tag(&event.terms)),

@@ -50,7 +50,7 @@ struct Guest {
 
 impl Guest {
     fn from_row(row: &RegistrationRow) -> Self {
-        let mut shared = SharedClaim::all(&row.verified_claims);
+        let mut shared = SharedClaim::list(&row.verified_claims);
         let mut take = |matches: &dyn Fn(&SharedClaim) -> bool| {
             shared.iter().position(matches).map(|index| shared.remove(index).value)
         };

@@ -74,7 +74,7 @@ struct Page {
     layout: Layout,
     rows: Vec<Row>,
     form: Form,
-    done: Option<&'static str>,
+    confirmation: Option<&'static str>,
     link: Option<InviteLink>,
     roles: Vec<(UserRole, &'static str)>,
     allows_keys: bool,
@@ -85,12 +85,12 @@ struct Page {
 struct Outcome {
     status: StatusCode,
     form: Form,
-    done: Option<&'static str>,
+    confirmation: Option<&'static str>,
     link: Option<(User, Invitation)>,
 }
 
 async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> Result<HttpResponse, PortalError> {
-    let Outcome { status, form, done, link } = outcome;
+    let Outcome { status, form, confirmation, link } = outcome;
     let (client, now) = (user.caller.client.clone(), service.clock.now());
     let users = service.store.list_users(client.clone()).await?;
     let allows_keys = service.store.load_client(client).await?.is_some_and(|client| client.portal_key_sign_in);
@@ -105,7 +105,7 @@ async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> 
         layout: user.layout(Section::Team, service),
         rows: users.iter().map(|user| Row::new(user, own.id(), now)).collect(),
         form,
-        done,
+        confirmation,
         link,
         roles: UserRole::ALL.iter().map(|role| (*role, describe_rights(*role))).collect(),
         allows_keys,
@@ -122,12 +122,12 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    let done = match request.query_string() {
+    let confirmation = match request.query_string() {
         "done=changed" => Some("Saved. It takes effect within a second."),
         "done=removed" => Some("The user is removed."),
         _ => None,
     };
-    render_page(&user, &service, Outcome { done, ..Outcome::default() }).await
+    render_page(&user, &service, Outcome { confirmation, ..Outcome::default() }).await
 }
 
 /// Invites a user, and shows the link.

@@ -120,20 +120,20 @@ impl Locker {
         let (resident, first) = started.unwrap_or((resident, now));
         let fetched = |index: usize| self.document(index, resident, if index == 0 { first } else { now });
         let missing = |index: usize, status| json!({"docType": self.docs.get(index), "status": status});
-        let all = 0..self.docs.len();
-        let last = all.end.saturating_sub(1);
+        let indices = 0..self.docs.len();
+        let last = indices.end.saturating_sub(1);
         let (message, docs, state): (&str, Vec<Value>, LockerState) = match action {
             LockerAction::Share => {
-                ("Documents fetched", all.map(fetched).collect(), LockerState::Ended("every document was fetched"))
+                ("Documents fetched", indices.map(fetched).collect(), LockerState::Ended("every document was fetched"))
             }
             LockerAction::SharePartly => {
-                let docs =
-                    all.map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
+                let docs = indices
+                    .map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
                 ("Documents fetched in part", docs.collect(), LockerState::Ended("one document could not be fetched"))
             }
             LockerAction::ShareFirst => {
-                let docs =
-                    all.map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
+                let docs = indices
+                    .map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
                 ("Documents are being fetched", docs.collect(), LockerState::Started { resident, at: first })
             }
             LockerAction::Decline => {
