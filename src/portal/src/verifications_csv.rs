@@ -23,7 +23,8 @@ use super::verifications::{event_names, newest_events};
 const LINES_MAX: usize = 10_000;
 /// Most reads of the list for a file. Each covers some thousand verifications.
 const LISTINGS_MAX: usize = 50;
-const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,event,claims,opened_at,page_seen_at,answered_at,took_s,webhook,webhook_result,polled_at\r\n";
+const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,event,claims,opened_at,page_seen_at,\
+    answered_at,took_s,webhook,webhook_result,polled_at\r\n";
 
 /// Responds with the list, newest first.
 ///
