@@ -91,7 +91,8 @@ mod tests {
         let pretty = JsonBody::new(raw.to_owned()).pretty();
         assert_eq!(
             pretty,
-            "{\n  \"z\": 1.10,\n  \"a\": [\n    \"x,{\\\"y\\\":\\\\\",\n    {},\n    [],\n    null,\n    true\n  ],\n  \"b\": {\n    \"c\": -1e5\n  }\n}"
+            "{\n  \"z\": 1.10,\n  \"a\": [\n    \"x,{\\\"y\\\":\\\\\",\n    {},\n    [],\n    null,\n    true\n  ],\n  \
+             \"b\": {\n    \"c\": -1e5\n  }\n}"
         );
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
         assert_eq!(read(&pretty), read(raw));

@@ -52,7 +52,10 @@ pub(super) fn asyncapi(document: &Value) -> Value {
         "defaultContentType": "application/json",
         "channels": channels,
         "operations": operations,
-        "components": { "schemas": collect_schemas(&messages, &document["components"]["schemas"]), "messages": messages },
+        "components": {
+            "schemas": collect_schemas(&messages, &document["components"]["schemas"]),
+            "messages": messages,
+        },
     })
 }
 
