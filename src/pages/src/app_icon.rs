@@ -14,7 +14,7 @@ pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; 
 /// Responds with the icon.
 ///
 /// # Errors
-/// 404 if none is set.
+/// 404 if no icon is configured.
 pub(crate) async fn icon(service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let icon = service.pages.app_icon.as_ref().ok_or(ServiceError::NotFound("icon"))?;
     let mut response = HttpResponse::Ok();

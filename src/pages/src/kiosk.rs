@@ -158,7 +158,7 @@ fn current_code(event: &Event, service: &Service) -> Result<QrCode, ApiError> {
 /// Renders the screen, also for an event that is closed for now, because it may open again.
 ///
 /// # Errors
-/// The refusal, for programs that read the error table.
+/// The refusal itself, for a program that asks for JSON.
 pub(crate) async fn page(
     path: Path<String>,
     request: HttpRequest,
@@ -206,7 +206,7 @@ async fn render_page(
 /// Streams the state now, at each change, and every few seconds.
 ///
 /// # Errors
-/// 404, 429 and 503 of the error table.
+/// 404 for an unknown event, 429 when one address sends too many requests, 503 while the store is unavailable.
 pub(crate) async fn events(
     path: Path<String>,
     request: HttpRequest,

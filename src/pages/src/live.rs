@@ -37,7 +37,7 @@ impl Status {
 /// Responds with the current status.
 ///
 /// # Errors
-/// 404, 429 and 503 of the error table.
+/// 404 for an unknown transaction, 429 when one address sends too many requests, 503 while the store is unavailable.
 pub(crate) async fn status(
     path: Path<String>,
     request: HttpRequest,
@@ -54,7 +54,7 @@ pub(crate) async fn status(
 /// Streams the status now, every few seconds, and at the end of the transaction.
 ///
 /// # Errors
-/// 404, 429 and 503 of the error table.
+/// 404 for an unknown transaction, 429 when one address sends too many requests, 503 while the store is unavailable.
 pub(crate) async fn events(
     path: Path<String>,
     request: HttpRequest,

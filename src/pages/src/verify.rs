@@ -31,7 +31,7 @@ use super::waiting::render_waiting;
 /// Shows the state of the transaction, or returns its intent to the identity app.
 ///
 /// # Errors
-/// The reason why there is no intent, for the identity app.
+/// For the identity app, the reason why the transaction has no intent.
 pub(crate) async fn verify(
     path: Path<String>,
     request: HttpRequest,

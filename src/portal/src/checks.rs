@@ -90,7 +90,7 @@ fn example(check: &Check, is_sandbox: bool) -> Form {
 /// Shows the forms.
 ///
 /// # Errors
-/// Not signed in.
+/// 303 to the sign-in page without a session.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     Ok(render_page(StatusCode::OK, &user, &service, None, None))
 }
@@ -98,7 +98,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 /// Runs the check that the form names.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn run(
     submitted: SessionForm,
     request: HttpRequest,

@@ -30,9 +30,9 @@ pub(crate) enum PortalError {
     /// The person's role is too low.
     Role {
         /// Required role.
-        needed: UserRole,
+        required: UserRole,
         /// Role of the person.
-        has: UserRole,
+        actual: UserRole,
         /// True for the holder of an API key.
         is_key: bool,
     },
@@ -57,7 +57,7 @@ impl fmt::Display for PortalError {
         match self {
             Self::SignIn { .. } => f.write_str("not signed in"),
             Self::ForeignForm => f.write_str("a form of another page"),
-            Self::Role { needed, .. } => write!(f, "needs the role {needed}"),
+            Self::Role { required, .. } => write!(f, "needs the role {required}"),
             Self::Refused(error) => write!(f, "{error}"),
         }
     }
@@ -89,8 +89,8 @@ impl ResponseError for PortalError {
 impl PortalError {
     fn page(&self, layout: Layout, reference: Option<String>) -> HttpResponse {
         let mut response = match self {
-            Self::Role { needed, has, is_key } => {
-                Problem::from_role(*needed, *has, *is_key, layout).respond(self.status_code())
+            Self::Role { required, actual, is_key } => {
+                Problem::from_role(*required, *actual, *is_key, layout).respond(self.status_code())
             }
             Self::Refused(error) if *error != ApiError::CrossSite => {
                 Problem::from_error(error, layout, reference).respond(error.status_code())
@@ -138,16 +138,16 @@ impl Problem {
     }
 
     /// Builds the page for a person whose role is too low.
-    fn from_role(needed: UserRole, has: UserRole, is_key: bool, layout: Layout) -> Self {
+    fn from_role(required: UserRole, actual: UserRole, is_key: bool, layout: Layout) -> Self {
         let own = if is_key {
             "You are signed in with an API key, which cannot manage keys and people.".to_owned()
         } else {
-            format!("You have the role “{has}”, which {}.", describe_rights(has))
+            format!("You have the role “{actual}”, which {}.", describe_rights(actual))
         };
         Self {
             layout,
             heading: "Your role does not allow this",
-            words: format!("This needs the role “{needed}”, which {}. {own}", describe_rights(needed)),
+            words: format!("This needs the role “{required}”, which {}. {own}", describe_rights(required)),
             next: if is_key { "Sign in as a user." } else { "Ask an admin of your team." },
             reference: None,
         }

@@ -111,7 +111,7 @@ async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> 
 /// Shows the keys.
 ///
 /// # Errors
-/// Not signed in as an admin, or the store is unavailable.
+/// 303 to the sign-in page without a session; 403 for a role below admin; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -124,7 +124,7 @@ pub(crate) async fn show(
 /// Issues a key, and shows its text.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn issue_key(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let SessionForm { user, form } = submitted;
     match issue_from_form(&user, &service, &form).await {

@@ -88,7 +88,7 @@ struct List {
 /// Shows the list, newest first.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn list(
     user: PortalUser,
     request: HttpRequest,

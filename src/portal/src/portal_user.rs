@@ -112,12 +112,12 @@ impl PortalUser {
 
     /// Refuses a person whose role the route does not accept.
     fn check_role(&self, request: &HttpRequest) -> Result<(), PortalError> {
-        let (needed, has) =
+        let (required, actual) =
             (required_role(request.method(), &request.match_pattern().unwrap_or_default()), self.caller.role);
-        if needed > has {
-            tracing::info!(app.id = %self.caller.app.app_id, role.needed = needed.as_str(), role = has.as_str(),
+        if required > actual {
+            tracing::info!(app.id = %self.caller.app.app_id, role.needed = required.as_str(), role = actual.as_str(),
                 "refused by role");
-            return Err(PortalError::Role { needed, has, is_key: self.person.name.is_none() });
+            return Err(PortalError::Role { required, actual, is_key: self.person.name.is_none() });
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpRe
 /// Signs in. The response to a failure does not say which value was wrong.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn sign_in(
     posted: PublicForm,
     request: HttpRequest,

@@ -43,7 +43,7 @@ pub(crate) fn limits(rates: &RateLimits) -> Vec<Limit> {
 /// Shows the status page.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,

@@ -137,7 +137,7 @@ async fn render_page(
 /// Shows the form.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let defaults =
         [("claims", "name"), ("claims", "dob"), ("claims", "age_above_18"), ("channel", "qr"), ("language", "english")];
@@ -147,7 +147,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 /// Opens the transaction, which costs a credit, and redirects to it.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn open(
     submitted: SessionForm,
     request: HttpRequest,

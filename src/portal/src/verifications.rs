@@ -107,7 +107,7 @@ struct Page {
 /// Shows a part of the list. A search for a transaction's id redirects to the transaction.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,

@@ -29,7 +29,7 @@ const HEADER: &str = "txn_id,client_reference_id,status,code,channel,event_id,ev
 /// Responds with the list, newest first.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn csv(
     user: PortalUser,
     request: HttpRequest,

@@ -93,7 +93,7 @@ async fn render_page(
 /// Shows the registered URLs.
 ///
 /// # Errors
-/// Not signed in, or the store is unavailable.
+/// 303 to the sign-in page without a session; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -105,7 +105,7 @@ pub(crate) async fn show(
 /// Registers or removes a URL.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn set(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let SessionForm { user, mut form } = submitted;
     let is_removal = form.take("remove").is_some();

@@ -57,7 +57,7 @@ impl Page<'_> {
 /// Shows the event, or starts a verification for the identity app.
 ///
 /// # Errors
-/// The refusal, for the identity app and for programs that read the error table.
+/// The refusal itself, for the identity app and for a program that asks for JSON.
 pub(crate) async fn show(
     path: Path<String>,
     request: HttpRequest,

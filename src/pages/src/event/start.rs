@@ -30,7 +30,7 @@ pub(super) const ANOTHER_GUEST: &str = "another=1";
 /// to the event's page instead.
 ///
 /// # Errors
-/// The refusal, for programs that read the error table.
+/// The refusal itself, for a program that asks for JSON.
 pub(crate) async fn start(
     path: Path<String>,
     request: HttpRequest,

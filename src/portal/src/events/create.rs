@@ -45,7 +45,7 @@ fn render_page(status: StatusCode, user: &PortalUser, form: Form, service: &Serv
 /// Shows the form.
 ///
 /// # Errors
-/// Not signed in.
+/// 303 to the sign-in page without a session.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let end = input(service.clock.now() + DEFAULT_DURATION);
     let zone = service.rules.time_zone.name();
@@ -57,7 +57,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 /// Creates the event and redirects to it.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn create(
     submitted: SessionForm,
     service: Data<Service>,

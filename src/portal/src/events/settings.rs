@@ -141,7 +141,7 @@ pub(crate) async fn show(
 /// Changes the event, unless it was changed since the form was opened.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn patch(
     submitted: SessionForm,
     path: Path<String>,
@@ -175,7 +175,7 @@ pub(crate) async fn patch(
 /// Opens a door, or closes the door that the form names.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn doors(
     submitted: SessionForm,
     path: Path<String>,

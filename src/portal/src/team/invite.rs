@@ -109,7 +109,7 @@ pub(crate) async fn show(
 /// Accepts the invitation, and shows the recovery codes.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn enter(
     posted: PublicForm,
     path: Path<String>,

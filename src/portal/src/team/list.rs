@@ -116,7 +116,7 @@ async fn render_page(user: &PortalUser, service: &Service, outcome: Outcome) -> 
 /// Shows the users.
 ///
 /// # Errors
-/// Not signed in as an admin, or the store is unavailable.
+/// 303 to the sign-in page without a session; 403 for a role below admin; 503 while the store is unavailable.
 pub(crate) async fn show(
     user: PortalUser,
     request: HttpRequest,
@@ -133,7 +133,7 @@ pub(crate) async fn show(
 /// Invites a user, and shows the link.
 ///
 /// # Errors
-/// Errors that are not about the form.
+/// Any error that does not concern the form.
 pub(crate) async fn invite_user(submitted: SessionForm, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let SessionForm { user, form } = submitted;
     match invite_from_form(&user, &service, &form).await {
