@@ -110,7 +110,7 @@ impl IdentityApp {
     }
 
     fn holder(&self, resident: &str) -> Arc<HolderKey> {
-        self.holders.of(Resident::find(resident).expect("a resident")).expect("a key")
+        self.holders.get_or_generate(Resident::find(resident).expect("a resident")).expect("a key")
     }
 
     /// Issues a resident's credential without proof of the holder's key.

@@ -277,7 +277,7 @@ async fn a_form_opened_before_another_change_overwrites_nothing() {
 
     let stale = browser.send(&settings, &[("name", "Other day"), ("place", ""), ("if_match", &old_tag)]).await;
     assert_eq!(stale.status, 412, "{}", stale.html);
-    assert!(stale.html.contains("The event was changed meanwhile. This is how it is now"), "{}", stale.html);
+    assert!(stale.html.contains("Somebody else has changed the event."), "{}", stale.html);
     assert!(stale.html.contains("value=\"Hall 3\"") && !stale.html.contains("Other day"), "{}", stale.html);
     assert_eq!(browser.send(&settings, &[("name", "Other day"), ("if_match", "")]).await.status, 412, "an empty tag");
     let event: Value = serde_json::from_str(&get_from_api(&fixture, &format!("/events/{id}")).await).unwrap();

@@ -3,7 +3,7 @@
 use actix_web::http::Method;
 use sakshi::public::ROUTES;
 use sakshi_domain::user::UserRole;
-use sakshi_portal::roles::needed;
+use sakshi_portal::roles::required_role;
 use sakshi_web::routing::{Audience, Row};
 
 use super::users::signed_in_as;
@@ -58,7 +58,7 @@ async fn request_route(browser: &Browser<'_>, row: &Row) -> Answer {
 }
 
 fn is_refused(answer: &Answer) -> bool {
-    answer.status == 403 && answer.html.contains("Your role does not reach")
+    answer.status == 403 && answer.html.contains("Your role does not allow this")
 }
 
 #[actix_rt::test]
@@ -68,7 +68,7 @@ async fn each_role_reaches_exactly_its_routes() {
         let browser = signed_in_as(&fixture, role).await;
         for row in routes() {
             assert_eq!(
-                needed(&row.method.parse::<Method>().unwrap(), row.path),
+                required_role(&row.method.parse::<Method>().unwrap(), row.path),
                 expected_role(row),
                 "{} {}",
                 row.method,
