@@ -227,7 +227,7 @@ async fn answer(
     let mut response = Response::new(Full::default());
     match behaviour {
         Behaviour::Answer(status) => {
-            *response.status_mut() = StatusCode::from_u16(status).map_err(|_| ConnectionDropped)?
+            *response.status_mut() = StatusCode::from_u16(status).map_err(|_| ConnectionDropped)?;
         }
         Behaviour::Hang => pending().await,
         Behaviour::Drop => return Err(ConnectionDropped),
