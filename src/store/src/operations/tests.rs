@@ -74,8 +74,8 @@ mod models {
 
     // The memory engine executes every call immediately.
     crate::conformance::models::store_models!(
-        Behaviour { in_order: true, expires: false }, test_store(), test_store_with_retention(event::KEPT), transactions: 64,
-        events: 64, flows: 48
+        Behaviour { in_order: true, expires: false }, test_store(), test_store_with_retention(event::KEPT),
+        transactions: 64, events: 64, flows: 48
     );
 }
 

@@ -11,7 +11,7 @@ use crate::engine::{Engine as _, Query};
 use crate::records::event::event as key;
 use crate::{OpenOutcome, PatchEventOutcome};
 
-/// Concurrent changes. Fewer than an event remembers, so each retry lists_holder its change.
+/// Concurrent changes. Fewer than an event remembers, so each retry finds its change.
 const CHANGES: usize = 4;
 
 #[test]

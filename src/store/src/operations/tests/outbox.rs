@@ -82,7 +82,7 @@ fn a_claim_racing_with_takeovers_is_the_only_attempt_and_keeps_its_outcome() {
             };
             let (mut attempted, by_one, by_other) = join!(slow.attempt(&waiting), survive(&one), survive(&other));
             attempted.extend([by_one, by_other].concat());
-            // The next takeover lists_holder the deliveries that the previous one missed.
+            // The next takeover finds the deliveries that the previous one missed.
             attempted.extend(survive(&one).await);
             engine.end_disorder();
             attempted.sort_unstable();
