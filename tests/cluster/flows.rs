@@ -1,4 +1,4 @@
-//! Flows across nodes: any node accepts a report and answers a poll, and each webhook is sent once.
+//! Flows across nodes: every node accepts reports and answers polls, and each webhook is sent once.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ struct Site {
 impl Site {
     async fn open(settings: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
-        let orders = upstream.settings();
-        let orders = orders.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let nodes = Nodes::with(&orders.chain(settings.iter().copied()).collect::<Vec<_>>()).await;
+        let upstream_settings = upstream.settings();
+        let upstream_settings = upstream_settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let nodes = Nodes::start_with(&upstream_settings.chain(settings.iter().copied()).collect::<Vec<_>>()).await;
         let backend = nodes.backend(0).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         for (number, api_type) in ["ESign", "DocLocker", "RegistryEStamp"].into_iter().enumerate() {
@@ -38,7 +38,7 @@ impl Site {
         Self { nodes, backend, receiver, upstream }
     }
 
-    /// Returns the backend and the connector at a node.
+    /// Returns the backend and the connector that call a node.
     fn at(&self, node: usize) -> (Backend, Connector) {
         let node = &self.nodes.all[node % 3];
         (self.backend.through(&node.addresses), node.connector())
@@ -50,16 +50,12 @@ impl Site {
 }
 
 #[tokio::test]
-async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
+async fn a_report_to_one_node_is_visible_on_every_node_immediately() {
     let site = Site::open(&[]).await;
     for round in 0..12 {
         let opened = site.at(round).0.open_flow(Flow::Esign).await;
         for node in 0..3 {
-            assert_eq!(
-                site.at(node).0.poll(&opened).await.ok()["pending"],
-                true,
-                "every node has a live copy from now on"
-            );
+            assert_eq!(site.at(node).0.poll(&opened).await.ok()["pending"], true, "every node now has a live copy");
         }
         site.at(round + 1).1.report_new("esign", &half_signed(&opened)).await;
         for node in 0..3 {
@@ -85,31 +81,31 @@ async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
 }
 
 #[tokio::test]
-async fn a_kept_answer_is_given_although_a_node_that_was_killed_left_its_lease() {
+async fn an_idempotent_answer_is_replayed_despite_the_lease_of_a_killed_node() {
     let site = Site::open(&[]).await;
     let body = Flow::Wealth.body();
     let first = site.at(0).0.open_flow_once("order-1", Flow::Wealth, &body).await;
     first.ok();
     let redis = &site.nodes.redis;
     // Ids within names are bytes, as the script expects.
-    let of_lease = |then: &str| {
-        let named = "local answers = redis.call('KEYS', '*}idempotency:*') \
+    let eval_on_lease = |command: &str| {
+        let find_lease = "local answers = redis.call('KEYS', '*}idempotency:*') \
              local lease = string.gsub(answers[1], '}idempotency:', '}order_lease:')";
-        redis.answer(&["EVAL", &format!("{named} {then}"), "0"])
+        redis.answer(&["EVAL", &format!("{find_lease} {command}"), "0"])
     };
-    let kept = of_lease(
+    let stored = eval_on_lease(
         "redis.call('HSET', lease, 'version', '1', 'holder', 'a node that is gone') return tostring(#answers)",
     );
-    assert_eq!(kept.text().as_deref(), Some("1"), "one answer is kept");
+    assert_eq!(stored.text().as_deref(), Some("1"), "one answer is stored");
     let again = site.at(1).0.open_flow_once("order-1", Flow::Wealth, &body).await;
     assert_eq!((again.status, &again.text), (200, &first.text));
     assert_eq!(site.upstream.orders().len(), 1);
-    let holder = of_lease("return redis.call('HGET', lease, 'holder')");
-    assert_eq!(holder.text().as_deref(), Some("a node that is gone"), "the lease was there all the time");
+    let holder = eval_on_lease("return redis.call('HGET', lease, 'holder')");
+    assert_eq!(holder.text().as_deref(), Some("a node that is gone"), "the lease still exists");
 }
 
 #[tokio::test]
-async fn one_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook() {
+async fn a_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook() {
     let site = Site::open(&[]).await;
     for round in 0..20 {
         let (flow, golden) = [(Flow::DocLocker, DOCLOCKER_FETCHED), (Flow::EStamp, ESTAMP_COMPLETED)][round % 2];
@@ -129,30 +125,30 @@ async fn one_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook(
 }
 
 #[tokio::test]
-async fn of_contradicting_reports_on_two_nodes_one_stands_everywhere() {
+async fn one_of_two_contradicting_reports_stands_on_every_node() {
     let site = Site::open(&[]).await;
     for round in 0..20 {
         let opened = site.at(round).0.open_flow(Flow::Esign).await;
-        let ([one, other], [signed, refused]) = (
+        let ([first, second], [signed, refused]) = (
             [1, 2].map(|node| site.at(round + node).1),
             [ESIGN_COMPLETED, ESIGN_REJECTED].map(|golden| opened.report(golden)),
         );
-        let (signed, refused) = tokio::join!(one.report("esign", &signed), other.report("esign", &refused));
+        let (signed, refused) = tokio::join!(first.report("esign", &signed), second.report("esign", &refused));
         let mut statuses = [signed.status, refused.status];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", signed.text, refused.text);
-        let stands = opened.sent(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
+        let expected = opened.sent(if signed.status == 200 { ESIGN_COMPLETED } else { ESIGN_REJECTED });
         for node in 0..3 {
-            assert_eq!(site.at(node).0.poll(&opened).await.text, stands);
+            assert_eq!(site.at(node).0.poll(&opened).await.text, expected);
         }
-        assert_eq!(body_of(&site.receiver.wait_for(round + 1, TIMEOUT).await[round]), stands);
+        assert_eq!(body_of(&site.receiver.wait_for(round + 1, TIMEOUT).await[round]), expected);
         assert_eq!(site.outcomes(round, &opened.id).await, ["delivered"]);
     }
     assert_eq!(site.receiver.received().len(), 20);
 }
 
 #[tokio::test]
-async fn a_document_lapses_once_though_three_nodes_look_for_it() {
+async fn a_document_expires_once_although_three_nodes_look_for_it() {
     let site = Site::open(&[]).await;
     let mut all = Vec::new();
     let until = json!(within(Duration::from_secs(12)));
@@ -166,7 +162,7 @@ async fn a_document_lapses_once_though_three_nodes_look_for_it() {
     assert_eq!(arrived.len(), all.len());
     for (number, opened) in all.iter().enumerate() {
         let expected = opened.sent(ESIGN_EXPIRED);
-        assert_eq!(arrived.iter().filter(|one| body_of(one) == expected).count(), 1);
+        assert_eq!(arrived.iter().filter(|webhook| body_of(webhook) == expected).count(), 1);
         for node in 0..3 {
             assert_eq!(site.at(node).0.poll(opened).await.text, expected);
         }
@@ -188,7 +184,7 @@ async fn one_idempotency_key_at_three_nodes_orders_and_opens_one_flow() {
         .await;
         assert!(
             answers.iter().all(|answer| answer.status == 200 && answer.text == answers[0].text),
-            "every answer is the first one"
+            "every answer is the same"
         );
         assert_eq!(site.upstream.orders().len(), round + 1, "{}: one order in all", flow.name());
         assert_eq!(site.at(1).0.open_flow_once(&key, flow, &body).await.text, answers[0].text);
@@ -209,7 +205,7 @@ async fn a_url_registered_on_one_node_is_used_for_a_report_on_another() {
 }
 
 #[tokio::test]
-async fn what_a_dead_node_had_taken_of_reports_is_sent_by_another() {
+async fn another_node_sends_the_flow_webhooks_that_a_dead_node_had_queued() {
     let mut site = Site::open(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     site.receiver.set_behaviour(Behaviour::Hang);
     let mut all = Vec::new();
@@ -221,18 +217,18 @@ async fn what_a_dead_node_had_taken_of_reports_is_sent_by_another() {
     assert_eq!(
         site.receiver.wait_for(1, TIMEOUT).await.len(),
         1,
-        "one is under way, five are queued, all at the third node"
+        "one is in flight, five are queued, all at the third node"
     );
     site.nodes.all[2].kill().await;
     site.receiver.set_behaviour(Behaviour::Answer(200));
     let arrived = site.receiver.wait_for(6, TIMEOUT).await;
-    assert_eq!(arrived.len(), 6, "another node sends the five without being asked");
+    assert_eq!(arrived.len(), 6, "another node sends the five queued webhooks");
     let mut outcomes = Vec::new();
     for opened in &all {
         assert_eq!(
-            arrived.iter().filter(|one| body_of(one) == opened.sent(DOCLOCKER_FAILED)).count(),
+            arrived.iter().filter(|webhook| body_of(webhook) == opened.sent(DOCLOCKER_FAILED)).count(),
             1,
-            "each came once"
+            "each arrives once"
         );
         outcomes.extend(site.outcomes(0, &opened.id).await);
     }

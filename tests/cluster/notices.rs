@@ -70,7 +70,7 @@ async fn the_metrics_of_a_node_tell_what_it_asks_of_its_store() {
 async fn a_poll_on_any_node_sees_what_any_other_has_answered() {
     let nodes = Nodes::start().await;
     let (backend, identity_app) = (nodes.backend(50).await, nodes.all[0].identity_app());
-    let everywhere = nodes.everywhere(&backend);
+    let everywhere = nodes.at_each_node(&backend);
     for round in 0..30 {
         let opened = everywhere[round % 3].open(&["name"]).await;
         for seen in &everywhere {
@@ -87,12 +87,12 @@ async fn a_poll_on_any_node_sees_what_any_other_has_answered() {
 async fn a_revoked_key_stops_on_every_node_within_a_second() {
     let nodes = Nodes::start().await;
     let backend = nodes.backend(10).await;
-    for seen in nodes.everywhere(&backend) {
+    for seen in nodes.at_each_node(&backend) {
         assert_eq!(seen.get("/api/v1/credits").await.status, 200, "every node remembers the key");
     }
     nodes.all[0].operator().delete(&format!("/admin/v1/keys/{}", backend.key_id)).await.ok();
     let revoked = Instant::now();
-    for (number, seen) in nodes.everywhere(&backend).into_iter().enumerate() {
+    for (number, seen) in nodes.at_each_node(&backend).into_iter().enumerate() {
         eventually("the key is refused", TIMEOUT, || async {
             (seen.get("/api/v1/credits").await.status == 401).then_some(())
         })
@@ -186,7 +186,7 @@ impl Screen {
 #[tokio::test]
 async fn a_webhook_url_that_is_registered_on_one_node_holds_on_all_at_once() {
     let nodes = Nodes::start().await;
-    let everywhere = nodes.everywhere(&nodes.backend(1).await);
+    let everywhere = nodes.at_each_node(&nodes.backend(1).await);
     let path = "/api/v1/user/webhook";
     for (number, registrar) in everywhere.iter().enumerate() {
         let setting = json!({"apiType": "ESign", "webhookUrl": format!("https://client.example/{number}")});

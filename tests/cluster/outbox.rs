@@ -8,7 +8,7 @@ use crate::nodes::Nodes;
 
 #[tokio::test]
 async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_way_never_again() {
-    let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    let mut nodes = Nodes::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let opened = approve_many(10, &backend, &identity_app.through(&nodes.all[2].addresses), &receiver).await;
@@ -28,7 +28,7 @@ async fn what_a_dead_node_had_queued_is_sent_by_another_and_what_it_had_under_wa
 
 #[tokio::test]
 async fn a_node_that_leaves_hands_over_what_it_had_queued() {
-    let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    let mut nodes = Nodes::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
     let (backend, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let receiver =
         WebhookReceiver::start(Behaviour::SlowAnswer(std::time::Duration::from_secs(1))).await.expect("a port");
@@ -48,7 +48,8 @@ async fn a_node_that_leaves_hands_over_what_it_had_queued() {
 #[tokio::test]
 async fn a_node_that_was_taken_for_dead_and_comes_back_sends_nothing_twice() {
     // The two that hang at the receiver end soon after the node is back.
-    let nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__TIMEOUT_MS", "10000")]).await;
+    let nodes =
+        Nodes::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "2"), ("WEBHOOKS__TIMEOUT_MS", "10000")]).await;
     let (backend, identity_app) = (nodes.backend(20).await, nodes.all[0].identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
     let third = identity_app.through(&nodes.all[2].addresses);

@@ -51,7 +51,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut open: watch:
 // The route keeps working during the nodes' last audit, which blocks a thread.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_delivered_while_it_was_cut_off_is_known_when_it_is_back() {
-    let mut nodes = Nodes::with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "8")]).await;
+    let mut nodes = Nodes::start_with(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "8")]).await;
     let way = Way::to(nodes.redis.address()).await;
     for (key, value) in on_redis(&way.url) {
         nodes.all[2].set(key, &value);

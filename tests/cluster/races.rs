@@ -75,7 +75,7 @@ async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_te
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409], "{} {}", passed.text, failed.text);
         let stands = passed.status == 200;
-        for seen in nodes.everywhere(&backend) {
+        for seen in nodes.at_each_node(&backend) {
             assert_eq!(seen.result(&opened.txn).await.ok()["data"]["verification_passed"], stands);
         }
         // Repeating the winner's answer, anywhere, changes nothing.
@@ -100,7 +100,7 @@ async fn one_idempotency_key_at_three_nodes_opens_one_transaction() {
     let nodes = Nodes::start().await;
     let backend = nodes.backend(10).await;
     let body = json!({"claims": ["name"], "channel": "qr"});
-    let everywhere = nodes.everywhere(&backend);
+    let everywhere = nodes.at_each_node(&backend);
     let answers = join_all((0..30).map(|number| everywhere[number % 3].init_once("the-same-key", &body))).await;
     assert!(answers.iter().all(|answer| answer.status == 200));
     assert!(answers.iter().all(|answer| answer.text == answers[0].text), "every answer is the first one, to the byte");

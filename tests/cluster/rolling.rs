@@ -65,7 +65,7 @@ async fn expect_200(what: &str, request: reqwest::RequestBuilder) -> Result<Answ
 #[tokio::test]
 async fn every_node_is_restarted_in_turn_and_no_request_fails() {
     let (mut nodes, balancer) =
-        Nodes::balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+        Nodes::start_balanced(&[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let backend = nodes.backend(1_000_000).await.through(&balancer.addresses);
     let identity_app = nodes.all[0].identity_app().through(&balancer.addresses);
     let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");

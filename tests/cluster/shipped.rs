@@ -17,7 +17,7 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
-use crate::nodes::launched;
+use crate::nodes::launch_nodes;
 
 /// The way in which Redis ends before its restart.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ struct World {
 impl World {
     async fn start() -> Self {
         let redis = RedisServer::shipped();
-        let nodes = launched(&redis.url_as("sakshi"), &[]).await;
+        let nodes = launch_nodes(&redis.url_as("sakshi"), &[]).await;
         let backend = nodes[0].backend(500).await;
         let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
         let event = TestEvent::reported(&nodes[0], &backend, 50, &receiver.url("/guests")).await;

@@ -17,7 +17,7 @@ const LOAD: usize = 60;
 async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     let (seed, mut random) = Random::of_this_run();
     let in_flight = IN_FLIGHT.to_string();
-    let (mut nodes, balancer) = Nodes::balanced(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
+    let (mut nodes, balancer) = Nodes::start_balanced(&[("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", &in_flight)]).await;
     let client = StormClient::of(&nodes.all[0], true).await.through(&balancer.addresses);
     let load = Load::start(WORKERS, |over| client.worker(&mut random).run(over));
     // Kills of nodes only; after a kill of Redis, each node ends its own attempts.

@@ -60,7 +60,7 @@ async fn change(nodes: &mut Nodes, balancer: &Balancer, receiver: &WebhookReceiv
 async fn upgraded(before: &str, after: &str) {
     let begun = Instant::now();
     let (mut nodes, balancer) =
-        Nodes::balanced_on(before, &[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
+        Nodes::start_balanced_with(before, &[("SERVER__DRAIN_NOTICE_S", "2"), ("SERVER__DRAIN_TIMEOUT_S", "10")]).await;
     let numbers = [before, after].map(|binary| schema_of(&nodes.all[0], binary));
     let backend = nodes.backend(1_000_000).await.through(&balancer.addresses);
     let identity_app = nodes.all[0].identity_app().through(&balancer.addresses);
