@@ -1,6 +1,6 @@
 //! The judge: clients that use only HTTP and record the times of every request and response, while nodes, networks,
-//! clocks and Redis fail. For each transaction, idempotency key, account and event, a checker then searches for one order
-//! of all requests that explains every response.
+//! clocks and Redis fail. For each transaction, idempotency key, account and event, a checker then searches for one
+//! order of all requests that explains every response.
 //!
 //! `SAKSHI_JUDGE_MINUTES` sets the duration of the long form, and `SAKSHI_JUDGE_FAULTS` restricts its faults. The
 //! histories are written as lines of JSON.

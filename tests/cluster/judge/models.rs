@@ -1,5 +1,5 @@
-//! Models that the histories are checked against: each kind of record, with one operation at a time. A state includes the
-//! operations that produced it.
+//! Models that the histories are checked against: each kind of record, with one operation at a time. A state includes
+//! the operations that produced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

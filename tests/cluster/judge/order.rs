@@ -35,7 +35,8 @@ pub(crate) enum Verdict {
     Undecided,
 }
 
-/// A model that rejects positions which the search has already visited: equal states after the same answered operations.
+/// A model that rejects positions which the search has already visited: equal states after the same answered
+/// operations.
 ///
 /// An operation without a response may happen at any time; after the last response, that is the same as never. Before
 /// that, it is placed only where it changes the state. A state includes the operations that produced it, so it

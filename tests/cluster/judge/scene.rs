@@ -148,7 +148,7 @@ impl Scene {
             poor,
             receiver,
             histories: Histories::default(),
-            over: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             may_fail_over: AtomicBool::new(false),
             is_clock_wrong: AtomicBool::new(false),
             answers: AtomicUsize::new(0),
