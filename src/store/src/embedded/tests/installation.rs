@@ -62,7 +62,7 @@ fn a_file_belongs_to_the_installation_that_took_it_over() {
     let directory = tempfile::tempdir().unwrap();
     let before = owned_by("stage https://one.example");
     open(directory.path(), &before).unwrap().close();
-    let moving = Ownership { takes_over: Some(before.owner.clone()), ..of("stage https://two.example") };
+    let moving = Ownership { takes_over: Some(before.owner.clone()), ..owned_by("stage https://two.example") };
     for ownership in [&moving, &moving, &owned_by("stage https://two.example")] {
         assert_eq!(may_open(&directory.path().join("store"), ownership), Ok(()));
         open(directory.path(), ownership).unwrap().close();

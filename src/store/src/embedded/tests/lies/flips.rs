@@ -125,7 +125,7 @@ fn file_length(recording: &Recording, moment: usize, name: &str) -> usize {
 fn a_flipped_bit_in_a_page_is_noticed_or_has_a_documented_effect() {
     let recording = Recording::shared();
     let (moment, name) = (recording.changes.len(), "sakshi.db");
-    let pages: Vec<_> = (0..length(recording, moment, name) / PAGE_BYTES)
+    let pages: Vec<_> = (0..file_length(recording, moment, name) / PAGE_BYTES)
         .map(|page| page * PAGE_BYTES..(page + 1) * PAGE_BYTES)
         .collect();
     let effects = flip_all(recording, moment, name, &pages, cases("SAKSHI_FLIPS", pages.len(), 10_000));
