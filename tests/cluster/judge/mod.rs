@@ -67,8 +67,10 @@ struct Totals {
 /// A run of rounds against the same machines.
 struct Trial {
     machines: Machines,
+    /// Start of the run, from which all times count.
     origin: Instant,
     random: Random,
+    /// A client with enough credits for all rounds.
     rich: Backend,
     /// The scenes of all rounds. Their receivers stay open, since a webhook may be repeated after its round.
     scenes: Vec<Arc<Scene>>,
