@@ -281,7 +281,7 @@ impl Business {
     }
 
     /// Opens a transaction to check that the store still works. Returns the balance afterwards.
-    pub(crate) async fn goes_on(&self, test: &impl TestStore) -> u64 {
+    pub(crate) async fn open_another(&self, test: &impl TestStore) -> u64 {
         let OpenOutcome::Opened { balance } =
             test.store().open_transaction(opening_with_hook(test, &self.client, None)).await.unwrap()
         else {

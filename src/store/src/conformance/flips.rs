@@ -33,7 +33,7 @@ pub(crate) enum Effect {
 #[derive(Default)]
 pub(crate) struct Effects {
     pub(crate) by_place: BTreeMap<String, BTreeMap<Effect, usize>>,
-    pub(crate) questions: BTreeMap<String, usize>,
+    pub(crate) wrong_answers: BTreeMap<String, usize>,
 }
 
 impl Effect {
@@ -59,7 +59,7 @@ impl Effects {
     pub(crate) fn count(&mut self, place: &str, effect: Effect, differences: &[Difference]) {
         *self.by_place.entry(place.to_owned()).or_default().entry(effect).or_default() += 1;
         for difference in differences.iter().filter(|difference| difference.refusal.is_none()) {
-            *self.questions.entry(difference.question.clone()).or_default() += 1;
+            *self.wrong_answers.entry(difference.question.clone()).or_default() += 1;
             if std::env::var_os("SAKSHI_LIES_SHOW").is_some() {
                 eprintln!("{place}: {}: {:.600}", difference.question, difference.answers);
             }
@@ -97,7 +97,7 @@ impl fmt::Display for Effects {
         for (place, effects) in &self.by_place {
             writeln!(f, "  {place}: {effects:?}")?;
         }
-        write!(f, "  queries with other answers: {:?}", self.questions)
+        write!(f, "  queries with other answers: {:?}", self.wrong_answers)
     }
 }
 

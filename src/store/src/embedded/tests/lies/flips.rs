@@ -110,7 +110,7 @@ fn flip_all(
         "{name}, {count} bits in {} parts: {:?}\nqueries with other answers: {:?}",
         parts.len(),
         effects.totals(),
-        effects.questions
+        effects.wrong_answers
     );
     effects.totals()
 }
